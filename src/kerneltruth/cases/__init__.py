@@ -1,0 +1,1 @@
+"""Cases: what to try, as pure data, and its projection to tensors."""

@@ -1,0 +1,102 @@
+"""A case: pure data that fixes one test. Tensors are a projection of it (see `materialize`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import Scalar
+
+Domain = Literal["core", "extended"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test of a task.
+
+    `strategy` and `domain` say where the case came from; they are not part of its identity, since
+    they change neither the inputs nor the expected output.
+
+    Attributes:
+        task: the task's name.
+        dims: (symbol, size) pairs in the task's order.
+        attributes: (name, value) pairs in the task's order.
+        dtype: working dtype, such as "float32".
+        layout: how inputs lie in memory, one of `layouts.LAYOUTS`.
+        recipe: how values are drawn, one of `values.RECIPES`.
+        seed: 64-bit seed; every random stream of the case derives from it.
+        absent: optional tensors passed as None.
+        literals: (input name, elements in row-major order) that replace the recipe's values.
+    """
+
+    task: str
+    dims: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, Scalar], ...] = ()
+    dtype: str = "float32"
+    layout: str = "contiguous"
+    recipe: str = "uniform"
+    seed: int = 0
+    absent: tuple[str, ...] = ()
+    literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    strategy: str = "default"
+    domain: Domain = "core"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**64:
+            raise InternalError(f"seed {self.seed} is not in [0, 2**64)")
+        if any(n < 0 for _, n in self.dims):
+            raise InternalError(f"negative dim in {self.dims}")
+        if self.domain not in ("core", "extended"):
+            raise InternalError(f"domain {self.domain!r}")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Dims as a dict."""
+        return dict(self.dims)
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """Attributes as a dict."""
+        return dict(self.attributes)
+
+    @property
+    def identity(self) -> str:
+        """Hash of everything that fixes inputs and expected output: 32 hex digits."""
+        content: dict[str, Any] = {
+            "task": self.task,
+            "dims": self.dims,
+            "attributes": self.attributes,
+            "dtype": self.dtype,
+            "layout": self.layout,
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "absent": self.absent,
+            "literals": [(n, [float(v).hex() for v in vs]) for n, vs in self.literals],
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def with_dims(self, **sizes: int) -> Case:
+        """The same case at other sizes; literals are dropped, since they belong to the old ones."""
+        dims = tuple((s, sizes.get(s, n)) for s, n in self.dims)
+        return replace(self, dims=dims, literals=())
+
+    def with_attributes(self, **values: Scalar) -> Case:
+        """The same case with other attribute values."""
+        return replace(
+            self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes)
+        )
+
+    def summary(self) -> str:
+        """One line for people: `M=3 N=257 bfloat16 transposed ties`."""
+        words = [f"{s}={n}" for s, n in self.dims]
+        words += [f"{n}={v}" for n, v in self.attributes]
+        words += [f"{n}=None" for n in self.absent]
+        words += [self.dtype]
+        if self.layout != "contiguous":
+            words.append(self.layout)
+        words.append("literal values" if self.literals else self.recipe)
+        return " ".join(words)

@@ -1,0 +1,35 @@
+"""The error tree.
+
+    KernelTruthError
+    ├── UserError          the user must act: one line, exit code 2, no traceback
+    ├── EnvironmentFault   the machine cannot do it: exit code 3
+    └── InternalError      our bug: exit code 4, traceback, where to report it
+
+What a candidate does wrong is never an exception: it is a verdict.
+"""
+
+from __future__ import annotations
+
+
+class KernelTruthError(Exception):
+    """Root of everything that kerneltruth raises on purpose."""
+
+    exit_code = 4
+
+
+class UserError(KernelTruthError):
+    """A mistake of the user; the message names the value, the rule and the next step."""
+
+    exit_code = 2
+
+
+class EnvironmentFault(KernelTruthError):
+    """The machine failed: no device, no memory, no space, a lost worker."""
+
+    exit_code = 3
+
+
+class InternalError(KernelTruthError):
+    """A broken promise inside kerneltruth."""
+
+    exit_code = 4

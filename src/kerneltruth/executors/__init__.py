@@ -1,0 +1,1 @@
+"""Executors: many candidates at once, on this machine."""

@@ -1,0 +1,1 @@
+"""The oracle: float64 reference, bounds, statistics, verdicts, and the peers' checks."""

@@ -1,0 +1,149 @@
+"""What the judge concludes: a tagged union, never a bool.
+
+Every attempt on a case ends in exactly one of these. `Passed` and `Failed` are judgements of the
+kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was no
+output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last three
+say that no judgement was possible, and are nobody's fault or ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, assert_never, get_args
+
+FailKind = Literal[
+    "count",
+    "type",
+    "shape",
+    "dtype",
+    "device",
+    "layout",
+    "value",
+    "nan",
+    "inf",
+    "input_mutated",
+    "out_of_bounds",
+    "uninitialized",
+    "nondeterministic",
+    "aliased_output",
+]
+FAIL_KINDS: tuple[str, ...] = get_args(FailKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """Every output is within the bound and no guard was touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The kernel returned, and what it returned or did is wrong."""
+
+    kind: FailKind
+    detail: str
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileError:
+    """The source does not load, or a kernel does not compile for the target."""
+
+    detail: str
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeFault:
+    """The kernel raised in the core domain."""
+
+    error: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """The kernel refused, before any output, a case of the extended domain."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashed:
+    """The child died: by a signal, or by exiting on its own."""
+
+    signal: int | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOut:
+    """The deadline passed and the child was killed with its descendants."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrefereeable:
+    """No bound can tell right from wrong on this case."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsupportedHere:
+    """This machine, or Triton's interpreter, cannot run it: neither pass nor fail."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infra:
+    """Our side broke: a lost worker, a full disk, no memory."""
+
+    reason: str
+
+
+Verdict = (
+    Passed
+    | Failed
+    | CompileError
+    | RuntimeFault
+    | Declined
+    | Crashed
+    | TimedOut
+    | Unrefereeable
+    | UnsupportedHere
+    | Infra
+)
+
+
+def word(verdict: Verdict) -> str:
+    """The verdict as the contract spells it."""
+    match verdict:
+        case Passed():
+            return "pass"
+        case Failed():
+            return "fail"
+        case CompileError():
+            return "compile_error"
+        case RuntimeFault():
+            return "runtime_error"
+        case Declined():
+            return "declined"
+        case Crashed():
+            return "crash"
+        case TimedOut():
+            return "timeout"
+        case Unrefereeable():
+            return "unrefereeable"
+        case UnsupportedHere():
+            return "unsupported_here"
+        case Infra():
+            return "infra"
+        case _:
+            assert_never(verdict)
+
+
+def is_bad(verdict: Verdict) -> bool:
+    """Whether the verdict speaks against the kernel."""
+    return isinstance(verdict, Failed | CompileError | RuntimeFault | Crashed | TimedOut)

@@ -1,0 +1,1 @@
+"""Reports: typed documents and their rendering for a terminal."""

@@ -1,0 +1,270 @@
+"""What crosses the wall between judge and child: a header and raw bytes, nothing else.
+
+A message is `MAGIC, version, header length, payload length, header (JSON), payload`. The header
+describes slices of the payload. Nothing is ever unpickled. The judge sends `Load` and `Call`; the
+child answers each with an `Observation`, which holds claims: the judge checks what it can.
+
+This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MAGIC = b"KTRU"
+VERSION = 1
+_PREFIX = struct.Struct("<4sHIQ")
+MAX_HEADER = 64 * 2**20
+
+ITEMSIZE = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a message of this protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorArgument:
+    """An input tensor as it must lie in the child's memory.
+
+    `buffer` is the whole allocation: guard band, elements (with gaps, which hold guard values
+    too), guard band. `shape`, `strides` and `offset` (in elements) describe the view in it that
+    the candidate receives.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    buffer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarArgument:
+    """An attribute: None, bool, int, float, str, or a list of ints."""
+
+    name: str
+    value: Any
+
+
+Argument = TensorArgument | ScalarArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Load the candidate: source text, its language, and the entry to call.
+
+    `mode` is "run" (really run) or "compile" (compile every launch for `targets`, run nothing).
+    """
+
+    source: str
+    filename: str
+    language: str
+    entry: str
+    device: str
+    mode: str = "run"
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Call the entry once.
+
+    Attributes:
+        arguments: in call order.
+        poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
+        config: which configuration autotuned kernels take, modulo their number.
+    """
+
+    arguments: tuple[Argument, ...]
+    poison: bytes
+    config: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorResult:
+    """An output: logical elements in row-major order, and how the tensor lay in memory.
+
+    `alias` names the input whose memory it shares, if any.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    data: bytes
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherResult:
+    """An output that is not a tensor: its type's name and a short repr."""
+
+    type: str
+    text: str
+
+
+Result = TensorResult | OtherResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A kernel launch that the candidate made: what `tiles` and the compiler need to know."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    constants: dict[str, Any]
+    signature: dict[str, str]
+    configs: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """A kernel compiled for a target, and the static facts read from it; null means not read."""
+
+    kernel: str
+    target: str
+    ok: bool
+    error: str | None = None
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    instructions: int | None = None
+    num_warps: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """How one Load or Call ended.
+
+    `ended` is one of: `returned`; `raised` (the candidate raised: `error`, `message`, `trace`);
+    `load_failed` (the source did not import or has no such entry); `compile_failed` (Triton or
+    nvcc refused the kernel); `unsupported` (this machine or the interpreter cannot run it);
+    `died` (`signal` or exit code in `message`); `timeout`; `flooded` (too much output);
+    `lost` (our own side broke).
+
+    Attributes:
+        results: what the entry returned, flattened from a tuple or list.
+        buffers: each input's whole buffer after the call, guard bands and gaps included.
+        guards_hit: names of candidate allocations whose guard bands were written.
+        launches: distinct kernel launches of this call.
+        binaries: what was compiled, in compile mode.
+        output: the last of what the candidate printed.
+        seconds: wall time that the child claims for the call.
+    """
+
+    ended: str
+    error: str | None = None
+    message: str | None = None
+    trace: str | None = None
+    signal: int | None = None
+    results: tuple[Result, ...] = ()
+    buffers: dict[str, bytes] = field(default_factory=dict)
+    guards_hit: tuple[str, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    binaries: tuple[Binary, ...] = ()
+    output: str = ""
+    seconds: float | None = None
+
+
+Message = Load | Call | Observation
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        TensorArgument,
+        ScalarArgument,
+        Load,
+        Call,
+        TensorResult,
+        OtherResult,
+        Launch,
+        Binary,
+        Observation,
+    )
+}
+
+
+def encode(message: Message) -> bytes:
+    """The message as bytes."""
+    payload: list[bytes] = []
+    position = 0
+
+    def pack(value: Any) -> Any:
+        nonlocal position
+        if isinstance(value, bytes | bytearray | memoryview):
+            start, position = position, position + len(value)
+            payload.append(bytes(value))
+            return {"~bytes": [start, len(value)]}
+        if type(value).__name__ in _KINDS and type(value) is _KINDS[type(value).__name__]:
+            fields = {k: pack(getattr(value, k)) for k in value.__dataclass_fields__}
+            return {"~kind": type(value).__name__, **fields}
+        if isinstance(value, dict):
+            return {str(k): pack(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [pack(v) for v in value]
+        return value
+
+    header = json.dumps(pack(message)).encode()
+    return b"".join([_PREFIX.pack(MAGIC, VERSION, len(header), position), header, *payload])
+
+
+def decode(read: Callable[[int], bytes], *, limit: int) -> Message:
+    """Read one message with `read(n)`, which returns exactly n bytes or raises.
+
+    Raises:
+        ProtocolError: not our protocol, another version, larger than `limit`, or malformed.
+    """
+    magic, version, header_size, payload_size = _PREFIX.unpack(read(_PREFIX.size))
+    if magic != MAGIC:
+        raise ProtocolError(f"magic {magic!r} is not {MAGIC!r}")
+    if version != VERSION:
+        raise ProtocolError(f"protocol version {version}, this side speaks {VERSION}")
+    if header_size > MAX_HEADER or payload_size > limit:
+        raise ProtocolError(f"a message of {header_size + payload_size} bytes is over {limit}")
+    header, payload = read(header_size), memoryview(read(payload_size))
+    try:
+        message = _unpack(json.loads(header), payload)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise ProtocolError(f"malformed message: {error}") from error
+    if not isinstance(message, Load | Call | Observation):
+        raise ProtocolError(f"{type(message).__name__} is not a message")
+    return message
+
+
+def _unpack(value: Any, payload: memoryview) -> Any:
+    if isinstance(value, dict):
+        if "~bytes" in value:
+            start, size = (int(n) for n in value["~bytes"])
+            if start < 0 or size < 0 or start + size > len(payload):
+                raise ValueError("slice outside of the payload")
+            return bytes(payload[start : start + size])
+        fields = {k: _unpack(v, payload) for k, v in value.items() if k != "~kind"}
+        if "~kind" not in value:
+            return fields
+        kind = _KINDS[value["~kind"]]
+        for name in fields:
+            if isinstance(fields[name], list) and name != "value":
+                fields[name] = tuple(fields[name])
+        return kind(**fields)
+    if isinstance(value, list):
+        return [_unpack(v, payload) for v in value]
+    return value
