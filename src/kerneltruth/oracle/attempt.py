@@ -1,0 +1,106 @@
+"""What judging yields: a judgement per case, and one attempt per candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kerneltruth.cases.case import Case
+from kerneltruth.oracle.verdict import Verdict
+from kerneltruth.runner.protocol import Binary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorStats:
+    """Error of one output against the float64 reference, over elements finite on both sides.
+
+    A value that was not measured is None, never 0. `max_bound_ratio` is error over bound; ULP is
+    the distance in representable values of the output dtype.
+    """
+
+    count: int
+    num_exceeding: int
+    max_abs: float | None = None
+    mean_abs: float | None = None
+    p50_abs: float | None = None
+    p90_abs: float | None = None
+    p99_abs: float | None = None
+    max_rel: float | None = None
+    mean_rel: float | None = None
+    max_ulp: float | None = None
+    mean_ulp: float | None = None
+    worst_index: tuple[int, ...] | None = None
+    max_bound_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One case judged (under one configuration of an autotuned kernel)."""
+
+    case: Case
+    verdict: Verdict
+    stats: ErrorStats | None = None
+    config: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
+    reference_digest: str | None = None
+    output_digest: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRef:
+    """A candidate as results name it; the source is stored by its hash."""
+
+    sha256: str
+    path: str
+    language: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One candidate judged: exactly one verdict, and everything a result line needs.
+
+    Attributes:
+        verdict: of the first failing case, or of the whole if none failed.
+        cases: cases judged (declined and unrefereeable ones not among them).
+        failed: how many of them failed.
+        declined: refusals in the extended domain.
+        unrefereeable: cases that were replaced because their bound has no teeth, by reason.
+        skipped: cases not run, with a count and the reason.
+        failure: the first failing judgement.
+        minimal: the smallest failing case found.
+        explanation: where and how the output is wrong, in one or two sentences.
+        binaries: every specialization compiled, with its static facts.
+    """
+
+    task: str
+    candidate: CandidateRef
+    verdict: Verdict
+    cases: int
+    failed: int
+    declined: tuple[tuple[Case, str], ...] = ()
+    unrefereeable: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    failure: Judgement | None = None
+    minimal: Case | None = None
+    explanation: str = ""
+    binaries: tuple[Binary, ...] = ()
+    worst_ratio: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseJudged:
+    """Event: a case was judged."""
+
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded:
+    """Event: the candidate has its verdict; always the last event of an attempt."""
+
+    attempt: Attempt
+
+
+Event = CaseJudged | AttemptEnded
