@@ -1,0 +1,46 @@
+"""The float64 evaluation of a task, in the judge only."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.tasks.spec import Task
+
+Tensors = Mapping[str, torch.Tensor | None]
+Scalars = Mapping[str, Any]
+
+
+def cast(task: Task, tensors: Tensors, dtype: torch.dtype) -> dict[str, torch.Tensor | None]:
+    """Fresh tensors with every floating-point input in `dtype`; other dtypes are kept."""
+    return {
+        name: None if t is None else t.to(dtype, copy=True) if t.is_floating_point() else t.clone()
+        for name, t in tensors.items()
+    }
+
+
+def evaluate(
+    task: Task,
+    tensors: Tensors,
+    scalars: Scalars,
+    *,
+    formula: Callable[..., Any] | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """Call the reference (or another formula for the same operator) and flatten its outputs.
+
+    Raises:
+        Exception: whatever torch raises where the operator does not accept the arguments.
+    """
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = (formula or task.reference)(**tensors, **scalars)
+    outputs = result if isinstance(result, tuple | list) else (result,)
+    return tuple(torch.as_tensor(o) for o in outputs)
+
+
+def reference(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
+    """What the operator gives in float64 on the dtype-rounded inputs."""
+    return evaluate(task, cast(task, tensors, torch.float64), scalars)

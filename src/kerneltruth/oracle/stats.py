@@ -1,0 +1,152 @@
+"""Error statistics. Non-finite values are compared by parity first, and kept out of arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.oracle.attempt import ErrorStats
+from kerneltruth.oracle.dtypes import NAMES, largest, ulp_distance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Difference:
+    """Elementwise comparison of one output.
+
+    Attributes:
+        wrong: elements that break the bound or the parity of non-finite values.
+        nan_parity: elements where exactly one side is NaN.
+        inf_parity: elements where the infinities differ.
+        stats: error statistics over the elements finite on both sides.
+    """
+
+    wrong: torch.Tensor
+    nan_parity: torch.Tensor
+    inf_parity: torch.Tensor
+    stats: ErrorStats
+
+
+def compare(
+    output: torch.Tensor,
+    reference: torch.Tensor,
+    bound: torch.Tensor,
+    *,
+    rounded: torch.Tensor,
+) -> Difference:
+    """Compare a floating-point output with its float64 reference.
+
+    Args:
+        output: in the output dtype.
+        reference: float64; a finite value beyond the output dtype's range counts as infinite.
+        bound: float64 error allowed per element; infinite where the element is not settled.
+        rounded: the reference rounded to the output dtype.
+    """
+    got = output.to(torch.float64)
+    want = rounded.to(torch.float64)
+    unsettled = torch.isinf(bound)
+    nan_parity = (torch.isnan(got) != torch.isnan(want)) & ~unsettled
+    inf_parity = (torch.isinf(got) | torch.isinf(want)) & (got != want) & ~nan_parity & ~unsettled
+    inf_parity &= ~(torch.isnan(got) & torch.isnan(want))
+    if bool(inf_parity.any()):
+        inf_parity &= ~_at_the_overflow_edge(got, reference, bound, NAMES[output.dtype])
+    finite = torch.isfinite(got) & torch.isfinite(want) & torch.isfinite(reference)
+    # An infinite bound stays infinite, so an unsettled element exceeds nothing.
+    error = torch.where(finite, (got - reference).abs(), torch.zeros_like(reference))
+    exceeding = error > bound
+    wrong = exceeding | nan_parity | inf_parity
+    return Difference(
+        wrong=wrong,
+        nan_parity=nan_parity,
+        inf_parity=inf_parity,
+        stats=_statistics(output, rounded, reference, error, bound, finite, wrong),
+    )
+
+
+def _at_the_overflow_edge(
+    got: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, dtype: str
+) -> torch.Tensor:
+    """Elements so near the largest finite value that rounding decides between it and infinity."""
+    top = largest(dtype)
+    near = torch.isfinite(reference) & (reference.abs() + bound >= top)
+    near &= reference.abs() - bound <= top * (1 + 2.0**-7)
+    return near & (torch.sign(got) == torch.sign(reference))
+
+
+def _statistics(
+    output: torch.Tensor,
+    rounded: torch.Tensor,
+    reference: torch.Tensor,
+    error: torch.Tensor,
+    bound: torch.Tensor,
+    finite: torch.Tensor,
+    wrong: torch.Tensor,
+) -> ErrorStats:
+    exceeding = int(wrong.sum())
+    worst = _worst(error, bound, wrong)
+    if not bool(finite.any()):
+        return ErrorStats(count=output.numel(), num_exceeding=exceeding, worst_index=worst)
+    absolute = error[finite]
+    magnitude = reference[finite].abs()
+    nonzero = magnitude > 0
+    relative = absolute[nonzero] / magnitude[nonzero]
+    ulps = ulp_distance(output[finite], rounded[finite])
+    allowed = bound[finite]
+    measured = torch.isfinite(allowed) & (allowed > 0)
+    ratio = (absolute[measured] / allowed[measured]).amax() if bool(measured.any()) else None
+    ordered = absolute.sort().values
+    last = ordered.numel() - 1
+
+    def percentile(p: int) -> float:
+        return float(ordered[(last * p + 50) // 100])
+
+    return ErrorStats(
+        count=output.numel(),
+        num_exceeding=exceeding,
+        max_abs=float(ordered[-1]),
+        mean_abs=float(absolute.mean()),
+        p50_abs=percentile(50),
+        p90_abs=percentile(90),
+        p99_abs=percentile(99),
+        max_rel=float(relative.amax()) if relative.numel() else None,
+        mean_rel=float(relative.mean()) if relative.numel() else None,
+        max_ulp=float(ulps.amax()),
+        mean_ulp=float(ulps.mean()),
+        worst_index=worst,
+        max_bound_ratio=None if ratio is None else float(ratio),
+    )
+
+
+def _worst(
+    error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor
+) -> tuple[int, ...] | None:
+    """Index of the element furthest over its bound; of the first parity break if there is one."""
+    if error.numel() == 0:
+        return None
+    over = torch.where(torch.isinf(bound), torch.zeros_like(error), error - bound)
+    parity_only = wrong & (error <= bound)
+    over = torch.where(parity_only, torch.full_like(over, torch.inf), over)
+    flat = int(over.reshape(-1).argmax())
+    index = []
+    for size in reversed(error.shape):
+        index.append(flat % size)
+        flat //= size
+    return tuple(reversed(index))
+
+
+def compare_exact(
+    output: torch.Tensor, reference: torch.Tensor, slack: torch.Tensor | None
+) -> Difference:
+    """Compare an integer or bool output; `slack` is the distance that admissible ones show."""
+    difference = (output.to(torch.float64) - reference.to(torch.float64)).abs()
+    allowed = torch.zeros_like(difference) if slack is None else slack
+    wrong = difference > allowed
+    none = torch.zeros_like(wrong)
+    stats = ErrorStats(
+        count=output.numel(),
+        num_exceeding=int(wrong.sum()),
+        max_abs=float(difference.amax()) if difference.numel() else None,
+        mean_abs=float(difference.mean()) if difference.numel() else None,
+        worst_index=_worst(difference, allowed, wrong),
+    )
+    return Difference(wrong=wrong, nan_parity=none, inf_parity=none, stats=stats)
