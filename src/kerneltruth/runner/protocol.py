@@ -40,6 +40,10 @@ class ProtocolError(Exception):
     """The other side sent something that is not a message of this protocol."""
 
 
+class UnsupportedHere(Exception):
+    """Raised in the child: this machine or the interpreter cannot run what the kernel asks for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorArgument:
     """An input tensor as it must lie in the child's memory.
@@ -59,10 +63,15 @@ class TensorArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarArgument:
-    """An attribute: None, bool, int, float, str, or a list of ints."""
+    """An attribute: None, bool, int, float, str, or a list of ints.
+
+    A candidate that does not know the attribute may still be called if `value` is the task's
+    `default`. An absent optional tensor is a ScalarArgument whose value and default are None.
+    """
 
     name: str
     value: Any
+    default: Any = None
 
 
 Argument = TensorArgument | ScalarArgument
@@ -103,7 +112,8 @@ class Call:
 class TensorResult:
     """An output: logical elements in row-major order, and how the tensor lay in memory.
 
-    `alias` names the input whose memory it shares, if any.
+    A dtype that is not in `ITEMSIZE` (complex64, say) travels without data: its name is enough for
+    the judge to refuse it. `alias` names the input whose memory it shares, if any.
     """
 
     dtype: str
@@ -170,6 +180,7 @@ class Observation:
         binaries: what was compiled, in compile mode.
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
+        dirty: the child cannot be trusted with a further call (a broken CUDA context).
     """
 
     ended: str
@@ -184,6 +195,7 @@ class Observation:
     binaries: tuple[Binary, ...] = ()
     output: str = ""
     seconds: float | None = None
+    dirty: bool = False
 
 
 Message = Load | Call | Observation
