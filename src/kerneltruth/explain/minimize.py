@@ -1,0 +1,120 @@
+"""Shrinks a failing value while it keeps failing. Knows nothing of kernels.
+
+A pass is a function from a value to simpler ones. Each pass runs to its own fixpoint, and the
+passes repeat until none of them makes progress: the work of one is then not repeated after every
+step of another, which matters since every evaluation runs something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+Pass = Callable[[T], Iterable[T]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much to spend: evaluations of the predicate, and seconds by the given clock."""
+
+    evaluations: int
+    seconds: float
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        if self.evaluations < 0 or not self.seconds >= 0:
+            raise ValueError(f"a budget is not negative, got {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk(Generic[T]):
+    """What shrinking found.
+
+    Attributes:
+        value: the simplest failing value found.
+        evaluations: how often the predicate was asked.
+        exhausted: the budget ended the search, so a simpler failing value may well exist.
+        trail: every value accepted, the given one first.
+    """
+
+    value: T
+    evaluations: int
+    exhausted: bool
+    trail: tuple[T, ...]
+
+
+class _OutOfBudgetError(Exception):
+    pass
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search(Generic[T]):
+    fails: Callable[[T], bool]
+    key: Callable[[T], Any]
+    budget: Budget
+    started: float
+    known: dict[Hashable, bool] = field(default_factory=dict)
+    evaluations: int = 0
+
+    def ask(self, value: T) -> bool:
+        identity = self.key(value)
+        if identity not in self.known:
+            late = self.budget.clock() - self.started >= self.budget.seconds
+            if late or self.evaluations >= self.budget.evaluations:
+                raise _OutOfBudgetError
+            self.evaluations += 1
+            self.known[identity] = self.fails(value)
+        return self.known[identity]
+
+    def step(self, value: T, simpler: Pass[T]) -> T | None:
+        """The first value of a pass that is simpler and fails too."""
+        here = self.key(value)
+        return next((v for v in simpler(value) if self.key(v) < here and self.ask(v)), None)
+
+
+def minimize(
+    value: T,
+    simpler: Pass[T] | Sequence[Pass[T]],
+    fails: Callable[[T], bool],
+    *,
+    key: Callable[[T], Any],
+    budget: Budget,
+) -> Shrunk[T]:
+    """Shrink `value`, which is known to fail and is not asked again.
+
+    Greedy: a pass starts anew from each value accepted, and the end is a value of which no pass
+    offers a simpler failing one. Nothing is accepted that is not strictly smaller by `key`, so the
+    search ends whatever the passes yield. The same arguments give the same answer, unless the
+    seconds run out.
+
+    Args:
+        value: the failing value to start from.
+        simpler: one pass, or several in the order in which to try them.
+        fails: whether a value shows the fault; asked once for each key.
+        key: a hashable total order, simplest least; equal keys mean the same value.
+        budget: when to stop.
+    """
+    passes = [simpler] if callable(simpler) else list(simpler)
+    search = _Search(fails=fails, key=key, budget=budget, started=budget.clock())
+    search.known[key(value)] = True
+    trail = [value]
+    exhausted = False
+    try:
+        progress = True
+        while progress:
+            before = len(trail)
+            for one in passes:
+                while (found := search.step(trail[-1], one)) is not None:
+                    trail.append(found)
+            progress = len(trail) > before
+    except _OutOfBudgetError:
+        exhausted = True
+    return Shrunk(
+        value=trail[-1],
+        evaluations=search.evaluations,
+        exhausted=exhausted,
+        trail=tuple(trail),
+    )
