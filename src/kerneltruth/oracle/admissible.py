@@ -1,0 +1,191 @@
+"""Admissible implementations: what correct kernels may give, as evaluations of one reference.
+
+Each is the task's own reference under another arithmetic that a correct kernel may use. Their
+spread around the float64 result is what the `spread` bound is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.oracle.dtypes import DTYPES, epsilon, smallest_normal
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
+from kerneltruth.tasks.spec import Task
+
+HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+TF32_MANTISSA_BITS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Implementation:
+    """One admissible result.
+
+    Attributes:
+        name: which arithmetic.
+        outputs: float64 (or integer) tensors.
+        rounding: whether the deviation is random rounding, which a row shares, or the operator's
+            own sensitivity at that element, which it does not.
+        settles: whether a non-finite value here makes the element unsettled.
+    """
+
+    name: str
+    outputs: tuple[torch.Tensor, ...]
+    rounding: bool
+    settles: bool
+
+
+def compute_dtype(working: str) -> str:
+    """The precision in which a careful kernel computes: float32 for everything narrower."""
+    return "float32" if working in HALF else working
+
+
+def implementations(
+    task: Task,
+    working: str,
+    tensors: Tensors,
+    scalars: Scalars,
+    *,
+    seed: int,
+    tf32: bool,
+) -> Iterator[Implementation]:
+    """Yield every admissible implementation that torch can evaluate for these inputs."""
+    inner = compute_dtype(working)
+    plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
+    if plain is not None:
+        outputs = _round(task, plain, working)
+        yield Implementation(name=inner, outputs=outputs, rounding=True, settles=True)
+    if inner != working:
+        narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
+        if narrow is not None:
+            outputs = _widen(narrow)
+            yield Implementation(name=working, outputs=outputs, rounding=True, settles=False)
+    yield from _other_formulas(task, working, inner, tensors, scalars)
+    yield from _permuted(task, working, inner, tensors, scalars)
+    yield from _perturbed(task, inner, tensors, scalars, seed)
+    if tf32 and working == "float32" and task.contracted():
+        yield from _tf32(task, tensors, scalars)
+
+
+def _attempt(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...] | None:
+    """Evaluate, or None where torch lacks the operator in this dtype on the CPU."""
+    try:
+        return evaluate(task, tensors, scalars)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _widen(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(o.to(torch.float64) if o.is_floating_point() else o for o in outputs)
+
+
+def _round(task: Task, outputs: tuple[torch.Tensor, ...], working: str) -> tuple[torch.Tensor, ...]:
+    """Round floating outputs to the dtype that the task promises."""
+    rounded = []
+    for spec, out in zip(task.outputs, outputs, strict=False):
+        promised = DTYPES[working if spec.dtype == "same" else spec.dtype]
+        rounded.append(out.to(promised) if out.is_floating_point() else out)
+    return _widen(tuple(rounded))
+
+
+def _other_formulas(
+    task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
+) -> Iterator[Implementation]:
+    for i, formula in enumerate(task.admissible):
+        outputs = evaluate(task, cast(task, tensors, DTYPES[inner]), scalars, formula=formula)
+        rounded = _round(task, outputs, working)
+        yield Implementation(name=f"formula-{i}", outputs=rounded, rounding=True, settles=True)
+
+
+def _permuted(
+    task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
+) -> Iterator[Implementation]:
+    """Sum contracted dims in the opposite order; they never appear in an output."""
+    for dim in task.dims:
+        if dim.role != "contracted":
+            continue
+        flipped: dict[str, torch.Tensor | None] = {}
+        for spec in task.tensors:
+            t = tensors[spec.name]
+            axes = [i for i, d in enumerate(spec.dims) if d == dim.symbol]
+            if t is not None and len(axes) > 1:
+                return
+            flipped[spec.name] = t if t is None or not axes else t.flip(axes)
+        outputs = _attempt(task, cast(task, flipped, DTYPES[inner]), scalars)
+        if outputs is not None:
+            rounded = _round(task, outputs, working)
+            name = f"flipped-{dim.symbol}"
+            yield Implementation(name=name, outputs=rounded, rounding=True, settles=False)
+
+
+def _perturbed(
+    task: Task, inner: str, tensors: Tensors, scalars: Scalars, seed: int
+) -> Iterator[Implementation]:
+    """Inputs moved by one ulp of the computing precision: all up, all down, and at random.
+
+    The result of any summation order is the exact result of slightly moved inputs, so this is
+    also what other orders of accumulation show. Subnormal inputs are flushed once, as GPUs do.
+    """
+    ulp = epsilon(inner)
+    tiny = smallest_normal(inner)
+    wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
+    for name in ("up", "down", "random-1", "random-2"):
+        moved: dict[str, torch.Tensor | None] = {}
+        for key, t in wide.items():
+            if t is None or not t.is_floating_point():
+                moved[key] = t
+                continue
+            moved[key] = t * (1 + ulp * _signs(t, name, key, seed))
+        outputs = _attempt(task, cast(task, moved, torch.float64), scalars)
+        if outputs is not None:
+            yield Implementation(name=name, outputs=outputs, rounding=False, settles=False)
+    if any(t is not None and _has_subnormal(t, tiny) for t in wide.values()):
+        flushed = {
+            n: None if t is None else _flush(t, tiny) if t.is_floating_point() else t
+            for n, t in wide.items()
+        }
+        outputs = _attempt(task, flushed, scalars)
+        if outputs is not None:
+            yield Implementation(name="flushed", outputs=outputs, rounding=False, settles=True)
+
+
+def _f64(t: torch.Tensor) -> torch.Tensor:
+    return t.to(torch.float64) if t.is_floating_point() else t
+
+
+def _signs(t: torch.Tensor, name: str, key: str, seed: int) -> torch.Tensor | float:
+    if name == "up":
+        return 1.0
+    if name == "down":
+        return -1.0
+    words = stream(seed, "perturb", name, key).words(t.numel())
+    return ((words & 1) * 2 - 1).to(torch.float64).reshape(t.shape)
+
+
+def _has_subnormal(t: torch.Tensor, tiny: float) -> bool:
+    return t.is_floating_point() and bool(((t != 0) & (t.abs() < tiny)).any())
+
+
+def _flush(t: torch.Tensor, tiny: float) -> torch.Tensor:
+    return torch.where(t.abs() < tiny, torch.zeros_like(t), t)
+
+
+def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
+    """Inputs cut to TF32's 10 mantissa bits, by truncation and by rounding."""
+    dropped = 23 - TF32_MANTISSA_BITS
+    for name, half in (("tf32-truncated", 0), ("tf32-rounded", 1 << (dropped - 1))):
+        cut: dict[str, torch.Tensor | None] = {}
+        for key, t in tensors.items():
+            if t is None or t.dtype != torch.float32:
+                cut[key] = t
+                continue
+            bits = (t.view(torch.int32).to(torch.int64) + half) & ~((1 << dropped) - 1)
+            bits = torch.where(torch.isfinite(t), bits, t.view(torch.int32).to(torch.int64))
+            wrapped = torch.where(bits >= 2**31, bits - 2**32, bits)
+            cut[key] = wrapped.to(torch.int32).view(torch.float32)
+        outputs = _attempt(task, cast(task, cut, torch.float64), scalars)
+        if outputs is not None:
+            yield Implementation(name=name, outputs=outputs, rounding=True, settles=False)

@@ -1,0 +1,201 @@
+"""Bounds: the per-element error that a correct kernel may show on a case.
+
+`spread`, the default, is made of three parts, all per element:
+
+    bound = FACTOR * spread  +  RMS_FACTOR * growth * (row's rms of the spread)  +  floor
+
+- *spread*: the largest deviation from float64 of any admissible implementation (`admissible.py`).
+- *row's rms*: what rounding does to one element it may do to its neighbours; `growth` widens it
+  with the square root of the number of summed terms, since orders of accumulation differ.
+- *floor*: some ulps of the element and some of the largest magnitude in its row, because an error
+  that is small against the output's own scale is not a bug. Under the TF32 policy a float32
+  matrix product is held to TF32's ulp.
+
+A bound that a decoy passes has no teeth on that case (`decoys.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS, Implementation
+from kerneltruth.oracle.dtypes import epsilon, is_float, smallest_normal, smallest_subnormal
+from kerneltruth.tasks.spec import Task
+
+FACTOR = 1.5
+RMS_FACTOR = 1.0
+TERMS_PER_DOUBLING = 256
+
+METHODS = ("spread", "calibrated", "fixed")
+
+# Ulps of the element, and of the row's largest magnitude, that any correct kernel may be off.
+# float32: GPU approximations of exp, division, sqrt and sin are a few ulps each (measured).
+# Narrower formats: an implementation that rounds once or twice more than needed is not wrong.
+FLOOR_ULPS: Mapping[str, tuple[float, float]] = {
+    "float64": (64.0, 16.0),
+    "float32": (8.0, 2.0),
+    "float16": (2.0, 1.0),
+    "bfloat16": (1.0, 0.5),
+    "float8_e4m3fn": (1.0, 0.5),
+    "float8_e5m2": (1.0, 0.5),
+}
+
+# Used by `fixed` where nobody has published a tolerance for the operator.
+FIXED_DEFAULT: Mapping[str, float] = {
+    "float64": 1e-9,
+    "float32": 1e-4,
+    "float16": 2e-2,
+    "bfloat16": 1e-1,
+    "float8_e4m3fn": 1.0,
+    "float8_e5m2": 2.0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How strict the judge is.
+
+    Attributes:
+        method: one of METHODS.
+        tf32: whether float32 matrix products may use TF32, as Triton's `tl.dot` does by default.
+        calibration: absolute bound by "task/dtype", for `calibrated`.
+    """
+
+    method: str = "spread"
+    tf32: bool = True
+    calibration: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UserError(
+                f"--bounds {self.method!r}: must be one of {', '.join(METHODS)}; see `check --help`"
+            )
+
+
+def absolute_bound(
+    task: Task, dtype: str, reference: torch.Tensor, policy: Policy
+) -> torch.Tensor:
+    """The `fixed` or `calibrated` bound: one absolute tolerance for every element."""
+    if policy.method == "fixed":
+        tolerance = task.tolerance.get(dtype, FIXED_DEFAULT[dtype])
+    else:
+        known = policy.calibration or {}
+        if f"{task.name}/{dtype}" not in known:
+            raise UserError(
+                f"no calibrated bound for {task.name} in {dtype}: controls have not been measured; "
+                "use --bounds spread, or add the task's control to the corpus and calibrate"
+            )
+        tolerance = known[f"{task.name}/{dtype}"]
+    return torch.full_like(reference, tolerance, dtype=torch.float64)
+
+
+def spread_bound(
+    task: Task,
+    case: Case,
+    dtype: str,
+    reference: torch.Tensor,
+    implementations: Sequence[Implementation],
+    output: int,
+    *,
+    tf32: bool,
+) -> torch.Tensor:
+    """The `spread` bound of one floating output; infinite where the element is not settled.
+
+    Args:
+        task: for the roles of its dims.
+        case: for their sizes.
+        dtype: of the output.
+        reference: float64.
+        implementations: admissible results.
+        output: index of the output among each implementation's.
+        tf32: whether the policy admits TF32 here.
+    """
+    finite = torch.isfinite(reference)
+    unsettled = torch.zeros_like(finite)
+    spread = torch.zeros_like(reference)
+    noise = torch.zeros_like(reference)
+    for implementation in implementations:
+        result = implementation.outputs[output]
+        if result.shape != reference.shape:
+            continue
+        comparable = finite & torch.isfinite(result)
+        if implementation.settles:
+            unsettled |= ~_same_class(result, reference)
+        deviation = torch.where(comparable, (result - reference).abs(), 0.0)
+        spread = torch.maximum(spread, deviation)
+        noise = torch.maximum(noise, deviation)
+    growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
+    bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(noise)
+    bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
+    if bool(unsettled.any()) and is_float(dtype):
+        unsettled &= ~_overflows(reference, dtype)
+        bound = torch.where(unsettled, torch.inf, bound)
+    return bound
+
+
+def integer_slack(
+    reference: torch.Tensor, implementations: Sequence[Implementation], output: int
+) -> torch.Tensor:
+    """How far admissible implementations move an integer output from the reference."""
+    slack = torch.zeros(reference.shape, dtype=torch.float64)
+    for implementation in implementations:
+        result = implementation.outputs[output]
+        if result.shape == reference.shape:
+            moved = (result.to(torch.float64) - reference.to(torch.float64)).abs()
+            slack = torch.maximum(slack, torch.nan_to_num(moved, nan=0.0))
+    return slack
+
+
+def _same_class(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where both are finite, both NaN, or the same infinity."""
+    both_finite = torch.isfinite(a) & torch.isfinite(b)
+    return both_finite | (torch.isnan(a) & torch.isnan(b)) | (a == b)
+
+
+def _overflows(reference: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Where the float64 result is finite and beyond the output dtype: infinite by convention."""
+    limit = float(torch.finfo(getattr(torch, dtype)).max)
+    return torch.isfinite(reference) & (reference.abs() > limit)
+
+
+def _terms(task: Task, case: Case) -> int:
+    """How many terms one output element sums."""
+    sizes = case.sizes
+    return math.prod(
+        max(sizes[d.symbol], 1) for d in task.dims if d.role in ("reduced", "contracted")
+    )
+
+
+def _row_rms(values: torch.Tensor) -> torch.Tensor:
+    """Root mean square over the last dim, or over everything where that is too short."""
+    if values.numel() == 0:
+        return values
+    if values.ndim >= 2 and values.shape[-1] >= 4:
+        return values.square().mean(-1, keepdim=True).sqrt().expand_as(values)
+    return values.square().mean().sqrt().expand_as(values)
+
+
+def _floor(dtype: str, reference: torch.Tensor, *, tf32: bool) -> torch.Tensor:
+    if reference.numel() == 0:
+        return reference
+    of_element, of_row = FLOOR_ULPS[dtype]
+    ulp = epsilon(dtype)
+    if tf32 and dtype == "float32":
+        of_element, of_row = FLOOR_ULPS["float16"]
+        ulp = 2.0**-TF32_MANTISSA_BITS
+    magnitude = reference.abs()
+    if magnitude.ndim >= 2 and magnitude.shape[-1] >= 4:
+        scale = magnitude.amax(-1, keepdim=True)
+    else:
+        scale = magnitude.amax()
+    # fp32 and bf16 results below the smallest normal may be flushed to zero on a GPU.
+    flush = 2 * smallest_subnormal(dtype)
+    if dtype in ("float32", "bfloat16"):
+        flush = 4 * smallest_normal(dtype)
+    return of_element * ulp * magnitude + of_row * ulp * scale + flush

@@ -1,0 +1,61 @@
+"""Decoys: wrong results that a bound must reject, or it has no teeth on that case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+
+from kerneltruth.oracle.dtypes import epsilon, is_float
+
+GAIN: Mapping[str, float] = {
+    "float64": 1.01,
+    "float32": 1.01,
+    "float16": 1.01,
+    "bfloat16": 1.05,
+    "float8_e4m3fn": 1.5,
+    "float8_e5m2": 2.0,
+}
+LAST_TILE = 16
+RIGHT_WITHIN_ULPS = 2
+
+
+def decoys(
+    rounded: torch.Tensor, inputs: Mapping[str, torch.Tensor | None], dtype: str
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield (name, wrong output in the output dtype).
+
+    Zeros, a constant, a copy of an input of the same shape, the last tile zeroed, and a gain: 1%
+    in fp32 and fp16, 5% in bf16, and more in fp8, whose neighbours are that far apart. One that is
+    within rounding of the right result everywhere is right on this case, so it is left out.
+    """
+    right = _comparable(rounded)
+    margin = RIGHT_WITHIN_ULPS * epsilon(dtype) if is_float(dtype) else 0.0
+    for name, decoy in _candidates(rounded, inputs, dtype):
+        cast = decoy.to(rounded.dtype)
+        if bool(((_comparable(cast) - right).abs() > margin * right.abs()).any()):
+            yield name, cast
+
+
+def _comparable(values: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(values.to(torch.float64), nan=0.5, posinf=1e300, neginf=-1e300)
+
+
+def _candidates(
+    rounded: torch.Tensor, inputs: Mapping[str, torch.Tensor | None], dtype: str
+) -> Iterator[tuple[str, torch.Tensor]]:
+    wide = rounded.to(torch.float64)
+    yield "zeros", torch.zeros_like(wide)
+    finite = wide[torch.isfinite(wide)]
+    level = float(finite.mean()) if finite.numel() else 1.0
+    yield "constant", torch.full_like(wide, level)
+    for name, tensor in inputs.items():
+        if tensor is not None and tensor.shape == rounded.shape and tensor.is_floating_point():
+            yield f"copy of {name}", tensor
+            break
+    if wide.numel() > LAST_TILE:
+        tail = wide.clone()
+        tail.reshape(-1)[-LAST_TILE:] = 0
+        yield "last tile zeroed", tail
+    if dtype in GAIN:
+        yield "gain", wide * GAIN[dtype]

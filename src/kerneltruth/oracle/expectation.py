@@ -1,0 +1,164 @@
+"""What the judge expects of a case: inputs, reference, bound; cached by case identity."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs, materialize
+from kerneltruth.oracle import bounds
+from kerneltruth.oracle.admissible import Implementation, implementations
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.decoys import decoys
+from kerneltruth.oracle.dtypes import DTYPES, is_float
+from kerneltruth.oracle.reference import reference
+from kerneltruth.oracle.stats import Difference, compare, compare_exact
+from kerneltruth.tasks.spec import Output, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpectedOutput:
+    """One output: the float64 reference, its rounding, and the error allowed per element."""
+
+    spec: Output
+    dtype: str
+    reference: torch.Tensor
+    rounded: torch.Tensor
+    bound: torch.Tensor | None
+
+    def difference(self, got: torch.Tensor) -> Difference:
+        """Compare an output of the right shape and dtype."""
+        if is_float(self.dtype) and self.bound is not None:
+            return compare(got, self.reference, self.bound, rounded=self.rounded)
+        return compare_exact(got, self.reference, self.bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Expectation:
+    """A case made ready for judging.
+
+    Attributes:
+        invalid: why the operator itself rejects the case, if it does.
+        unrefereeable: which decoy the bound lets through, if one.
+    """
+
+    case: Case
+    inputs: Inputs
+    outputs: tuple[ExpectedOutput, ...] = ()
+    invalid: str | None = None
+    unrefereeable: str | None = None
+
+    def digest(self) -> str:
+        """Sha256 over the rounded reference outputs, row-major, in the output dtype."""
+        return tensors_digest(tuple(o.rounded for o in self.outputs))
+
+
+def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
+    """Sha256 over the logical elements of the tensors in order, row-major."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def expect(task: Task, case: Case, policy: Policy) -> Expectation:
+    """Materialize a case, evaluate its reference and bounds, and try the decoys."""
+    inputs = materialize(task, case)
+    try:
+        truth = reference(task, inputs.tensors, inputs.scalars)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Expectation(case=case, inputs=inputs, invalid=reason)
+    known: list[Implementation] = []
+    if policy.method == "spread":
+        known = list(
+            implementations(
+                task, case.dtype, inputs.tensors, inputs.scalars, seed=case.seed, tf32=policy.tf32
+            )
+        )
+    outputs = tuple(
+        _expected_output(task, case, policy, spec, value, i, known)
+        for i, (spec, value) in enumerate(zip(task.outputs, truth, strict=True))
+    )
+    toothless = _toothless(outputs, inputs.tensors)
+    return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
+
+
+def _expected_output(
+    task: Task,
+    case: Case,
+    policy: Policy,
+    spec: Output,
+    value: torch.Tensor,
+    index: int,
+    known: list[Implementation],
+) -> ExpectedOutput:
+    dtype = case.dtype if spec.dtype == "same" else spec.dtype
+    rounded = value.to(DTYPES[dtype])
+    bound: torch.Tensor | None = None
+    if is_float(dtype):
+        value = value.to(torch.float64)
+        if policy.method == "spread":
+            tf32 = policy.tf32 and task.contracted()
+            bound = bounds.spread_bound(task, case, dtype, value, known, index, tf32=tf32)
+        else:
+            bound = bounds.absolute_bound(task, dtype, value, policy)
+    elif spec.compare == "bound":
+        bound = bounds.integer_slack(value, known, index)
+    return ExpectedOutput(spec=spec, dtype=dtype, reference=value, rounded=rounded, bound=bound)
+
+
+def _toothless(
+    outputs: tuple[ExpectedOutput, ...], inputs: Mapping[str, torch.Tensor | None]
+) -> str | None:
+    """Name a decoy that the bounds let through, or None if they have teeth.
+
+    A decoy replaces one output; a case with no element to judge says nothing and is let pass.
+    """
+    for expected in outputs:
+        if expected.spec.compare == "accept" or expected.reference.numel() == 0:
+            continue
+        for name, decoy in decoys(expected.rounded, inputs, expected.dtype):
+            if expected.difference(decoy).stats.num_exceeding == 0:
+                return f"the bound lets a decoy through: {name}"
+    return None
+
+
+class ExpectationCache:
+    """Expectations by case identity, so that many candidates of one task share them.
+
+    Bounded by the bytes of the tensors that it holds; the least recently used go first.
+    """
+
+    def __init__(self, policy: Policy, *, limit_bytes: int = 256 * 2**20) -> None:
+        self.policy = policy
+        self._limit = limit_bytes
+        self._held = 0
+        self._entries: OrderedDict[str, tuple[Expectation, int]] = OrderedDict()
+
+    def get(self, task: Task, case: Case) -> Expectation:
+        """The expectation of a case, from the cache if it is there."""
+        if case.identity in self._entries:
+            self._entries.move_to_end(case.identity)
+            return self._entries[case.identity][0]
+        made = expect(task, case, self.policy)
+        size = _size(made)
+        self._entries[case.identity] = (made, size)
+        self._held += size
+        while self._held > self._limit and len(self._entries) > 1:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._held -= freed
+        return made
+
+
+def _size(expectation: Expectation) -> int:
+    tensors = [t for t in expectation.inputs.tensors.values() if t is not None]
+    for output in expectation.outputs:
+        tensors += [output.reference, output.rounded]
+        tensors += [output.bound] if output.bound is not None else []
+    return sum(t.numel() * t.element_size() for t in tensors) + 4096

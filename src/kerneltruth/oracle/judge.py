@@ -1,0 +1,230 @@
+"""Observation + expectation -> verdict. Pure: nothing here runs a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.cases.layouts import Placed, inspect
+from kerneltruth.oracle.attempt import ErrorStats
+from kerneltruth.oracle.dtypes import DTYPES
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.stats import Difference
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Declined,
+    Failed,
+    FailKind,
+    Infra,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    UnsupportedHere,
+    Verdict,
+)
+from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+from kerneltruth.tasks.spec import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ruling:
+    """A verdict with what it rests on: statistics of the worst output, and the outputs."""
+
+    verdict: Verdict
+    stats: ErrorStats | None = None
+    outputs: tuple[torch.Tensor, ...] = ()
+    differences: tuple[Difference | None, ...] = ()
+
+
+def rule(
+    task: Task,
+    expectation: Expectation,
+    placed: Mapping[str, Placed],
+    observation: Observation,
+    *,
+    deadline_s: float,
+) -> Ruling:
+    """Judge one call.
+
+    Args:
+        task: for the inputs that its contract lets a kernel write.
+        expectation: of the case.
+        placed: how each input tensor was laid out.
+        observation: what the child reported.
+        deadline_s: the deadline that the call had, for a timeout's message.
+    """
+    if observation.ended != "returned":
+        core = expectation.case.domain == "core"
+        return Ruling(verdict=_not_returned(observation, core=core, deadline_s=deadline_s))
+    broken = _inputs_and_guards(task, placed, observation)
+    results, wrong_form = _outputs(task, expectation, placed, observation)
+    if wrong_form is not None:
+        return Ruling(verdict=broken or wrong_form)
+    return _values(expectation, results, broken)
+
+
+def _not_returned(observation: Observation, *, core: bool, deadline_s: float) -> Verdict:
+    message = observation.message or ""
+    match observation.ended:
+        case "timeout":
+            return TimedOut(seconds=deadline_s)
+        case "died" | "flooded":
+            return Crashed(signal=observation.signal, detail=message or observation.ended)
+        case "load_failed":
+            return CompileError(detail=_error_line(observation))
+        case "compile_failed" if core:
+            return CompileError(detail=_error_line(observation))
+        case "raised" if core:
+            return RuntimeFault(error=observation.error or "Exception", detail=message)
+        case "compile_failed" | "raised":
+            return Declined(reason=_error_line(observation))
+        case "unsupported":
+            return UnsupportedHere(reason=message)
+        case _:
+            return Infra(reason=message or observation.ended)
+
+
+def _error_line(observation: Observation) -> str:
+    message = (observation.message or "").strip()
+    return f"{observation.error}: {message}" if observation.error else message
+
+
+def _inputs_and_guards(
+    task: Task, placed: Mapping[str, Placed], observation: Observation
+) -> Failed | None:
+    """Writes where a kernel has no business: guard bands, gaps, inputs."""
+    if observation.guards_hit:
+        detail = "wrote beyond memory that it allocated: " + ", ".join(observation.guards_hit)
+        return Failed(kind="out_of_bounds", detail=detail)
+    mutated: list[str] = []
+    for name, place in placed.items():
+        after = observation.buffers.get(name)
+        if after is None or after == place.buffer:
+            continue
+        seen = inspect(place, after)
+        if not (seen.guards_intact and seen.gaps_intact):
+            return Failed(kind="out_of_bounds", detail=f"wrote outside of the elements of {name}")
+        if seen.changed and name not in task.mutates:
+            mutated.append(name)
+    if mutated:
+        return Failed(kind="input_mutated", detail="wrote to its input " + ", ".join(mutated))
+    return None
+
+
+def _outputs(
+    task: Task,
+    expectation: Expectation,
+    placed: Mapping[str, Placed],
+    observation: Observation,
+) -> tuple[tuple[torch.Tensor, ...], Failed | None]:
+    """The outputs as CPU tensors, or in what form they break the contract."""
+    results = observation.results
+    if not results and task.mutates:
+        return _mutated_inputs(task, placed, observation), None
+    expected = expectation.outputs
+    if len(results) != len(expected):
+        detail = f"returned {len(results)} outputs where the task has {len(expected)}"
+        return (), Failed(kind="count", detail=detail)
+    tensors = []
+    for result, want in zip(results, expected, strict=True):
+        failed = _form(task, result, want)
+        if failed is not None:
+            return (), failed
+        assert isinstance(result, TensorResult)
+        tensors.append(tensor_of(result))
+    return tuple(tensors), None
+
+
+def _mutated_inputs(
+    task: Task, placed: Mapping[str, Placed], observation: Observation
+) -> tuple[torch.Tensor, ...]:
+    return tuple(
+        inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
+        for name in task.mutates
+    )
+
+
+def _form(task: Task, result: TensorResult | OtherResult, want: ExpectedOutput) -> Failed | None:
+    name = want.spec.name
+    if isinstance(result, OtherResult):
+        detail = f"returned a {result.type} where a tensor was due"
+        return Failed(kind="type", detail=detail, output=name)
+    problems: tuple[tuple[bool, FailKind, str], ...] = (
+        (
+            tuple(result.shape) != tuple(want.reference.shape),
+            "shape",
+            f"shape {tuple(result.shape)} where {tuple(want.reference.shape)} was due",
+        ),
+        (result.dtype != want.dtype, "dtype", f"dtype {result.dtype}, not {want.dtype}"),
+        (result.device == "meta", "device", f"the output lies on {result.device}"),
+        (
+            result.alias is not None
+            and result.alias not in task.mutates
+            and want.reference.numel() > 0,
+            "aliased_output",
+            f"the output shares memory with the input {result.alias}",
+        ),
+    )
+    for broken, kind, detail in problems:
+        if broken:
+            return Failed(kind=kind, detail=detail, output=name)
+    return None
+
+
+def tensor_of(result: TensorResult) -> torch.Tensor:
+    """The result's logical elements as a CPU tensor."""
+    if not result.data:
+        return torch.empty(result.shape, dtype=DTYPES[result.dtype])
+    flat = torch.frombuffer(bytearray(result.data), dtype=DTYPES[result.dtype])
+    return flat.reshape(result.shape)
+
+
+def _values(
+    expectation: Expectation, results: tuple[torch.Tensor, ...], broken: Failed | None
+) -> Ruling:
+    differences: list[Difference | None] = []
+    failed: Failed | None = broken
+    worst: ErrorStats | None = None
+    references = [o.reference for o in expectation.outputs]
+    for got, want in zip(results, expectation.outputs, strict=True):
+        if want.spec.compare == "accept" and want.spec.accept is not None:
+            right = want.spec.accept(expectation.inputs.tensors, results, references)
+            differences.append(None)
+            if failed is None and not bool(right.all()):
+                count = int((~right).sum())
+                detail = f"{count} of {right.numel()} elements are not an accepted answer"
+                failed = Failed(kind="value", detail=detail, output=want.spec.name)
+            continue
+        difference = want.difference(got)
+        differences.append(difference)
+        if worst is None or _badness(difference.stats) > _badness(worst):
+            worst = difference.stats
+        if failed is None and difference.stats.num_exceeding:
+            failed = _wrong(difference, want)
+    return Ruling(
+        verdict=failed or Passed(),
+        stats=worst,
+        outputs=results,
+        differences=tuple(differences),
+    )
+
+
+def _badness(stats: ErrorStats) -> tuple[bool, float]:
+    return stats.num_exceeding > 0, stats.max_bound_ratio or 0.0
+
+
+def _wrong(difference: Difference, want: ExpectedOutput) -> Failed:
+    stats = difference.stats
+    kind: FailKind = "value"
+    exceeding = int(stats.num_exceeding)
+    if bool(difference.nan_parity.any()):
+        kind = "nan"
+    elif bool(difference.inf_parity.any()):
+        kind = "inf"
+    detail = f"{exceeding} of {stats.count} elements are wrong"
+    if stats.max_bound_ratio is not None and kind == "value":
+        detail += f"; the worst error is {stats.max_bound_ratio:.3g} times the bound"
+    return Failed(kind=kind, detail=detail, output=want.spec.name)

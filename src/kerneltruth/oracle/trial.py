@@ -1,0 +1,406 @@
+"""One candidate on trial: cases in order, a fresh child, an observation and a ruling for each.
+
+`Trial` holds the candidate's sessions; `try_candidate` is the course of events. The explaining
+layers above use `Trial.call` to ask further questions of the same candidate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kerneltruth.cases.case import Case, Domain
+from kerneltruth.cases.layouts import Placed, place
+from kerneltruth.cases.materialize import layout_of
+from kerneltruth.cases.philox import derive
+from kerneltruth.cases.strategies import generate
+from kerneltruth.oracle.attempt import (
+    Attempt,
+    AttemptEnded,
+    CandidateRef,
+    CaseJudged,
+    Event,
+    Judgement,
+)
+from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
+from kerneltruth.oracle.judge import Ruling, rule
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Declined,
+    Infra,
+    Passed,
+    Unrefereeable,
+    UnsupportedHere,
+    Verdict,
+    is_bad,
+)
+from kerneltruth.runner.candidate import Candidate, block_sizes
+from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.protocol import (
+    Argument,
+    Binary,
+    Launch,
+    Observation,
+    ScalarArgument,
+    TensorArgument,
+)
+from kerneltruth.tasks.spec import Task
+
+MAX_CONFIGS = 64
+CONFIGS_ON_FIRST_CASE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to try, and when to stop.
+
+    Attributes:
+        seed: master seed of the cases.
+        strategies: names of strategies; empty means all of them.
+        cases: how many cases to judge.
+        dtypes: restriction of the dtypes; None means the task's.
+        domain: "core" judges the core only.
+        deadline_s: wall time allowed for one call.
+        stop_at_first: whether the first failing case ends the trial.
+        compile: whether every launch is also compiled for the runner's targets.
+    """
+
+    seed: int = 0
+    strategies: tuple[str, ...] = ()
+    cases: int = 48
+    dtypes: tuple[str, ...] | None = None
+    domain: Domain = "extended"
+    deadline_s: float = 20.0
+    stop_at_first: bool = True
+    compile: bool = True
+
+
+class Trial:
+    """A candidate, its child processes, and what they have shown so far."""
+
+    def __init__(
+        self,
+        task: Task,
+        candidate: Candidate,
+        runner: Runner,
+        cache: ExpectationCache,
+        *,
+        deadline_s: float,
+    ) -> None:
+        self.task = task
+        self.candidate = candidate
+        self.runner = runner
+        self.cache = cache
+        self.deadline_s = deadline_s
+        self.binaries: list[Binary] = []
+        self.blocks: set[int] = set(block_sizes(candidate.source))
+        self.configs = 1
+        self._run: Session | None = None
+        self._compile: Session | None = None
+        self._compiled: set[tuple[Any, ...]] = set()
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the candidate's children."""
+        for session in (self._run, self._compile):
+            if session is not None:
+                session.close()
+        self._run = self._compile = None
+
+    def loaded(self) -> Observation:
+        """Load the candidate in a fresh child, if that has not been done, and say how it went."""
+        if self._run is None:
+            self._run = self.runner.open(self.candidate)
+        return self._run.loaded
+
+    def call(
+        self, expectation: Expectation, *, config: int = 0, poison: int = 0, guards: int = 0
+    ) -> tuple[Ruling, Observation, dict[str, Placed]]:
+        """Run one case and rule on it.
+
+        `poison` and `guards` choose other patterns for uninitialized memory and for what lies
+        around the inputs: a result that changes with them depends on them.
+        """
+        self.loaded()
+        assert self._run is not None
+        arguments, placed = lay_out(self.task, expectation, guards=guards)
+        observation = self._run.call(
+            arguments,
+            poison=poison_of(expectation.case, poison),
+            config=config,
+            deadline_s=self.deadline_s,
+        )
+        ruling = rule(self.task, expectation, placed, observation, deadline_s=self.deadline_s)
+        for launch in observation.launches:
+            self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
+            self.blocks.update(
+                v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
+            )
+        return ruling, observation, placed
+
+    def compile(
+        self, expectation: Expectation, launches: tuple[Launch, ...], config: int
+    ) -> CompileError | None:
+        """Compile the launches of a call for every target, if they are new; the first refusal."""
+        keys = {_specialization(launch) for launch in launches} - self._compiled
+        if not keys:
+            return None
+        self._compiled |= keys
+        if self._compile is None:
+            self._compile = self.runner.open(self.candidate, mode="compile")
+        arguments, _ = lay_out(self.task, expectation, guards=0)
+        observation = self._compile.call(
+            arguments,
+            poison=poison_of(expectation.case, 0),
+            config=config,
+            deadline_s=max(self.deadline_s, 60.0),
+        )
+        self.binaries.extend(observation.binaries)
+        for binary in observation.binaries:
+            if not binary.ok:
+                detail = f"{binary.kernel}: {binary.error}"
+                return CompileError(detail=detail, target=binary.target)
+        return None
+
+
+def _specialization(launch: Launch) -> tuple[Any, ...]:
+    constants = tuple(sorted((k, repr(v)) for k, v in launch.constants.items()))
+    return launch.kernel, constants, tuple(sorted(launch.signature.items()))
+
+
+def poison_of(case: Case, index: int) -> bytes:
+    """The pattern of uninitialized memory for the index-th call of a case: 16 bytes."""
+    return b"".join(
+        derive(case.seed, "poison", str(index), half).to_bytes(8, "little") for half in "ab"
+    )
+
+
+def lay_out(
+    task: Task, expectation: Expectation, *, guards: int
+) -> tuple[tuple[Argument, ...], dict[str, Placed]]:
+    """The call's arguments in memory, in the order of the task's signature."""
+    case, inputs = expectation.case, expectation.inputs
+    defaults = {a.name: a.default for a in task.attributes}
+    arguments: list[Argument] = []
+    placed: dict[str, Placed] = {}
+    specs = {spec.name: spec for spec in task.tensors}
+    for name in inputs.order:
+        if name in defaults:
+            value = inputs.scalars[name]
+            is_default = value == defaults[name]
+            arguments.append(ScalarArgument(name=name, value=value, is_default=is_default))
+            continue
+        tensor = inputs.tensors[name]
+        if tensor is None:
+            arguments.append(ScalarArgument(name=name, value=None, is_default=True))
+            continue
+        layout = layout_of(case, specs[name])
+        spot = place(tensor, layout, seed=derive(case.seed, "guards", str(guards), name))
+        placed[name] = spot
+        arguments.append(
+            TensorArgument(
+                name=name,
+                dtype=spot.dtype,
+                shape=spot.shape,
+                strides=spot.strides,
+                offset=spot.offset,
+                buffer=spot.buffer,
+            )
+        )
+    return tuple(arguments), placed
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts of one trial; every case that was generated ends in exactly one of them."""
+
+    cases: int = 0
+    failed: int = 0
+    declined: list[tuple[Case, str]] = field(default_factory=list)
+    unrefereeable: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    failure: Judgement | None = None
+    passed: int = 0
+    worst: float | None = None
+
+    def add(self, judgement: Judgement) -> None:
+        verdict = judgement.verdict
+        if isinstance(verdict, Declined):
+            self.declined.append((judgement.case, verdict.reason))
+            return
+        if isinstance(verdict, Unrefereeable):
+            self.unrefereeable[verdict.reason] += 1
+            return
+        if isinstance(verdict, UnsupportedHere | Infra):
+            self.skipped[verdict.reason] += 1
+            return
+        self.cases += 1
+        ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
+        if isinstance(verdict, Passed):
+            self.passed += 1
+            if ratio is not None:
+                self.worst = ratio if self.worst is None else max(self.worst, ratio)
+            return
+        self.failed += 1
+        if self.failure is None:
+            self.failure = judgement
+
+
+def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
+    """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
+    start = time.monotonic()
+    tally = _Tally()
+    early = _load_verdict(trial.loaded())
+    if early is None:
+        for judgement in _judge_cases(trial, plan, tally):
+            yield CaseJudged(judgement=judgement)
+            tally.add(judgement)
+            if plan.stop_at_first and tally.failure is not None:
+                break
+    yield AttemptEnded(
+        attempt=Attempt(
+            task=trial.task.name,
+            candidate=CandidateRef(
+                sha256=trial.candidate.sha256,
+                path=trial.candidate.path,
+                language=trial.candidate.language,
+                entry=trial.candidate.entry,
+            ),
+            verdict=early or _final(tally),
+            cases=tally.cases,
+            failed=tally.failed,
+            declined=tuple(tally.declined),
+            unrefereeable=dict(tally.unrefereeable),
+            skipped=dict(tally.skipped),
+            failure=tally.failure,
+            binaries=tuple(trial.binaries),
+            worst_ratio=tally.worst,
+            seconds=time.monotonic() - start,
+        )
+    )
+
+
+def _load_verdict(loaded: Observation) -> Verdict | None:
+    match loaded.ended:
+        case "returned":
+            return None
+        case "unsupported":
+            return UnsupportedHere(reason=loaded.message or "")
+        case "lost":
+            return Infra(reason=loaded.message or "the worker was lost")
+        case "died" | "timeout" | "flooded":
+            detail = f"while loading: {loaded.message or loaded.ended}"
+            return Crashed(signal=loaded.signal, detail=detail)
+        case _:
+            detail = f"{loaded.error}: {loaded.message}" if loaded.error else str(loaded.message)
+            return CompileError(detail=detail)
+
+
+def _final(tally: _Tally) -> Verdict:
+    if tally.failure is not None:
+        return tally.failure.verdict
+    if tally.passed:
+        return Passed()
+    reasons = tally.skipped.most_common(1)
+    if reasons:
+        return UnsupportedHere(reason=reasons[0][0])
+    if tally.unrefereeable:
+        return Unrefereeable(reason=tally.unrefereeable.most_common(1)[0][0])
+    if tally.declined:
+        return UnsupportedHere(reason=f"every case was declined: {tally.declined[0][1]}")
+    return Unrefereeable(reason="no case fits the plan")
+
+
+def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
+    device = "cpu" if trial.runner.device == "cpu" else "cuda"
+    for count, case in enumerate(_cases(trial, plan, device)):
+        if tally.cases >= plan.cases:
+            return
+        expectation = trial.cache.get(trial.task, case)
+        if expectation.invalid is not None:
+            tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
+            continue
+        if expectation.unrefereeable is not None:
+            yield Judgement(
+                case=case, verdict=Unrefereeable(reason=expectation.unrefereeable)
+            )
+            continue
+        for config in _configs(trial, count):
+            judgement = _judge_one(trial, plan, expectation, config)
+            yield judgement
+            if is_bad(judgement.verdict) and plan.stop_at_first:
+                return
+
+
+def _cases(trial: Trial, plan: Plan, device: str) -> Iterator[Case]:
+    """The planned cases: one first, to see the launch, then the rest with its block sizes.
+
+    Three times as many are offered as are wanted, so that cases that cannot be judged are replaced.
+    """
+    settings: dict[str, Any] = {
+        "strategies": plan.strategies,
+        "seed": plan.seed,
+        "device": device,
+        "dtypes": plan.dtypes,
+        "domain": plan.domain,
+    }
+    seen: set[str] = set()
+    first = next(generate(trial.task, count=1, **settings), None)
+    if first is not None:
+        seen.add(first.identity)
+        yield first
+    blocks = tuple(sorted(trial.blocks))
+    for case in generate(trial.task, count=3 * plan.cases, blocks=blocks, **settings):
+        if case.identity not in seen:
+            seen.add(case.identity)
+            yield case
+
+
+def _configs(trial: Trial, count: int) -> Iterator[int]:
+    """Which configurations of an autotuned kernel a case runs under: all in turn over the cases.
+
+    The number is known only after the first call, so the first case takes the others afterwards.
+    """
+    yield count % trial.configs
+    if count == 0:
+        yield from range(1, min(trial.configs, CONFIGS_ON_FIRST_CASE))
+
+
+def _judge_one(trial: Trial, plan: Plan, expectation: Expectation, config: int) -> Judgement:
+    start = time.monotonic()
+    ruling, observation, _ = trial.call(expectation, config=config)
+    verdict = ruling.verdict
+    if plan.compile and trial.runner.targets and not is_bad(verdict):
+        refused = trial.compile(expectation, observation.launches, config)
+        if refused is not None:
+            core = expectation.case.domain == "core"
+            verdict = refused if core else Declined(reason=refused.detail)
+    judgement = Judgement(
+        case=expectation.case,
+        verdict=verdict,
+        stats=ruling.stats,
+        config=config,
+        seconds=time.monotonic() - start,
+    )
+    if is_bad(verdict):
+        return with_digests(judgement, expectation, ruling)
+    return judgement
+
+
+def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:
+    """The judgement with what a replay compares: digests of inputs, reference and outputs."""
+    return replace(
+        judgement,
+        digests=expectation.inputs.digests(),
+        reference_digest=expectation.digest(),
+        output_digest=tensors_digest(ruling.outputs) if ruling.outputs else None,
+    )
