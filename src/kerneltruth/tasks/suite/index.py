@@ -1,0 +1,131 @@
+"""Operators that move elements: gather, scatter, fill, select, sort a few, transpose, roll."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+
+_ROWS: dict[str, Role] = {"M": "batch", "N": "channel"}
+
+
+def accept_top_indices(
+    inputs: Mapping[str, Any], outputs: Sequence[Any], reference: Sequence[Any]
+) -> torch.Tensor:
+    """An index is right if it is in range, points at the value due there, and comes once a row."""
+    x: torch.Tensor = inputs["input"].double()
+    wanted: torch.Tensor = reference[0].double()
+    indices: torch.Tensor = outputs[1].long()
+    in_range = (indices >= 0) & (indices < x.shape[-1])
+    found = x.gather(-1, indices.clamp(0, max(x.shape[-1] - 1, 0)))
+    same = (found == wanted) | (found.isnan() & wanted.isnan())
+    repeated = (indices.unsqueeze(-1) == indices.unsqueeze(-2)).sum(-1) > 1
+    return in_range & same & ~repeated
+
+
+def _topk(input: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    values: torch.Tensor
+    indices: torch.Tensor
+    values, indices = torch.topk(input, k, dim=-1)
+    return values, indices
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "embedding(input[T]: index(V), weight[V, D])",
+        category="Index",
+        dims={"T": "batch", "V": Dim(symbol="V", role="batch", low=1), "D": "channel"},
+        reference=lambda input, weight: weight[input],
+        description="Row input[t] of weight for every t: out[T, D].",
+        flops="0",
+        bytes="(8 + 4*2*D)*T",
+        benchmark={"T": 64, "V": 128, "D": 128},
+    ),
+    task(
+        "index_select(input[M, N], index[K]: index(M))",
+        category="Index",
+        dims={"M": Dim(symbol="M", role="batch", low=1), "N": "channel", "K": "batch"},
+        reference=lambda input, index: input.index_select(0, index),
+        description="Rows of input picked by index along dim 0: out[K, N].",
+        flops="0",
+        benchmark={"M": 64, "N": 128, "K": 64},
+    ),
+    task(
+        "gather(input[M, N], index[M, K]: index(N))",
+        category="Index",
+        dims={"M": "batch", "N": Dim(symbol="N", role="channel", low=1), "K": "channel"},
+        reference=lambda input, index: input.gather(1, index),
+        description="out[i, j] = input[i, index[i, j]]: out[M, K].",
+        flops="0",
+        benchmark={"M": 32, "N": 64, "K": 64},
+    ),
+    task(
+        "scatter_add(input[N], index[K]: index(N), src[K])",
+        category="Index",
+        dims={"N": Dim(symbol="N", role="channel", low=1), "K": "reduced"},
+        reference=lambda input, index, src: input.scatter_add(0, index, src),
+        description="""A copy of input to which src[k] is added at index[k] for every k; the same
+            index may come several times. The input itself stays as it is.""",
+        flops="K",
+        benchmark={"N": 256, "K": 1024},
+    ),
+    task(
+        "masked_fill(input[M, N], mask[M, N]: bool, value=0.0)",
+        category="Index",
+        dims=_ROWS,
+        attributes={"value": (1.5, float("-inf"))},
+        reference=lambda input, mask, value: input.masked_fill(mask, value),
+        description="input where mask is False, value where it is True, even over NaN.",
+        flops="0",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "where(condition[M, N]: bool, input[M, N], other[M, N])",
+        category="Index",
+        dims=_ROWS,
+        reference=lambda condition, input, other: torch.where(condition, input, other),
+        description="input where condition is True, other elsewhere.",
+        flops="0",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "topk(input[M, N], k=3)",
+        category="Reduce",
+        dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
+        attributes={"k": (1, 4)},
+        constraints=("k <= N",),
+        outputs=(
+            Output(name="values"),
+            Output(name="indices", dtype="int64", compare="accept", accept=accept_top_indices),
+        ),
+        reference=_topk,
+        description="""The k largest values of each row, largest first, and their int64 indices.
+            NaN counts as larger than any number. Among equal values any order is right, but an
+            index comes only once.""",
+        flops="k*M*N",
+        benchmark={"M": 16, "N": 128},
+    ),
+    task(
+        "transpose_copy(input[M, N])",
+        category="Index",
+        dims={"M": "spatial", "N": "spatial"},
+        reference=lambda input: input.T.contiguous(),
+        description="A contiguous copy of the transpose: out[N, M].",
+        flops="0",
+        benchmark={"M": 64, "N": 64},
+    ),
+    task(
+        "roll(input[M, N], shifts=1)",
+        category="Index",
+        dims={"M": "batch", "N": "spatial"},
+        attributes={"shifts": (-3, 20)},
+        reference=lambda input, shifts: torch.roll(input, shifts, -1),
+        description="""out[i, (j + shifts) mod N] = input[i, j]; shifts may be negative or larger
+            than N.""",
+        flops="0",
+        benchmark={"M": 16, "N": 128},
+    ),
+)

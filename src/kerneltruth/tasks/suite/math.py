@@ -1,0 +1,168 @@
+"""Elementwise arithmetic, scans, counts and a few whole-tensor reductions."""
+
+from __future__ import annotations
+
+import torch
+
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+
+_PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
+_ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
+
+
+def _masked_softmax(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    weights = torch.softmax(input.masked_fill(~mask, float("-inf")), -1)
+    return torch.where(mask.any(-1, keepdim=True), weights, 0.0)
+
+
+def _addcmul(
+    input: torch.Tensor, tensor1: torch.Tensor, tensor2: torch.Tensor, value: float
+) -> torch.Tensor:
+    return input + value * tensor1 * tensor2
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "floor(input[M, N])",
+        category="Math",
+        dims=_PLAIN,
+        reference=lambda input: input.floor(),
+        description="The largest integer not above each element, in the input's dtype.",
+        flops="M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "pow(input[M, N], exponent=2.0)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"exponent": (3.0, -1.0, 1.5)},
+        reference=lambda input, exponent: torch.pow(input, exponent),
+        description="""input to the power of exponent; a negative base with an integral exponent
+            is defined, with another one it gives NaN.""",
+        flops="M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "clamp(input[M, N], min=-1.0, max=1.0)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"min": (None, 2.0), "max": (None, 0.5)},
+        constraints=("min is not None or max is not None",),
+        reference=lambda input, min, max: torch.clamp(input, min, max),
+        description="""Each element limited to [min, max]; either end may be None. NaN stays NaN;
+            if min is above max, every number becomes max.""",
+        flops="2*M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "rad2deg(input[M, N])",
+        category="Math",
+        dims=_PLAIN,
+        reference=lambda input: torch.rad2deg(input),
+        description="Radians to degrees: input * 180 / pi.",
+        flops="M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "logit(input[M, N]: probability, eps=None)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"eps": (0.125, 0.001)},
+        reference=lambda input, eps: torch.logit(input, eps),
+        description="log(x / (1 - x)); unless eps is None, x is input clamped to [eps, 1 - eps].",
+        flops="4*M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "lerp(input[M, N], end[M, N], weight=0.5)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"weight": (0.25, 1.0, 2.0)},
+        reference=lambda input, end, weight: torch.lerp(input, end, weight),
+        description="""input + weight * (end - input), written from the nearer end: for weight of
+            0.5 and more it is end - (end - input) * (1 - weight).""",
+        flops="3*M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "addcmul(input[M, N], tensor1[M, N], tensor2[M, N], value=1.0)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"value": (0.5, -2.0)},
+        reference=_addcmul,
+        description="input + value * tensor1 * tensor2.",
+        flops="3*M*N",
+        benchmark={"M": 32, "N": 64},
+    ),
+    task(
+        "gcd(input[N]: int32, other[N]: int32)",
+        category="Math",
+        dims={"N": "channel"},
+        outputs=(Output(dtype="int32", compare="exact"),),
+        dtypes=("float32",),
+        reference=lambda input, other: torch.gcd(input, other),
+        description="Greatest common divisor of integers of either sign, as torch.gcd.",
+        flops="N",
+        benchmark={"N": 256},
+    ),
+    task(
+        "cumsum(input[M, N])",
+        category="Math",
+        dims=_ROWS,
+        reference=lambda input: input.cumsum(-1),
+        description="Running sum along each row.",
+        flops="M*N",
+        benchmark={"M": 8, "N": 128},
+    ),
+    task(
+        "reverse_cumsum(input[M, N])",
+        category="Math",
+        dims=_ROWS,
+        reference=lambda input: input.flip(-1).cumsum(-1).flip(-1),
+        description="Running sum along each row from its end: out[i, j] = sum of input[i, j:].",
+        flops="M*N",
+        benchmark={"M": 8, "N": 128},
+    ),
+    task(
+        "count_nonzero(input[M, N]: bool)",
+        category="Reduce",
+        dims=_ROWS,
+        outputs=(Output(dtype="int64", compare="exact"),),
+        dtypes=("float32",),
+        reference=lambda input: input.sum(-1),
+        description="How many elements of each row are True, as int64.",
+        flops="M*N",
+        benchmark={"M": 16, "N": 128},
+    ),
+    task(
+        "amax(input[M, N])",
+        category="Reduce",
+        dims={
+            "M": Dim(symbol="M", role="reduced", low=1),
+            "N": Dim(symbol="N", role="reduced", low=1),
+        },
+        reference=lambda input: input.amax(),
+        description="The largest element of the whole tensor, a scalar; NaN if there is one.",
+        flops="M*N",
+        benchmark={"M": 32, "N": 128},
+    ),
+    task(
+        "masked_softmax(input[M, N], mask[M, N]: bool)",
+        category="Math",
+        dims=_ROWS,
+        reference=_masked_softmax,
+        description="""Softmax of each row over the elements where mask is True; the others get 0,
+            and a row with no True is all 0.""",
+        flops="5*M*N",
+        benchmark={"M": 16, "N": 128},
+    ),
+    task(
+        "gram(input[M, K])",
+        category="MatrixMultiply",
+        dims={"M": "batch", "K": "contracted"},
+        reference=lambda input: input @ input.T,
+        description="input @ input.T, accumulated in float32: out[M, M].",
+        flops="2*M*M*K",
+        benchmark={"M": 32, "K": 64},
+    ),
+)

@@ -1,0 +1,79 @@
+"""Pooling over one or two spatial dims."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from kerneltruth.tasks.spec import Dim, Task, task
+
+
+def _avg_pool1d(
+    input: torch.Tensor,
+    kernel_size: int,
+    stride: int,
+    padding: int,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> torch.Tensor:
+    return F.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "avg_pool1d(input[C, L], kernel_size=3, stride=2, padding=1, ceil_mode=False, "
+        "count_include_pad=True)",
+        category="Pooling",
+        dims={
+            "C": Dim(symbol="C", role="channel", low=1),
+            "L": Dim(symbol="L", role="spatial", low=1),
+        },
+        attributes={
+            "kernel_size": (2, 4),
+            "stride": (1, 3),
+            "padding": (0,),
+            "ceil_mode": (True,),
+            "count_include_pad": (False,),
+        },
+        constraints=("2*padding <= kernel_size", "kernel_size <= L + 2*padding"),
+        reference=_avg_pool1d,
+        description="""Mean over windows of kernel_size, stride apart, of each row, which is padded
+            with zeros on both sides. Padding counts in the divisor unless count_include_pad is
+            False. ceil_mode rounds the number of windows up, as in torch.""",
+        flops="kernel_size*C*(L//stride)",
+        benchmark={"C": 16, "L": 128},
+    ),
+    task(
+        "max_pool2d(input[C, H, W], kernel_size=3, stride=2, padding=1)",
+        category="Pooling",
+        dims={
+            "C": Dim(symbol="C", role="channel", low=1),
+            "H": Dim(symbol="H", role="spatial", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        attributes={"kernel_size": (2,), "stride": (1, 3), "padding": (0,)},
+        constraints=("2*padding <= kernel_size", "kernel_size <= min(H, W) + 2*padding"),
+        reference=lambda input, kernel_size, stride, padding: F.max_pool2d(
+            input, kernel_size, stride, padding
+        ),
+        description="""Largest value of square windows of kernel_size, stride apart; padding never
+            wins, a NaN in the window does.""",
+        flops="kernel_size**2*C*(H//stride)*(W//stride)",
+        benchmark={"C": 4, "H": 32, "W": 32},
+    ),
+    task(
+        "adaptive_avg_pool2d(input[C, H, W], output_size=(4, 4))",
+        category="Pooling",
+        dims={
+            "C": Dim(symbol="C", role="channel", low=1),
+            "H": Dim(symbol="H", role="spatial", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        attributes={"output_size": ((3, 5), (1, 1))},
+        reference=lambda input, output_size: F.adaptive_avg_pool2d(input, tuple(output_size)),
+        description="""Mean over a grid of windows: window i of a dim of size H with O outputs goes
+            from floor(i * H / O) to ceil((i + 1) * H / O). H may be smaller than O.""",
+        flops="C*H*W",
+        benchmark={"C": 8, "H": 32, "W": 32},
+    ),
+)

@@ -1,0 +1,76 @@
+"""Interpolation of images.
+
+Source positions are computed in integers, so that the reference does not hang on how a position
+is rounded: the position of output i is a fraction whose floor and remainder are exact.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from kerneltruth.tasks.spec import Dim, Role, Task, task
+
+_IMAGE: dict[str, Role | Dim] = {
+    "C": "channel",
+    "H": Dim(symbol="H", role="spatial", low=1),
+    "W": Dim(symbol="W", role="spatial", low=1),
+}
+
+
+def _nearest(input: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    _, height, width = input.shape
+    rows = torch.arange(size[0], device=input.device) * height // size[0]
+    columns = torch.arange(size[1], device=input.device) * width // size[1]
+    return input[:, rows][:, :, columns]
+
+
+def _sources(n: int, size: int, align_corners: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Index of the left neighbour of each output, and the weight of the right one."""
+    i = torch.arange(size)
+    if align_corners:
+        numerator, denominator = i * (n - 1), max(size - 1, 1)
+    else:
+        numerator, denominator = ((2 * i + 1) * n - size).clamp(min=0), 2 * size
+    left = numerator // denominator
+    return left, (numerator - left * denominator).double() / denominator
+
+
+def _bilinear(input: torch.Tensor, size: tuple[int, int], align_corners: bool) -> torch.Tensor:
+    out = input
+    for dim, wanted in zip((1, 2), size, strict=True):
+        n = out.shape[dim]
+        left, weight = _sources(n, wanted, align_corners)
+        shape = (1, -1, 1) if dim == 1 else (1, 1, -1)
+        weight = weight.to(out).reshape(shape)
+        left = left.to(out.device)
+        right = (left + 1).clamp(max=n - 1)
+        out = (1 - weight) * out.index_select(dim, left) + weight * out.index_select(dim, right)
+    return out
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "interpolate_nearest(input[C, H, W], size=(32, 32))",
+        category="SpatialOps",
+        dims=_IMAGE,
+        attributes={"size": ((5, 9), (2, 3))},
+        reference=_nearest,
+        description="""Resize to size by the nearest element: output (i, j) is input
+            (floor(i * H / size[0]), floor(j * W / size[1])).""",
+        flops="0",
+        benchmark={"C": 4, "H": 64, "W": 64},
+    ),
+    task(
+        "interpolate_bilinear(input[C, H, W], size=(16, 16), align_corners=False)",
+        category="SpatialOps",
+        dims=_IMAGE,
+        attributes={"size": ((5, 9), (2, 1)), "align_corners": (True,)},
+        reference=_bilinear,
+        description="""Bilinear resize to size. With align_corners=False pixel centres are at half
+            integers: output i lies at max((i + 0.5) * H / size[0] - 0.5, 0) of the input; with
+            align_corners=True it lies at i * (H - 1) / (size[0] - 1), or 0 if size[0] is 1.
+            Positions beyond the last row or column take the last one.""",
+        flops="8*C*size[0]*size[1]",
+        benchmark={"C": 4, "H": 32, "W": 32},
+    ),
+)
