@@ -27,6 +27,7 @@ from kerneltruth.oracle.attempt import (
 )
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
 from kerneltruth.oracle.judge import Ruling, rule
+from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -391,9 +392,11 @@ def _judge_one(trial: Trial, plan: Plan, expectation: Expectation, config: int) 
         config=config,
         seconds=time.monotonic() - start,
     )
-    if is_bad(verdict):
-        return with_digests(judgement, expectation, ruling)
-    return judgement
+    if not is_bad(verdict):
+        return judgement
+    probes = probe(trial, expectation, ruling, config=config)
+    judgement = replace(judgement, verdict=probes.refine(verdict))
+    return with_digests(judgement, expectation, ruling)
 
 
 def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:
