@@ -1,0 +1,185 @@
+"""A pool of judges on this machine: each a process of its own, all sharing one zygote.
+
+The parent hands out jobs and collects outcomes; a judge that is lost gives its job to another, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Generic, Protocol, TypeVar
+
+from kerneltruth.errors import InternalError
+
+
+class Job(Protocol):
+    """What a pool can schedule: jobs of one task share expectations, so one judge takes them."""
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        ...
+
+
+J = TypeVar("J", bound=Job)
+R = TypeVar("R")
+
+TRIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done(Generic[J, R]):
+    """Event: a job has its result."""
+
+    job: J
+    result: R
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(Generic[J]):
+    """Event: a job reports `count` more cases."""
+
+    job: J
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(Generic[J]):
+    """Event: a job's judges died; it has no result."""
+
+    job: J
+    reason: str
+
+
+class _Judge(Generic[J, R]):
+    """A judge process as the parent sees it."""
+
+    def __init__(self, hear: Callable[[J, Callable[[int], None]], R]) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, self.pipe, hear), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.job: J | None = None
+        self.last_task: str | None = None
+
+    def give(self, job: J) -> None:
+        self.job, self.last_task = job, job.task
+        self.pipe.send(job)
+
+    def stop(self) -> None:
+        # Judges forked later hold this pipe's end too, so closing it says nothing: say it.
+        with contextlib.suppress(OSError, ValueError):
+            self.pipe.send(None)
+            self.pipe.close()
+        self.process.join(timeout=5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(
+    pipe: Connection, parents_end: Connection, hear: Callable[[J, Callable[[int], None]], R]
+) -> None:
+    """The judge's side: one job after the other until the parent says to stop."""
+    # The parent answers Ctrl-C for all.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parents_end.close()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            job = pipe.recv()
+            if job is None:
+                break
+            try:
+                result = hear(job, lambda count: pipe.send(("progress", count)))
+            except Exception as error:
+                # Our own bug must reach the parent as one, with the place where it happened.
+                import traceback
+
+                pipe.send(("broken", f"{error}\n{traceback.format_exc()}"))
+                continue
+            pipe.send(("done", result))
+    os._exit(0)
+
+
+def run_jobs(
+    jobs: Sequence[J],
+    hear: Callable[[J, Callable[[int], None]], R],
+    *,
+    workers: int,
+) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+    """Hear every job once; yields progress and exactly one `Done` or `Lost` for each.
+
+    Args:
+        jobs: in order of preference; jobs of one task are given to one judge where possible.
+        hear: called in a judge process, which was forked from this one, with a job and a function
+            that reports progress.
+        workers: how many judges.
+
+    Raises:
+        InternalError: `hear` raised.
+    """
+    waiting = list(jobs)
+    tries: dict[int, int] = {}
+    judges: list[_Judge[J, R]] = []
+    try:
+        judges = [_Judge(hear) for _ in range(min(workers, len(waiting)))]
+        for judge in judges:
+            _hand_out(judge, waiting, judges)
+        while any(judge.job is not None for judge in judges):
+            busy = {j.pipe: j for j in judges if j.job is not None}
+            for pipe in wait(list(busy)):
+                judge = busy[pipe]  # type: ignore[index]
+                yield from _listen(judge, judges, waiting, tries, hear)
+    finally:
+        for judge in judges:
+            judge.stop()
+
+
+def _listen(
+    judge: _Judge[J, R],
+    judges: list[_Judge[J, R]],
+    waiting: list[J],
+    tries: dict[int, int],
+    hear: Callable[[J, Callable[[int], None]], R],
+) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+    """Take one message of a judge, or its death."""
+    job = judge.job
+    assert job is not None
+    try:
+        word, value = judge.pipe.recv()
+    except (EOFError, ConnectionError):
+        judge.stop()
+        tries[id(job)] = tries.get(id(job), 1) + 1
+        replacement: _Judge[J, R] = _Judge(hear)
+        judges[judges.index(judge)] = replacement
+        if tries[id(job)] <= TRIES:
+            waiting.insert(0, job)
+        else:
+            code = judge.process.exitcode
+            yield Lost(job=job, reason=f"the judge process died twice (exit code {code})")
+        _hand_out(replacement, waiting, judges)
+        return
+    if word == "progress":
+        yield Progress(job=job, count=value)
+        return
+    if word == "broken":
+        raise InternalError(f"while judging {job}: {value}")
+    yield Done(job=job, result=value)
+    _hand_out(judge, waiting, judges)
+
+
+def _hand_out(judge: _Judge[J, R], waiting: list[J], judges: list[_Judge[J, R]]) -> None:
+    """Give an idle judge the next job: of its own task, else of a task that nobody is at."""
+    judge.job = None
+    if not waiting:
+        return
+    taken = {j.last_task for j in judges if j is not judge and j.job is not None}
+    own = [i for i, job in enumerate(waiting) if job.task == judge.last_task]
+    free = [i for i, job in enumerate(waiting) if job.task not in taken]
+    judge.give(waiting.pop((own or free or [0])[0]))

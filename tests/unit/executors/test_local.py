@@ -1,0 +1,67 @@
+"""The pool of judges."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kerneltruth.errors import InternalError
+from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
+
+
+@dataclass(frozen=True)
+class Sum:
+    task: str
+    numbers: tuple[int, ...]
+    flag: str = ""
+
+
+def add_up(job, report):
+    report(len(job.numbers))
+    return sum(job.numbers)
+
+
+def die_once(job, report):
+    flag = Path(job.flag)
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+
+def die(job, report):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(job, report):
+    raise ValueError("a bug of ours")
+
+
+def test_every_job_has_exactly_one_result():
+    jobs = [Sum(task=str(i % 3), numbers=(i, i)) for i in range(10)]
+    results = [e for e in run_jobs(jobs, add_up, workers=2) if isinstance(e, Done)]
+    assert sorted(d.result for d in results) == [2 * i for i in range(10)]
+    assert len({d.job for d in results}) == 10
+
+
+def test_progress_is_reported_for_the_job_that_makes_it():
+    events = list(run_jobs([Sum(task="a", numbers=(1, 2, 3))], add_up, workers=1))
+    assert [e.count for e in events if isinstance(e, Progress)] == [3]
+
+
+def test_a_job_whose_judge_is_killed_is_given_to_another(tmp_path):
+    job = Sum(task="a", numbers=(), flag=str(tmp_path / "flag"))
+    assert [e.result for e in run_jobs([job], die_once, workers=1)] == ["survived"]
+
+
+def test_a_job_that_kills_two_judges_is_lost_and_the_rest_goes_on():
+    events = list(run_jobs([Sum(task="a", numbers=())], die, workers=1))
+    assert len(events) == 1
+    assert isinstance(events[0], Lost)
+
+
+def test_a_bug_in_the_judge_is_raised_with_its_place():
+    with pytest.raises(InternalError, match="a bug of ours"):
+        list(run_jobs([Sum(task="a", numbers=())], fail, workers=1))
