@@ -1,0 +1,80 @@
+"""Which device a command runs on."""
+
+from __future__ import annotations
+
+import re
+
+from kerneltruth.errors import EnvironmentFault, UserError
+
+_SPELLING = re.compile(r"^(auto|cpu|cuda(:\d+)?)$")
+
+
+def choose_device(wanted: str) -> str:
+    """Turn `auto|cpu|cuda[:N]` into "cpu" or "cuda:N".
+
+    Devices are counted through NVML, not by starting CUDA:
+    a process that has touched the device cannot fork children that use it.
+
+    Raises:
+        UserError: another spelling.
+        EnvironmentFault: a CUDA device is wanted and there is none of that number.
+    """
+    if not _SPELLING.match(wanted):
+        raise UserError(f"--device {wanted!r}: must be auto, cpu, cuda or cuda:N")
+    if wanted == "cpu":
+        return "cpu"
+    count = cuda_devices()
+    if wanted == "auto":
+        return "cuda:0" if count else "cpu"
+    index = int(wanted.partition(":")[2] or 0)
+    if index >= count:
+        raise EnvironmentFault(
+            f"--device {wanted}: this machine shows {count} CUDA devices; "
+            "see `kerneltruth doctor`, or use --device cpu"
+        )
+    return f"cuda:{index}"
+
+
+def cuda_devices() -> int:
+    """How many CUDA devices torch can use, without creating a context."""
+    import torch
+
+    if torch.version.cuda is None:
+        return 0
+    # Asking NVML leaves CUDA uninitialized in this process, so children can still be forked.
+    count: int = torch.cuda._device_count_nvml() if hasattr(torch.cuda, "_device_count_nvml") else -1
+    return count if count >= 0 else _count_in_a_child()
+
+
+def _count_in_a_child() -> int:
+    import subprocess
+    import sys
+
+    code = "import torch; print(torch.cuda.device_count())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return int(ran.stdout.strip() or 0) if ran.returncode == 0 else 0
+
+
+def device_name(device: str) -> str:
+    """What people call the device: the GPU's name, or the CPU's."""
+    if device == "cpu":
+        return f"cpu ({_cpu_model()})"
+    import subprocess
+
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "-i", device.split(":")[1]]
+    try:
+        ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return device
+    return f"{device} ({ran.stdout.strip()})" if ran.returncode == 0 else device
+
+
+def _cpu_model() -> str:
+    import os
+
+    try:
+        with open("/proc/cpuinfo") as facts:
+            names = [line.partition(":")[2].strip() for line in facts if "model name" in line]
+    except OSError:
+        names = []
+    return f"{os.cpu_count()} x {names[0]}" if names else f"{os.cpu_count()} cores"

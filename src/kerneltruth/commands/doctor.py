@@ -1,0 +1,114 @@
+"""`doctor`: what this machine can do, what is missing, and the command that adds it."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.commands.devices import cuda_devices, device_name
+
+TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
+_LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes", "safetensors", "typer", "rich")
+_LANDLOCK_CREATE_RULESET = 444
+_LANDLOCK_CREATE_RULESET_VERSION = 1
+
+
+def examine() -> dict[str, Any]:
+    """The document of `doctor --json`."""
+    count = cuda_devices()
+    devices = [{"device": "cpu", "name": device_name("cpu"), "runs": "Triton's interpreter"}]
+    devices += [
+        {"device": f"cuda:{i}", "name": device_name(f"cuda:{i}"), "runs": "compiled kernels"}
+        for i in range(count)
+    ]
+    libraries = {name: _version(name) for name in _LIBRARIES}
+    compile_tools = _compile_tools()
+    missing = [
+        {"what": name, "add": f"pip install {name}"}
+        for name, version in libraries.items()
+        if version is None
+    ]
+    if count and shutil.which("nvcc") is None:
+        missing.append(
+            {"what": "nvcc (CUDA C++ candidates)", "add": "install the CUDA toolkit of your driver"}
+        )
+    if count and shutil.which("ninja") is None and _version("ninja") is None:
+        missing.append(
+            {"what": "ninja (CUDA C++ candidates)", "add": "pip install kerneltruth[gpu]"}
+        )
+    if not count:
+        missing.append(
+            {
+                "what": "a CUDA device: Triton kernels run in the interpreter, CUDA ones not at all",
+                "add": "nothing to install: run the same command on a CUDA machine",
+            }
+        )
+    return {
+        "schema": 1,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "system": f"{platform.system()} {platform.release()}",
+        "cores": os.cpu_count(),
+        "devices": devices,
+        "driver": _driver() if count else None,
+        "libraries": libraries,
+        "compile_targets": list(TARGETS) if compile_tools["ptxas"] else [],
+        "tools": compile_tools,
+        "isolation": _isolation(),
+        "missing": missing,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _driver() -> str | None:
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ran.stdout.splitlines()[0].strip() if ran.returncode == 0 and ran.stdout else None
+
+
+def _compile_tools() -> dict[str, str | None]:
+    import importlib.util
+
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return {"ptxas": None, "cuobjdump": None}
+    folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
+    return {
+        name: str(folder / name) if (folder / name).exists() else shutil.which(name)
+        for name in ("ptxas", "cuobjdump")
+    }
+
+
+def _isolation() -> dict[str, Any]:
+    """The level in force, and what the kernel would offer beyond it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    abi = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
+    namespaces = Path("/proc/self/ns/user").exists()
+    return {
+        "level": "process",
+        "in_force": [
+            "a fresh process per candidate, forked from a parent that ran none",
+            "only bytes cross the wall",
+            "clean environment, private folders, limits, deadline, whole tree killed",
+        ],
+        "limited_by": "namespaces, Landlock and seccomp are not applied yet: "
+        "a candidate can read files and open sockets",
+        "landlock_abi": abi if abi > 0 else None,
+        "user_namespaces": namespaces,
+    }
