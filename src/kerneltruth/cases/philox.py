@@ -1,0 +1,140 @@
+"""Random bits that are the same on every device, Python and torch version: Philox4x32-10.
+
+Random numbers here are a function of a 64-bit key and a counter, computed in integers only, so a
+case's inputs can be drawn again anywhere from its seed. Each purpose has a stream of its own, so
+drawing more for one purpose moves no other.
+
+Floats come from the words by exact operations alone: integer arithmetic, conversion, and single
+IEEE multiplications in float64. There is no log, cos or division by a constant, whose last bits
+differ between devices and library versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+from kerneltruth.errors import InternalError
+
+ROUNDS = 10
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_MASK32 = 0xFFFFFFFF
+_MASK16 = 0xFFFF
+
+# Two rows of this many int64 fit in a core's second-level cache together with their temporaries.
+_CHUNK = 8192
+
+# A sum of 8 uniforms has variance 8/12; this is sqrt(12/8), written out so that no library
+# computes it, over the 2 * 65536 by which the integer sum is scaled.
+_NORMAL_SCALE = 1.224744871391589 * 2.0**-17
+
+
+def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
+    """Apply the ten rounds to `counter`, int64 of shape (4, n) holding 32-bit words.
+
+    A 32 by 32 bit product does not fit an int64. Both multipliers m are at least 2**31, so c * m is
+    computed as c * (m - 2**32) + c * 2**32: the first product is above -2**63, its low word is
+    that of c * m, and its high word is short by c.
+    """
+    even, odd = counter[0::2], counter[1::2]
+    device = counter.device
+    negative = torch.tensor([[m - 2**32] for m in _MULTIPLIERS], dtype=torch.int64, device=device)
+    schedule = [
+        [[(k + r * w) & _MASK32] for k, w in zip(key, _WEYL, strict=True)] for r in range(ROUNDS)
+    ]
+    mask = torch.tensor(_MASK32, dtype=torch.int64, device=device)
+    for round_key in torch.tensor(schedule, dtype=torch.int64, device=device).unbind(0):
+        product = even * negative
+        low = product & mask
+        high = product.bitwise_right_shift_(32).add_(even)
+        even = high.flip(0).bitwise_xor_(odd).bitwise_xor_(round_key)
+        odd = low.flip(0)
+    return torch.stack((even[0], odd[0], even[1], odd[1]))
+
+
+def derive(seed: int, *purpose: str) -> int:
+    """A 64-bit seed for one purpose: Blake2b of the seed and the purpose's words.
+
+    Every word is preceded by its length, so ("a", "bc") and ("ab", "c") differ.
+    """
+    if not 0 <= seed < 2**64:
+        raise InternalError(f"seed {seed} is not in [0, 2**64)")
+    digest = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=8, person=b"kerneltruth")
+    for word in purpose:
+        text = word.encode()
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return int.from_bytes(digest.digest(), "little")
+
+
+class Stream:
+    """Random draws for one purpose; each draw starts at a fresh counter.
+
+    Every method returns a flat tensor of n elements on `device`; the device does not change them.
+    """
+
+    __slots__ = ("_key", "_position", "device")
+
+    def __init__(self, key: int, device: str = "cpu") -> None:
+        self._key = (key & _MASK32, key >> 32)
+        self._position = 0
+        self.device = device
+
+    def words(self, n: int, device: str | None = None) -> Tensor:
+        """Draw n 32-bit words, as int64 in [0, 2**32)."""
+        counters = -(-n // 4)
+        start, self._position = self._position, self._position + counters
+        where = device or self.device
+        parts = [
+            self._block(first, min(_CHUNK, start + counters - first), where)
+            for first in range(start, start + counters, _CHUNK)
+        ]
+        if not parts:
+            return torch.empty(0, dtype=torch.int64, device=where)
+        return (parts[0] if len(parts) == 1 else torch.cat(parts))[:n]
+
+    def _block(self, first: int, n: int, device: str) -> Tensor:
+        position = torch.arange(first, first + n, dtype=torch.int64, device=device)
+        counter = torch.zeros((4, n), dtype=torch.int64, device=device)
+        counter[0] = position & _MASK32
+        counter[1] = position >> 32
+        return philox4x32(counter, self._key).t().reshape(-1)
+
+    def uniform(self, n: int) -> Tensor:
+        """Draw float64 in [0, 1) from 24 bits each, so that float32 holds them exactly."""
+        return (self.words(n) >> 8).double().mul_(2.0**-24)
+
+    def normal(self, n: int) -> Tensor:
+        """Draw float64 of mean 0 and variance 1, in (-4.9, 4.9): sums of 8 uniforms of 16 bits.
+
+        The sum is exact, so the values are too up to one rounding; their kurtosis is 2.85 (a
+        Gaussian has 3), which is all that a test input needs.
+        """
+        words = self.words(4 * n).reshape(n, 4)
+        total = ((words & _MASK16) + (words >> 16)).sum(1)
+        return (2 * total - 8 * _MASK16).double().mul_(_NORMAL_SCALE)
+
+    def integers(self, n: int, low: int, high: int) -> Tensor:
+        """Draw int64 in [low, high); the bias is at most one part in 2**32 times the span."""
+        span = high - low
+        if span < 1:
+            raise InternalError(f"no integer is in [{low}, {high})")
+        if span <= 2**31:
+            return ((self.words(n) * span) >> 32) + low
+        words = self.words(2 * n)
+        bits = ((words[:n] - 2**31) << 32) + words[n:]
+        if span == 2**64:
+            return bits
+        return (bits & (2**63 - 1)) % span + low
+
+    def coins(self, n: int) -> Tensor:
+        """Draw n fair bools."""
+        return self.words(n) >= 2**31
+
+
+def stream(seed: int, *purpose: str, device: str = "cpu") -> Stream:
+    """The stream of one purpose; the same seed and purpose give the same draws."""
+    return Stream(derive(seed, *purpose), device)
