@@ -1,0 +1,186 @@
+"""Which case is simpler, and the simpler cases of a failing one.
+
+The order of `key`, most important first, and why:
+
+1. shape: what people look for first, and what makes every further try cheap;
+2. attributes: a default is what the reader assumes;
+3. optional inputs: one that is absent need not be read;
+4. dtype: float32 rounds least and its values are the most familiar;
+5. layout: contiguous unless the fault is about strides;
+6. values: written out before drawn, and 0 and 1 before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kerneltruth.cases.case import Case
+from kerneltruth.explain import simpler_shapes as shapes
+from kerneltruth.explain import simpler_values as values
+from kerneltruth.explain.minimize import Budget, Pass, Shrunk, minimize
+from kerneltruth.tasks.spec import Task
+
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "int32",
+    "int64",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
+RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
+
+# What one search is worth: enough for the smallest shape in all but contrived faults.
+EVALUATIONS = 120
+
+
+def key(case: Case, task: Task) -> tuple[Any, ...]:
+    """The case's place in the order, simplest least; total over the cases of one task and seed."""
+    by_value: tuple[Any, ...] = (1, _rank(RECIPES, case.recipe))
+    if case.literals:
+        by_value = (0, *values.order(case))
+    return (
+        shapes.order(tuple(n for _, n in case.dims)),
+        _attribute_order(case, task),
+        (-len(case.absent), case.absent),
+        _rank(DTYPES, case.dtype),
+        _rank(("contiguous",), case.layout),
+        by_value,
+    )
+
+
+def _rank(simplest_first: Sequence[str], name: str) -> tuple[int, str]:
+    known = simplest_first.index(name) if name in simplest_first else len(simplest_first)
+    return (known, name)
+
+
+def _attribute_order(case: Case, task: Task) -> tuple[Any, ...]:
+    places = []
+    for a in task.attributes:
+        value = case.settings.get(a.name, a.default)
+        place = a.values.index(value) if value in a.values else len(a.values)
+        places.append((place, repr(value)))
+    return (sum(place > 0 for place, _ in places), tuple(places))
+
+
+def settings(case: Case, task: Task, recipes: Sequence[str] = RECIPES) -> Iterator[Case]:
+    """The same shape with simpler attributes, inputs, dtype, layout and recipe, all then each."""
+    attributes = {a.name: a.default for a in task.attributes if a.name in case.settings}
+    optional = tuple(s.name for s in task.tensors if s.optional)
+    dtypes = _simpler(DTYPES, case.dtype, (*task.dtypes, *task.extended_dtypes))
+    drawn = _simpler(RECIPES, case.recipe, recipes) if not case.literals else []
+    plain = replace(
+        case.with_attributes(**attributes),
+        dtype=dtypes[0] if dtypes else case.dtype,
+        layout="contiguous",
+    )
+    found = [plain, replace(plain, absent=optional), case.with_attributes(**attributes)]
+    for a in task.attributes:
+        if a.name in case.settings:
+            now = case.settings[a.name]
+            before = a.values[: a.values.index(now)] if now in a.values else a.values
+            found += [case.with_attributes(**{a.name: v}) for v in before]
+    found.append(replace(case, absent=optional))
+    for name in optional:
+        some = {*case.absent, name}
+        found.append(replace(case, absent=tuple(n for n in optional if n in some)))
+    found += [replace(case, dtype=d) for d in dtypes]
+    found.append(replace(case, layout="contiguous"))
+    found += [replace(case, recipe=r) for r in drawn]
+    if case.literals:
+        # Written-out values belong to the inputs they were written for.
+        found = [c for c in found if c.absent == case.absent and _same_shapes(c, case, task)]
+    yield from (c for c in found if task.allows(c.sizes, c.settings))
+
+
+def _same_shapes(one: Case, other: Case, task: Task) -> bool:
+    return all(
+        task.shape(s, one.sizes, one.settings) == task.shape(s, other.sizes, other.settings)
+        for s in task.tensors
+    )
+
+
+def _simpler(simplest_first: Sequence[str], now: str, offered: Sequence[str]) -> list[str]:
+    ranked = sorted(offered, key=partial(_rank, simplest_first))
+    return [name for name in ranked if _rank(simplest_first, name) < _rank(simplest_first, now)]
+
+
+def passes(
+    task: Task,
+    *,
+    literalize: Callable[[Case], Case],
+    blocks: Sequence[int] = (),
+    recipes: Sequence[str] = RECIPES,
+) -> list[Pass[Case]]:
+    """The passes that shrink a case of the task, in the order that needs the fewest tries.
+
+    Args:
+        task: what the case tests.
+        literalize: gives the same case with its drawn values as literals.
+        blocks: block sizes of the candidate; one more than each is tried early.
+        recipes: the recipes that exist.
+    """
+    found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
+    others: Pass[Case] = partial(settings, task=task, recipes=recipes)
+    found.append(others)
+    for i in range(len(task.dims)):
+        found.append(_reshaping(task, partial(_lowered, index=i, blocks=tuple(blocks))))
+    found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded), others]
+    found.append(_reshaping(task, shapes.swept))
+    found.append(partial(values.literal, task=task, literalize=literalize))
+    found.append(partial(values.simpler, task=task))
+    return found
+
+
+def _lowered(
+    sizes: shapes.Sizes, allowed: shapes.Allowed, *, index: int, blocks: tuple[int, ...]
+) -> Iterator[shapes.Sizes]:
+    return shapes.lowered(sizes, index, allowed, blocks)
+
+
+def _reshaping(
+    task: Task, reshape: Callable[[shapes.Sizes, shapes.Allowed], Iterator[shapes.Sizes]]
+) -> Pass[Case]:
+    """A pass over cases from one over shapes."""
+
+    def simpler(case: Case) -> Iterator[Case]:
+        if case.literals:
+            return
+        symbols = [s for s, _ in case.dims]
+
+        def allowed(sizes: shapes.Sizes) -> bool:
+            return task.allows(dict(zip(symbols, sizes, strict=True)), case.settings)
+
+        for sizes in reshape(tuple(n for _, n in case.dims), allowed):
+            yield case.with_dims(**dict(zip(symbols, sizes, strict=True)))
+
+    return simpler
+
+
+def minimize_case(
+    case: Case,
+    task: Task,
+    fails: Callable[[Case], bool],
+    *,
+    literalize: Callable[[Case], Case],
+    budget: Budget,
+    blocks: Sequence[int] = (),
+    recipes: Sequence[str] = RECIPES,
+) -> Shrunk[Case]:
+    """The simplest case found on which `fails` still holds; `case` is known to fail."""
+    return minimize(
+        case,
+        passes(task, literalize=literalize, blocks=blocks, recipes=recipes),
+        fails,
+        key=partial(key, task=task),
+        budget=budget,
+    )

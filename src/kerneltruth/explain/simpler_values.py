@@ -1,0 +1,109 @@
+"""Simpler literal values of a case: towards 0 and 1, then towards round numbers. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from kerneltruth.cases.case import Case
+from kerneltruth.tasks.spec import Task
+
+# Above this many elements the values stay drawn by a recipe: a reader does not look at more.
+MOST_LITERALS = 64
+
+_ROUND = (2.0, 10.0, 100.0, 1000.0)
+_LOWEST = {"positive": 1.0, "mask": 1.0}
+
+
+def complexity(value: float) -> tuple[Any, ...]:
+    """How hard a number is to read: 0, 1, -1, then by significant digits, then inf and NaN."""
+    if value == 0:
+        return (0, 0, 0.0, math.copysign(1.0, value) < 0)
+    if value in (1.0, -1.0):
+        return (1, 0, 0.0, value < 0)
+    if math.isfinite(value):
+        digits = repr(abs(float(value))).partition("e")[0]
+        significant = len(digits.replace(".", "").strip("0"))
+        return (2, significant, abs(value), value < 0)
+    return (3, 0, 0.0, value < 0) if math.isinf(value) else (4, 0, 0.0, False)
+
+
+def order(case: Case) -> tuple[Any, ...]:
+    """Which literals are simpler: fewest beside 0 and 1, fewest beside 0, then element by element.
+
+    Numbers that a reader sees are simpler than a recipe, which comes last in `simpler_cases.key`.
+    """
+    values = [v for _, tensor in case.literals for v in tensor]
+    return (
+        sum(v not in (0.0, 1.0) for v in values),
+        sum(v != 0.0 for v in values),
+        tuple((name, len(tensor)) for name, tensor in case.literals),
+        tuple(complexity(v) for v in values),
+    )
+
+
+def elements(case: Case, task: Task) -> int:
+    """How many elements all inputs of the case have."""
+    return sum(
+        math.prod(task.shape(spec, case.sizes, case.settings))
+        for spec in task.tensors
+        if spec.name not in case.absent
+    )
+
+
+def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Iterator[Case]:
+    """The same case with its drawn values written out, where they are few."""
+    if not case.literals and 0 < elements(case, task) <= MOST_LITERALS:
+        yield literalize(case)
+
+
+def simpler(case: Case, task: Task) -> Iterator[Case]:
+    """The case with simpler literals: all of them, then halves, quarters, ..., then one by one.
+
+    Indices are left alone: made equal, they may ask for what the operator leaves undefined.
+    """
+    specs = {s.name: s for s in task.tensors}
+    kinds = {name: specs[name].kind for name, _ in case.literals if name in specs}
+    places = [
+        (t, i)
+        for t, (name, values) in enumerate(case.literals)
+        if kinds.get(name) != "index"
+        for i in range(len(values))
+    ]
+    low, high = task.values or (-math.inf, math.inf)
+
+    def changed(chosen: list[tuple[int, int]], value: float) -> Case:
+        tensors = [list(values) for _, values in case.literals]
+        for t, i in chosen:
+            kind = kinds.get(case.literals[t][0], "real")
+            tensors[t][i] = min(max(value, _LOWEST.get(kind, low), low), high)
+        names = [name for name, _ in case.literals]
+        pairs = zip(names, tensors, strict=True)
+        return replace(case, literals=tuple((n, tuple(v)) for n, v in pairs))
+
+    for chosen in [places, *([p for p in places if p[0] == t] for t in range(len(case.literals)))]:
+        yield from (changed(chosen, v) for v in (0.0, 1.0))
+    size = len(places) // 2
+    while size >= 1:
+        for start in range(0, len(places), size):
+            chunk = places[start : start + size]
+            yield from (changed(chunk, v) for v in (0.0, 1.0))
+        size //= 2
+    for place in places:
+        name, values = case.literals[place[0]]
+        if kinds.get(name, "real") in ("real", "positive", "probability", "unit", "float32"):
+            yield from (changed([place], v) for v in rounder(values[place[1]]))
+
+
+def rounder(value: float) -> list[float]:
+    """Rounder numbers near, or instead of, one that is neither 0 nor 1."""
+    if value in (0.0, 1.0) or math.isnan(value):
+        return []
+    sign = math.copysign(1.0, value)
+    found = [sign, *(sign * n for n in _ROUND if n < abs(value) * 10)]
+    if math.isfinite(value):
+        found += [float(f"{value:.{digits}e}") for digits in (0, 1, 2)]
+        found += [float(math.trunc(value)), abs(value)]
+    return [v for v in dict.fromkeys(found) if complexity(v) < complexity(value)]
