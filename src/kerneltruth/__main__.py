@@ -1,0 +1,5 @@
+"""`python -m kerneltruth`."""
+
+from kerneltruth.cli import main
+
+main()

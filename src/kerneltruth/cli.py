@@ -1,0 +1,317 @@
+"""The command line: parse, wire, print, exit code. No logic.
+
+torch is imported by the commands that need it, never by this module: `--help` must be quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kerneltruth import __version__
+from kerneltruth.errors import EnvironmentFault, InternalError, KernelTruthError, UserError
+
+app = typer.Typer(
+    name="kerneltruth",
+    help="Judges GPU kernels (Triton, CUDA) written by language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+INTERRUPTED = 130
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Seed = Annotated[int, typer.Option("--seed", help="Master seed of every random stream.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Run directory; an unfinished one is resumed.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Judge processes; default: one per core.")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds allowed for one call of a kernel.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Judges GPU kernels (Triton, CUDA) written by language models."""
+    if version:
+        typer.echo(f"kerneltruth {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def audit(
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+    out: Out = None,
+    workers: Workers = None,
+    timeout: Timeout = 20.0,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")
+    ] = None,
+    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per kernel.")] = 32,
+    baselines: Annotated[
+        bool, typer.Option(help="Run the peers' checks on the same kernels.")
+    ] = True,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+    ] = None,
+) -> None:
+    """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
+    from kerneltruth.commands.audit import AuditOptions, run_audit
+    from kerneltruth.report.audit_view import audit_view
+
+    options = AuditOptions(
+        device=device,
+        seed=seed,
+        out=out,
+        workers=workers,
+        deadline_s=timeout,
+        only=tuple(only or ()),
+        cases=cases,
+        baselines=baselines,
+        targets=tuple(target or ("sm_90",)),
+    )
+    document = _follow(run_audit(options), quiet=as_json)
+    _print(document, audit_view, as_json)
+    raise typer.Exit(0 if document["summary"]["good"] else 1)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The kernel file to judge.")],
+    task: Annotated[
+        str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
+    ] = None,
+    dtype: Annotated[
+        list[str] | None, typer.Option("--dtype", help="Only these dtypes (repeatable).")
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
+    ] = None,
+    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases to judge.")] = 48,
+    bounds: Annotated[
+        str, typer.Option("--bounds", help="spread, calibrated or fixed.")
+    ] = "spread",
+    tf32: Annotated[
+        bool, typer.Option(help="Whether fp32 matrix products may use TF32, Triton's default.")
+    ] = True,
+    domain: Annotated[str, typer.Option("--domain", help="core or extended.")] = "extended",
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+    ] = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+    out: Out = None,
+    workers: Workers = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Judge one kernel file."""
+    del workers  # One candidate keeps one judge busy.
+    from kerneltruth.commands.check import CheckOptions, run_check
+    from kerneltruth.report.verdict_view import check_view
+
+    options = CheckOptions(
+        file=file,
+        task=task,
+        dtypes=tuple(dtype or ()),
+        strategies=tuple(strategy or ()),
+        cases=cases,
+        bounds=bounds,
+        tf32=tf32,
+        domain=domain,
+        targets=tuple(target or ("sm_90",)),
+        device=device,
+        seed=seed,
+        out=out,
+        deadline_s=timeout,
+    )
+    document = _follow(run_check(options), quiet=as_json)
+    _print(document, check_view, as_json)
+    raise typer.Exit(_check_code(document["verdict"]))
+
+
+def _check_code(verdict: str) -> int:
+    return {"pass": 0, "infra": 3, "unsupported_here": 3}.get(verdict, 1)
+
+
+@app.command()
+def replay(
+    findings: Annotated[list[Path], typer.Argument(help="Finding files or run directories.")],
+    from_snapshot: Annotated[
+        bool, typer.Option("--from-snapshot", help="Use the stored inputs, not the seed.")
+    ] = False,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Run findings again: same input digests, same verdict, same output bytes."""
+    del seed
+    from kerneltruth.commands.replay import run_replay
+    from kerneltruth.report.verdict_view import replay_view
+
+    steps = run_replay(findings, device=device, from_snapshot=from_snapshot, deadline_s=timeout)
+    document = _follow(steps, quiet=as_json)
+    _print(document, replay_view, as_json)
+    raise typer.Exit(0 if document["reproduced"] == document["findings"] else 1)
+
+
+@app.command()
+def minimize(
+    finding: Annotated[Path, typer.Argument(help="The finding to minimize.")],
+    script: Annotated[
+        Path | None, typer.Option("--script", help="Where to write the standalone script.")
+    ] = None,
+    evaluations: Annotated[
+        int, typer.Option("--evaluations", min=1, help="Budget of kernel runs.")
+    ] = 400,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Find the smallest failing case, and write a standalone script that shows it."""
+    del seed
+    from kerneltruth.commands.minimize import run_minimize
+    from kerneltruth.report.verdict_view import minimize_view
+
+    steps = run_minimize(
+        finding, script=script, device=device, evaluations=evaluations, deadline_s=timeout
+    )
+    document = _follow(steps, quiet=as_json)
+    _print(document, minimize_view, as_json)
+
+
+@app.command()
+def tasks(
+    name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Only this suite.")] = None,
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+) -> None:
+    """List the tasks, or show one."""
+    del device, seed
+    from kerneltruth.commands.tasks import list_tasks
+    from kerneltruth.report.tasks_view import tasks_view
+
+    _print(list_tasks(name, suite), tasks_view, as_json)
+
+
+@app.command()
+def doctor(
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored: all are shown.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+) -> None:
+    """Say what this machine can do, what is missing, and how to add it."""
+    del device, seed
+    from kerneltruth.commands.doctor import examine
+    from kerneltruth.report.tasks_view import doctor_view
+
+    _print(examine(), doctor_view, as_json)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run directories.")],
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+) -> None:
+    """Compare runs of the same thing on several devices: the same verdicts, or which differ."""
+    del device, seed
+    from kerneltruth.commands.compare import compare_runs
+    from kerneltruth.report.audit_view import compare_view
+
+    document = compare_runs(runs)
+    _print(document, compare_view, as_json)
+    raise typer.Exit(0 if not document["differing"] and not document["missing"] else 1)
+
+
+def _follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
+    """Drive a command's events to its document, with progress on standard error."""
+    from kerneltruth.report.progress import follow
+
+    return follow(steps, quiet=quiet)
+
+
+def _print(document: dict[str, Any], view: Callable[[dict[str, Any]], Any], as_json: bool) -> None:
+    if as_json:
+        from kerneltruth.codec import dumps
+
+        typer.echo(dumps(document))
+    else:
+        from kerneltruth.report.terminal import show
+
+        show(view(document))
+
+
+def main() -> None:
+    """Entry point of the `kerneltruth` command."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Exit as leave:
+        code = leave.exit_code
+    except (UserError, EnvironmentFault) as error:
+        code = _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _complain("interrupted; what was judged is kept, repeat with --out to go on", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our pipe has gone, as with `| head`: not an error of anyone's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except MemoryError:
+        code = _complain("out of memory; try fewer --workers", EnvironmentFault.exit_code)
+    except Exception as error:
+        # Usage errors are click's, which typer imports or carries within itself, by version.
+        usage = hasattr(error, "format_message")
+        code = _misused(error) if usage else _our_bug(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _misused(error: Any) -> int:
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        typer.echo(message)
+        return UserError.exit_code
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "kerneltruth"
+    return _complain(f"{message.rstrip('.')}; see `{path} --help`", UserError.exit_code)
+
+
+def _complain(line: str, code: int) -> int:
+    sys.stderr.write(f"kerneltruth: {' '.join(line.split())}\n")
+    return code
+
+
+def _our_bug(error: BaseException) -> int:
+    traceback.print_exception(error, file=sys.stderr)
+    kind = "internal error" if isinstance(error, InternalError | KernelTruthError) else "bug"
+    sys.stderr.write(
+        f"kerneltruth: this is our {kind}, not yours; please report it with the lines above, "
+        "the command and `kerneltruth doctor --json` on the project's issue page\n"
+    )
+    return InternalError.exit_code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Views of `tasks` and `doctor`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+
+def tasks_view(document: dict[str, Any]) -> RenderableType:
+    """A table of tasks, or one task in full."""
+    tasks = document["tasks"]
+    if len(tasks) == 1:
+        return _one(tasks[0])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("task", "category", "dims", "dtypes"):
+        table.add_column(column, overflow="fold")
+    for task in tasks:
+        dims = " ".join(f"{s}:{d['role']}" for s, d in task["dims"].items())
+        table.add_row(task["name"], task["category"], dims, " ".join(task["dtypes"]))
+    counts = Counter(task["category"] for task in tasks)
+    total = ", ".join(f"{n} {c}" for c, n in sorted(counts.items()))
+    return Group(table, Text(f"{len(tasks)} tasks: {total}"))
+
+
+def _one(task: dict[str, Any]) -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for key in ("name", "category", "suite", "signature", "description"):
+        table.add_row(key, str(task[key]))
+    for symbol, dim in task["dims"].items():
+        high = "" if dim["high"] is None else f", at most {dim['high']}"
+        table.add_row(f"dim {symbol}", f"{dim['role']}, at least {dim['low']}{high}")
+    for name, values in task["attributes"].items():
+        table.add_row(f"attribute {name}", ", ".join(map(repr, values)))
+    table.add_row("dtypes", " ".join(task["dtypes"]))
+    if task["extended_dtypes"]:
+        table.add_row("further dtypes", " ".join(task["extended_dtypes"]))
+    if task["constraints"]:
+        table.add_row("constraints", "; ".join(task["constraints"]))
+    table.add_row("flops", task["flops"])
+    return table
+
+
+def doctor_view(document: dict[str, Any]) -> RenderableType:
+    """What the machine can do, then what is missing."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    table.add_row("python", f"{document['python']} on {document['system']}")
+    for device in document["devices"]:
+        table.add_row(device["device"], f"{device['name']}: {device['runs']}")
+    if document["driver"]:
+        table.add_row("driver", document["driver"])
+    versions = " ".join(f"{n} {v or 'MISSING'}" for n, v in document["libraries"].items())
+    table.add_row("libraries", versions)
+    table.add_row("compiles for", " ".join(document["compile_targets"]) or "nothing")
+    isolation = document["isolation"]
+    table.add_row("isolation", isolation["level"] + ": " + "; ".join(isolation["in_force"]))
+    table.add_row("", "not yet: " + isolation["limited_by"])
+    for missing in document["missing"]:
+        table.add_row("missing", f"{missing['what']} -> {missing['add']}")
+    return table
