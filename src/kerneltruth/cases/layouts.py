@@ -1,0 +1,252 @@
+"""Layouts: how an input lies in memory, between guard bands that tell a stray access.
+
+An input is handed over as one buffer: guard band, elements (with gaps where the layout has them),
+guard band. Guards and gaps hold poison: NaN and huge values of both signs, so that reading them
+shows in the result, and a fresh pattern each time, so that writing them shows in the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kerneltruth.cases.recipes import torch_dtype
+from kerneltruth.errors import InternalError
+
+LAYOUTS = (
+    "contiguous",
+    "transposed",
+    "strided",
+    "row_gaps",
+    "offset",
+    "misaligned",
+    "expanded",
+)
+
+GUARD_BYTES = 256
+_ROW_GAP = 5
+_OFFSET_BYTES = 16
+# Poison repeats after this many bytes; odd, so that it never lines up with a row.
+_POISON_PERIOD = 65_521
+
+_BITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_TORCH_BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Poison:
+    """Bit patterns of a float dtype: `base | (random & free)` is NaN, or huge."""
+
+    nan: int
+    nan_free: int
+    huge: int
+    huge_free: int
+    sign: int
+
+
+_FLOAT_POISON = {
+    "float64": _Poison(0x7FF8 << 48, 2**51 - 1, 0x7FC0 << 48, 2**52 - 1, 1 << 63),
+    "float32": _Poison(0x7FC00000, 0x3FFFFF, 0x7E000000, 0x7FFFFF, 1 << 31),
+    "float16": _Poison(0x7E00, 0x1FF, 0x7800, 0x3FF, 1 << 15),
+    "bfloat16": _Poison(0x7FC0, 0x3F, 0x7E00, 0x7F, 1 << 15),
+    "float8_e4m3fn": _Poison(0x7F, 0, 0x78, 0x6, 1 << 7),
+    "float8_e5m2": _Poison(0x7E, 0x1, 0x78, 0x3, 1 << 7),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A tensor in its buffer; strides and offset are in elements."""
+
+    buffer: bytes
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What a call did to an input: which bytes changed, and the elements it left."""
+
+    guards_intact: bool
+    gaps_intact: bool
+    elements_intact: bool
+    tensor: Tensor
+
+
+def poison(count: int, dtype: str, seed: int) -> Array:
+    """Values that nothing should read, as bit patterns; a fresh pattern for each seed."""
+    itemsize = torch_dtype(dtype).itemsize
+    bits = _BITS[itemsize]
+    need = count * (itemsize + 1)
+    key = seed.to_bytes(8, "little")
+    noise = hashlib.shake_128(key).digest(min(need, _POISON_PERIOD))
+    noise_bytes = np.frombuffer(noise, np.uint8)
+    if need > len(noise):
+        noise_bytes = np.resize(noise_bytes, need)
+    choice, random = noise_bytes[:count], noise_bytes[count:need].view(bits)
+    known = _FLOAT_POISON.get(dtype)
+    if dtype == "bool":
+        return np.bitwise_and(choice, np.uint8(1))
+    if known is None:
+        return _extreme_integers(choice, random, dtype)
+    nan = random & bits(known.nan_free) | bits(known.nan)
+    huge = random & bits(known.huge_free) | bits(known.huge)
+    signed = np.where(choice & 2, huge | bits(known.sign), huge)
+    chosen: Array = np.where(choice & 1, nan, signed)
+    return chosen
+
+
+def _extreme_integers(choice: Array, random: Array, dtype: str) -> Array:
+    """Within 32 of the least or greatest value of an integer dtype."""
+    signed = np.dtype(dtype)
+    info = np.iinfo(signed)
+    near = (random & random.dtype.type(31)).view(signed)
+    ends = np.where(choice & 1, signed.type(info.max), signed.type(info.min))
+    chosen: Array = np.where(choice & 1, ends - near, ends + near)
+    return chosen.view(random.dtype)
+
+
+def effective_layout(layout: str, shape: tuple[int, ...]) -> str:
+    """What a layout becomes for a tensor whose rank has no such layout."""
+    if layout not in LAYOUTS:
+        raise InternalError(f"layout {layout!r} is not one of {LAYOUTS}")
+    if not shape and layout in ("transposed", "strided", "row_gaps", "expanded"):
+        return "offset"
+    if len(shape) == 1 and layout in ("transposed", "row_gaps"):
+        return "strided"
+    return layout
+
+
+def _dense(shape: tuple[int, ...], last: int = 1, row_gap: int = 0) -> tuple[int, ...]:
+    """Row-major strides, with a step along the last dim and a gap after each row."""
+    strides: list[int] = []
+    step = last
+    for position, size in enumerate(reversed(shape)):
+        strides.append(step)
+        step = step * max(size, 1) + (row_gap if position == 0 else 0)
+    return tuple(reversed(strides))
+
+
+def _strides(layout: str, shape: tuple[int, ...], expand: int | None) -> tuple[int, ...]:
+    if layout == "transposed":
+        swapped = _dense((*shape[:-2], shape[-1], shape[-2]))
+        return (*swapped[:-2], swapped[-1], swapped[-2])
+    if layout == "strided":
+        return _dense(shape, last=2)
+    if layout == "row_gaps":
+        return _dense(shape, row_gap=_ROW_GAP)
+    if layout == "expanded" and expand is not None:
+        kept = _dense((*shape[:expand], 1, *shape[expand + 1 :]))
+        return (*kept[:expand], 0, *kept[expand + 1 :])
+    return _dense(shape)
+
+
+def _constant_dim(bits: Array) -> int | None:
+    """The first dim of size over 1 along which nothing varies."""
+    for d, size in enumerate(bits.shape):
+        if size > 1 and (bits == bits.take([0], axis=d)).all():
+            return d
+    return None
+
+
+def _as_bits(tensor: Tensor) -> Array:
+    flat = tensor.detach().cpu().contiguous()
+    shape = tuple(flat.shape)
+    kind = _TORCH_BITS[flat.dtype.itemsize]
+    return flat.reshape(-1).view(kind).numpy().view(_BITS[flat.dtype.itemsize]).reshape(shape)
+
+
+def _view(elements: Array, placed: Placed, *, writeable: bool = False) -> Array:
+    strides = tuple(s * elements.itemsize for s in placed.strides)
+    return as_strided(elements[placed.offset :], placed.shape, strides, writeable=writeable)
+
+
+def place(
+    tensor: Tensor,
+    layout: str,
+    *,
+    seed: int,
+    guard_bytes: int = GUARD_BYTES,
+    expand: int | None = None,
+) -> Placed:
+    """Lay a tensor out in a poisoned buffer.
+
+    The first element lies 256 bytes or a multiple after the buffer's start, except that `offset`
+    adds 16 bytes and `misaligned` one element.
+
+    Args:
+        tensor: the logical values.
+        layout: one of `LAYOUTS`; see `effective_layout` for ranks that lack it.
+        seed: 64 bits from which the poison is made.
+        guard_bytes: size of each guard band, a multiple of 256.
+        expand: for `expanded`, the dim of stride 0, along which the values must not vary; None
+            takes the first dim along which they do not.
+    """
+    if guard_bytes <= 0 or guard_bytes % GUARD_BYTES:
+        raise InternalError(f"guard bands of {guard_bytes} bytes: need a multiple of {GUARD_BYTES}")
+    bits = _as_bits(tensor)
+    shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+    layout = effective_layout(layout, shape)
+    if layout == "expanded":
+        expand = _constant_dim(bits) if expand is None else expand
+        if expand is not None and not (bits == bits.take([0], axis=expand)).all():
+            raise InternalError(f"values vary along dim {expand}, which is to be expanded")
+    strides = _strides(layout, shape, expand)
+    shift = {"offset": _OFFSET_BYTES // bits.itemsize, "misaligned": 1}.get(layout, 0)
+    guard = guard_bytes // bits.itemsize
+    span = _span(shape, strides)
+    elements = poison(2 * guard + shift + span, dtype, seed)
+    placed = Placed(buffer=b"", dtype=dtype, shape=shape, strides=strides, offset=guard + shift)
+    if bits.size:
+        view = _view(elements, placed, writeable=True)
+        view[...] = bits
+    return Placed(
+        buffer=elements.tobytes(), dtype=dtype, shape=shape, strides=strides, offset=guard + shift
+    )
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last, inclusive."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+def inspect(placed: Placed, after: bytes) -> Inspection:
+    """Compare a buffer with what it was before the call.
+
+    Bytes between elements are gaps; all before the first and after the last are guards.
+    """
+    if len(after) != len(placed.buffer):
+        raise InternalError(f"a buffer of {len(placed.buffer)} bytes came back with {len(after)}")
+    itemsize = torch_dtype(placed.dtype).itemsize
+    left = np.frombuffer(after, _BITS[itemsize])
+    empty = 0 in placed.shape
+    logical = np.zeros(placed.shape, left.dtype) if empty else _view(left, placed).copy()
+    flat = torch.from_numpy(logical.reshape(-1).view(f"i{itemsize}" if itemsize > 1 else "u1"))
+    tensor = flat.view(torch_dtype(placed.dtype)).reshape(placed.shape)
+    if after == placed.buffer:
+        return Inspection(guards_intact=True, gaps_intact=True, elements_intact=True, tensor=tensor)
+    changed = left != np.frombuffer(placed.buffer, left.dtype)
+    inner = np.zeros(len(left), np.bool_)
+    if not empty:
+        _view(inner, placed, writeable=True)[...] = True
+    outside = changed & ~inner
+    end = placed.offset + _span(placed.shape, placed.strides)
+    return Inspection(
+        guards_intact=not (outside[: placed.offset].any() or outside[end:].any()),
+        gaps_intact=not outside[placed.offset : end].any(),
+        elements_intact=not (changed & inner).any(),
+        tensor=tensor,
+    )

@@ -1,0 +1,193 @@
+"""Values: what a tensor of a case holds, and how that is rounded to its dtype.
+
+A recipe draws float64 values; what the tensor may hold (its kind and the task's range) is applied
+to them, then they are rounded.
+
+The bits must be the same on every device and version. So every narrow float is reached through
+float32, and NaN gets one bit pattern, since conversions disagree on it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.philox import Stream
+from kerneltruth.cases.recipes import RECIPES, Recipe, some_rows, torch_dtype
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import TensorSpec
+
+__all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
+
+FLOAT_KINDS = ("real", "positive", "probability", "unit", "float32")
+
+# A divisor or variance any smaller would make every case ill-conditioned; all dtypes hold it.
+POSITIVE_FLOOR = 2.0**-6
+
+_NAN_BITS = {
+    "float64": (torch.int64, 0x7FF8000000000000),
+    "float32": (torch.int32, 0x7FC00000),
+    "float16": (torch.int16, 0x7E00),
+    "bfloat16": (torch.int16, 0x7FC0),
+    "float8_e4m3fn": (torch.uint8, 0x7F),
+    "float8_e5m2": (torch.uint8, 0x7F),
+}
+_LARGEST_FP8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+
+
+def rounded(values: Tensor, dtype: str) -> Tensor:
+    """Round float64 values to a dtype, to nearest even, the same way everywhere.
+
+    Integers saturate and take 0 for NaN. So do finite values in fp8, whose overflow is not
+    agreed upon; an infinity becomes NaN in float8_e4m3fn, which has none. A bool is `value > 0`.
+    """
+    target = torch_dtype(dtype)
+    if dtype == "bool":
+        return values > 0
+    if not target.is_floating_point:
+        limits = torch.iinfo(target)
+        # 2**63 - 1 is no float64; the largest below it is.
+        high = min(float(limits.max), 2.0**63 - 1024)
+        whole = torch.nan_to_num(values.round(), nan=0.0, posinf=high, neginf=float(limits.min))
+        return whole.clamp(float(limits.min), high).to(target)
+    narrow = values if dtype == "float64" else values.float()
+    limit = _LARGEST_FP8.get(dtype)
+    not_a_number = narrow.isnan()
+    if limit is not None:
+        infinite = narrow.isinf()
+        narrow = torch.where(infinite, narrow, narrow.clamp(-limit, limit))
+        if dtype == "float8_e4m3fn":
+            not_a_number |= infinite
+    result = narrow.to(target, copy=True)
+    if not_a_number.any():
+        bits, pattern = _NAN_BITS[dtype]
+        result.view(bits)[not_a_number] = pattern
+    return result
+
+
+def recipe_of(name: str, spec: TensorSpec, tensors: tuple[TensorSpec, ...]) -> str:
+    """The recipe that fills `spec`, one of a task's `tensors`, when the case's is `name`."""
+    recipe = RECIPES[name]
+    if recipe.focus == "all":
+        return name
+    if spec.kind not in FLOAT_KINDS:
+        return name if recipe.focus == "data" else recipe.companion
+    floats = [t for t in tensors if t.kind in FLOAT_KINDS]
+    rank = max(len(t.dims) for t in floats)
+    data = [t.name for t in floats if len(t.dims) == rank]
+    chosen = data[:1] if recipe.focus == "first" else data
+    return name if spec.name in chosen else recipe.companion
+
+
+def draw(
+    spec: TensorSpec,
+    shape: tuple[int, ...],
+    *,
+    dtype: str,
+    recipe: str,
+    rng: Stream,
+    extent: int | None = None,
+    limits: tuple[float, float] | None = None,
+) -> Tensor:
+    """The logical values of one tensor, in its dtype.
+
+    Args:
+        spec: what the tensor may hold.
+        shape: its concrete shape.
+        dtype: the case's working dtype.
+        recipe: the recipe of this tensor (see `recipe_of`).
+        rng: the tensor's own stream.
+        extent: for an index, the number of valid indices.
+        limits: the task's inclusive range of real inputs.
+    """
+    own = spec.dtype(dtype)
+    if 0 in shape:
+        return torch.empty(shape, dtype=torch_dtype(own), device=rng.device)
+    columns = shape[-1] if shape else 1
+    rows = prod(shape) // columns
+    if spec.kind == "index":
+        if not extent or extent < 1:
+            raise InternalError(f"{spec.name}: {prod(shape)} indices into an extent of {extent}")
+        values = _integers(rows, columns, recipe, rng, (0, extent - 1))
+    elif spec.kind in ("bool", "mask"):
+        values = _bools(rows, columns, recipe, rng, covered=spec.kind == "mask")
+    elif spec.kind in ("int8", "int32", "int64"):
+        info = torch.iinfo(torch_dtype(own))
+        values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
+    else:
+        real = RECIPES[recipe].draw(rows, columns, own, rng)
+        values = rounded(_of_kind(real, spec.kind, own, RECIPES[recipe], limits), own)
+    return values.reshape(shape)
+
+
+def _of_kind(
+    x: Tensor, kind: str, dtype: str, recipe: Recipe, limits: tuple[float, float] | None
+) -> Tensor:
+    """Bring the recipe's values to what the kind allows, keeping their structure."""
+    shrink = 1.0 / recipe.amplitude
+    if kind == "positive":
+        if not torch_dtype(dtype).is_floating_point:
+            return x.abs().clamp_min(1.0)
+        tiny = float(torch.finfo(torch_dtype(dtype)).tiny)
+        return x.abs().clamp_min(POSITIVE_FLOOR if recipe.domain == "core" else tiny)
+    if kind == "probability":
+        return (x.abs() * shrink).clamp(0.0, 1.0)
+    if kind == "unit":
+        return (x * shrink).clamp(-1.0, 1.0)
+    if kind == "real" and limits is not None:
+        return within(x, recipe.amplitude, limits)
+    return x
+
+
+def within(x: Tensor, amplitude: float, limits: tuple[float, float]) -> Tensor:
+    """Bring values into a task's range: scaled where it is narrow, else mirrored at its ends.
+
+    Clamping alone would put most values on the ends, where they tell kernels apart least.
+    """
+    low, high = limits
+    if max(-low, high) < amplitude:
+        x = x * ((high - low) / (2 * amplitude)) + (high + low) / 2
+    elif low > -amplitude:
+        x = torch.where(x < low, 2 * low - x, x)
+    elif high < amplitude:
+        x = torch.where(x > high, 2 * high - x, x)
+    return x.clamp(low, high)
+
+
+def _integers(rows: int, columns: int, recipe: str, rng: Stream, limits: tuple[int, int]) -> Tensor:
+    """Integers in an inclusive range; both ends are among them when there is room."""
+    low, high = limits
+    n = rows * columns
+    if recipe in ("zeros", "ones"):
+        value = min(max(recipe == "ones", low), high)
+        return torch.full((rows, columns), value, dtype=torch.int64, device=rng.device)
+    if recipe == "ties":
+        few = rng.integers(3, low, high + 1)
+        return few[rng.integers(n, 0, 3)].reshape(rows, columns)
+    if recipe == "constant_rows":
+        return rng.integers(rows, low, high + 1).unsqueeze(1).repeat(1, columns)
+    values = rng.integers(n, low, high + 1)
+    if n >= 2:
+        first = int(rng.integers(1, 0, n))
+        values[first], values[(first + n // 2) % n] = low, high
+    values = values.reshape(rows, columns)
+    return values.sort(1).values if recipe == "sorted" else values
+
+
+def _bools(rows: int, columns: int, recipe: str, rng: Stream, *, covered: bool) -> Tensor:
+    """Fair coins; `covered` puts at least one True in each row unless the recipe forbids it."""
+    n = rows * columns
+    if recipe in ("zeros", "ones"):
+        values = torch.full((rows, columns), recipe == "ones", device=rng.device)
+    elif recipe == "constant_rows" and not covered:
+        values = rng.coins(rows).unsqueeze(1).repeat(1, columns)
+    else:
+        values = rng.coins(n).reshape(rows, columns)
+    where = rng.integers(rows, 0, columns)
+    if recipe in ("zero_rows", "nan_injected"):
+        values &= ~some_rows(rows, rng)
+    elif covered:
+        values[torch.arange(rows, device=rng.device), where] = True
+    return values
