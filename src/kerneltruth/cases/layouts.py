@@ -169,7 +169,8 @@ def _as_bits(tensor: Tensor) -> Array:
 
 def _view(elements: Array, placed: Placed, *, writeable: bool = False) -> Array:
     strides = tuple(s * elements.itemsize for s in placed.strides)
-    return as_strided(elements[placed.offset :], placed.shape, strides, writeable=writeable)
+    view: Array = as_strided(elements[placed.offset :], placed.shape, strides, writeable=writeable)
+    return view
 
 
 def place(

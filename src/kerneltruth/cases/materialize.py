@@ -1,0 +1,148 @@
+"""A case made into tensors. The same case gives the same bits on every device and version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.cases.philox import derive, stream
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.values import draw, recipe_of, rounded
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Inputs:
+    """The arguments of one call.
+
+    Attributes:
+        order: every argument's name, in call order.
+        tensors: logical values, contiguous on the CPU in their dtype; None for an absent one.
+        scalars: attributes by name.
+    """
+
+    order: tuple[str, ...]
+    tensors: dict[str, Tensor | None]
+    scalars: dict[str, Scalar]
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor | Scalar]]:
+        """Names and values in call order."""
+        for name in self.order:
+            yield name, self.tensors[name] if name in self.tensors else self.scalars[name]
+
+    def digests(self) -> dict[str, str]:
+        """Sha256 of each tensor's elements, row-major, in its dtype: no layout changes it."""
+        return {
+            name: hashlib.sha256(_bytes(tensor)).hexdigest()
+            for name, tensor in self.tensors.items()
+            if tensor is not None
+        }
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def layout_of(case: Case, spec: TensorSpec) -> str:
+    """How one tensor of a case lies in memory; a rank that lacks the layout gets the nearest."""
+    del spec
+    return case.layout
+
+
+def expanded_dim(task: Task, spec: TensorSpec) -> int | None:
+    """The dim that `expanded` gives stride 0: the first batch dim, unless the task writes it."""
+    if spec.name in task.mutates:
+        return None
+    batch = {d.symbol for d in task.dims if d.role == "batch"}
+    return next((i for i, symbol in enumerate(spec.dims) if symbol in batch), None)
+
+
+def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
+    """Make a case's inputs.
+
+    `device` is where the values are drawn, which changes their cost and nothing else; they are
+    returned on the CPU.
+    """
+    _check(task, case)
+    settings = {a.name: a.default for a in task.attributes} | case.settings
+    tensors = {
+        spec.name: None
+        if spec.name in case.absent
+        else _tensor(task, case, spec, settings, device).cpu()
+        for spec in task.tensors
+    }
+    order = tuple(a.name for a in task.arguments)
+    return Inputs(order=order, tensors=tensors, scalars=settings)
+
+
+def _check(task: Task, case: Case) -> None:
+    specs = {spec.name: spec for spec in task.tensors}
+    required = [name for name in case.absent if name not in specs or not specs[name].optional]
+    strangers = [name for name, _ in case.literals if name not in specs]
+    if case.task != task.name or required or strangers:
+        raise InternalError(f"{case.task}: the case does not fit {task.signature}: {case}")
+    if case.recipe not in RECIPES or case.layout not in LAYOUTS:
+        raise InternalError(f"no recipe {case.recipe!r} or no layout {case.layout!r}")
+
+
+def _tensor(
+    task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar], device: str
+) -> Tensor:
+    shape = task.shape(spec, case.sizes, settings)
+    literal = dict(case.literals).get(spec.name)
+    if literal is not None:
+        values = _literal(spec, shape, literal, case.dtype)
+    else:
+        extent = spec.extent and evaluate(spec.extent, {**settings, **case.sizes})
+        values = draw(
+            spec,
+            shape,
+            dtype=case.dtype,
+            recipe=recipe_of(case.recipe, spec, task.tensors),
+            rng=stream(case.seed, "values", spec.name, device=device),
+            extent=extent,
+            limits=task.values,
+        )
+    dim = expanded_dim(task, spec) if case.layout == "expanded" else None
+    if dim is not None and shape[dim] > 1:
+        values = values.narrow(dim, 0, 1).expand(shape)
+    return values.contiguous()
+
+
+def _literal(
+    spec: TensorSpec, shape: tuple[int, ...], elements: tuple[float, ...], working: str
+) -> Tensor:
+    values = torch.tensor(elements, dtype=torch.float64)
+    count = 1
+    for size in shape:
+        count *= size
+    if len(elements) != count:
+        raise InternalError(f"{spec.name}: {len(elements)} literal values for the shape {shape}")
+    return rounded(values, spec.dtype(working)).reshape(shape)
+
+
+def benchmark_case(
+    task: Task, seed: int, dtype: str, distribution: str | None = None, index: int = 0
+) -> Case:
+    """The index-th input that a one-shape benchmark of the task would draw.
+
+    Attributes take their defaults and every optional tensor is present.
+    """
+    kind = distribution or task.benchmark.distribution
+    return Case(
+        task=task.name,
+        dims=tuple((d.symbol, task.benchmark.dims[d.symbol]) for d in task.dims),
+        attributes=tuple((a.name, a.default) for a in task.attributes),
+        dtype=dtype,
+        recipe={"uniform": "uniform01", "normal": "normal"}.get(kind, kind),
+        seed=derive(seed, task.name, "benchmark", dtype, str(index)),
+        strategy="benchmark",
+        domain="core" if dtype in task.dtypes else "extended",
+    )
