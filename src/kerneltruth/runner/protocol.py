@@ -199,7 +199,7 @@ class Observation:
 
 
 Message = Load | Call | Observation
-_KINDS: dict[str, type] = {
+_KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         TensorArgument,

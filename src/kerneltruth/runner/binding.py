@@ -1,0 +1,119 @@
+"""How a task's arguments meet a candidate's signature: by name where it knows it, else by place."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class SignatureMismatch(Exception):
+    """The candidate's signature cannot take the task's arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """An argument of the task. `optional`: the candidate may do without it in this call."""
+
+    name: str
+    value: Any
+    optional: bool = False
+    tensor: bool = False
+    default: Any = None
+
+
+def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments for the call.
+
+    Arguments go by keyword where the candidate has a parameter of that name. The others fill, in
+    order, the parameters that are left: tensors any of them, attributes only a required one or one
+    with the same default. What is left over goes into `*args` or `**kwargs`, or may be left out if
+    optional.
+
+    Raises:
+        SignatureMismatch: an argument that must be passed has no parameter, or the reverse.
+    """
+    try:
+        signature = inspect.signature(entry)
+    except (ValueError, TypeError):
+        return [a.value for a in offered], {}
+    assigned, left = _assign(list(signature.parameters.values()), offered)
+    kinds = {p.kind for p in signature.parameters.values()}
+    extra: list[Any] = []
+    named: dict[str, Any] = {}
+    for argument in left:
+        if inspect.Parameter.VAR_KEYWORD in kinds:
+            named[argument.name] = argument.value
+        elif inspect.Parameter.VAR_POSITIONAL in kinds:
+            extra.append(argument.value)
+        elif not argument.optional:
+            raise SignatureMismatch(f"{_called(entry)}{signature} cannot take {argument.name!r}")
+    return _arrange(signature, assigned, extra, named, _called(entry))
+
+
+def knows(entry: Callable[..., Any], name: str) -> bool:
+    """Whether the candidate has a parameter of that name."""
+    try:
+        return name in inspect.signature(entry).parameters
+    except (ValueError, TypeError):
+        return False
+
+
+def _called(entry: Callable[..., Any]) -> str:
+    return str(getattr(entry, "__name__", type(entry).__name__))
+
+
+def _assign(
+    parameters: list[inspect.Parameter], offered: Sequence[Offered]
+) -> tuple[dict[str, Any], list[Offered]]:
+    """Values by parameter, and the arguments that found none."""
+    named = {p.name for p in parameters if p.kind in _BY_PLACE}
+    named |= {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    assigned = {a.name: a.value for a in offered if a.name in named}
+    holes = [p for p in parameters if p.kind in _BY_PLACE and p.name not in assigned]
+    left = []
+    for argument in (a for a in offered if a.name not in named):
+        hole = next((h for h in holes if _fits(argument, h)), None)
+        if hole is None:
+            left.append(argument)
+        else:
+            assigned[hole.name] = argument.value
+            holes.remove(hole)
+    return assigned, left
+
+
+def _fits(argument: Offered, hole: inspect.Parameter) -> bool:
+    if argument.tensor or hole.default is inspect.Parameter.empty:
+        return True
+    return type(hole.default) is type(argument.default) and bool(hole.default == argument.default)
+
+
+def _arrange(
+    signature: inspect.Signature,
+    assigned: dict[str, Any],
+    extra: list[Any],
+    named: dict[str, Any],
+    called: str,
+) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    in_order = True
+    for parameter in signature.parameters.values():
+        if parameter.name in assigned:
+            by_place = parameter.kind in _BY_PLACE and in_order
+            if by_place:
+                positional.append(assigned[parameter.name])
+            else:
+                named[parameter.name] = assigned[parameter.name]
+        elif parameter.kind in _BY_PLACE:
+            in_order = False
+    if extra and not in_order:
+        raise SignatureMismatch(f"{called}{signature} leaves no place for {len(extra)} arguments")
+    positional += extra
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as error:
+        raise SignatureMismatch(f"{called}{signature}: {error}") from error
+    return positional, named

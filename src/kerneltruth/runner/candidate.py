@@ -1,0 +1,267 @@
+"""Candidates: source text, language and entry, found by reading the source and never running it.
+
+An entry is, in this order: a function with the task's name, `kernel_function`, `run`, a class
+`ModelNew`. Imported names and Triton kernels themselves are not entries: neither can be called
+with tensors to give tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import re
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kerneltruth.errors import UserError
+
+Language = Literal["triton", "cuda", "torch", "numpy"]
+
+GENERIC_ENTRIES = ("kernel_function", "run", "ModelNew")
+_KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
+_CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
+_BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
+_BLOCK_RANGE = range(2, 65537)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A kernel under judgement. `entry` is the task's name if the task was inferred from it."""
+
+    source: str
+    path: str
+    sha256: str
+    language: Language
+    entry: str
+
+
+def load_candidate(
+    path: str | Path, *, task_names: Collection[str], task: str | None = None
+) -> Candidate:
+    """Read a candidate from a file.
+
+    Raises:
+        UserError: the file cannot be read or is not text, or as in `read_candidate`.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"cannot read {str(path)!r}: {reason}; name a Python file") from error
+    try:
+        source = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{str(path)!r} is not text: byte {error.start} is not UTF-8; name a Python file"
+        ) from error
+    return read_candidate(source, str(path), task_names=task_names, task=task)
+
+
+def read_candidate(
+    source: str, path: str, *, task_names: Collection[str], task: str | None = None
+) -> Candidate:
+    """Recognize a candidate from its source text.
+
+    Raises:
+        UserError: not Python, an unknown task, no entry, or more than one.
+    """
+    if task is not None and task not in task_names:
+        nearest = difflib.get_close_matches(task, task_names, n=3) or sorted(task_names)[:3]
+        raise UserError(
+            f"unknown task {task!r}; nearest: {', '.join(nearest)}; see `kerneltruth tasks`"
+        )
+    tree = _parse(source, path)
+    definitions = _definitions(tree)
+    entry = _named_entry(definitions, path, task_names) if task is None else None
+    if entry is None and task is not None:
+        entry = next((n for n in (task, *GENERIC_ENTRIES) if n in definitions), None)
+    if entry is None:
+        raise UserError(_no_entry(definitions, path, task))
+    lines = definitions[entry]
+    if len(lines) > 1:
+        where = " and ".join(str(n) for n in lines)
+        raise UserError(
+            f"{path}: {entry!r} is defined at lines {where}; a candidate has one entry: remove one"
+        )
+    return Candidate(
+        source=source,
+        path=path,
+        sha256=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
+        language=_language(tree),
+        entry=entry,
+    )
+
+
+def block_sizes(source: str) -> tuple[int, ...]:
+    """Tile sizes that the source names: keyword arguments, defaults, assignments, dict entries.
+
+    Empty when nothing is found or the source is not Python.
+    """
+    try:
+        tree = _parse(source, "<candidate>")
+    except UserError:
+        return ()
+    found = {
+        number
+        for node in ast.walk(tree)
+        for name, value in _bindings(node)
+        if _BLOCK_NAME.search(name)
+        for number in _integers(value)
+    }
+    return tuple(sorted(n for n in found if n in _BLOCK_RANGE))
+
+
+def _parse(source: str, path: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        line = f"line {error.lineno}: " if error.lineno else ""
+        message = f"{path} is not Python: {line}{error.msg}; correct the file"
+        raise UserError(message) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{path} is not Python: {error}; correct the file") from error
+
+
+def _named_entry(
+    definitions: dict[str, list[int]], path: str, task_names: Collection[str]
+) -> str | None:
+    """The function named after a task, when no task was given."""
+    named = [n for n in definitions if n in task_names]
+    if len(named) > 1:
+        raise UserError(
+            f"{path} has entries for {len(named)} tasks: {', '.join(named)}; "
+            f"pass --task with one of them"
+        )
+    return named[0] if named else None
+
+
+def _no_entry(definitions: dict[str, list[int]], path: str, task: str | None) -> str:
+    generic = [n for n in GENERIC_ENTRIES if n in definitions]
+    if generic:
+        return f"{path}: the entry {generic[0]!r} does not say which task it is for; pass --task"
+    if task is None:
+        return (
+            f"{path} has no entry: no function is named after a task; "
+            f"name one so (see `kerneltruth tasks`), or define kernel_function and pass --task"
+        )
+    found = ", ".join(list(definitions)[:5]) or "nothing"
+    return (
+        f"{path} has no entry for {task!r}: it defines {found}; "
+        f"define a function {task}, kernel_function or run, or a class ModelNew"
+    )
+
+
+def _definitions(tree: ast.Module) -> dict[str, list[int]]:
+    """Names that may be entries, with the lines of their unconditional definitions.
+
+    A name defined in the branches of an `if` or `try` counts once, whatever the branches.
+    """
+    found: dict[str, list[int]] = {}
+    for statement in tree.body:
+        for name in _bound(statement):
+            lines = found.setdefault(name, [])
+            # An assignment after a function (`f = torch.compile(f)`) wraps it: no second entry.
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef) or not lines:
+                lines.append(statement.lineno)
+    return found
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.FunctionDef(name=name, decorator_list=decorators):
+            words = {_last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators}
+            if not words & {*_KERNEL_DECORATORS, "overload"}:
+                yield name
+        case ast.ClassDef(name="ModelNew"):
+            yield "ModelNew"
+        case ast.Assign(targets=targets):
+            yield from (t.id for t in targets if isinstance(t, ast.Name))
+        case ast.If() | ast.Try() | ast.With():
+            inner = [*statement.body, *getattr(statement, "orelse", [])]
+            for handler in getattr(statement, "handlers", []):
+                inner += handler.body
+            yield from dict.fromkeys(name for s in inner for name in _bound(s))
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _language(tree: ast.Module) -> Language:
+    imported: set[str] = set()
+    used: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+            used |= {part for alias in node.names for part in alias.name.split(".")}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.split(".")[0])
+            used |= {*node.module.split("."), *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Attribute | ast.Name):
+            used.add(_last_name(node))
+    if used & _CUDA_NAMES:
+        return "cuda"
+    if "triton" in imported and used & _KERNEL_DECORATORS:
+        return "triton"
+    return "numpy" if "numpy" in imported and "torch" not in imported else "torch"
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Pairs of a name and the expression that gives its value."""
+    match node:
+        case ast.Call(keywords=keywords):
+            yield from ((k.arg, k.value) for k in keywords if k.arg)
+        case ast.Assign(targets=targets, value=value):
+            yield from ((t.id, value) for t in targets if isinstance(t, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, value
+        case ast.arguments():
+            positional = [*node.posonlyargs, *node.args]
+            with_default = positional[len(positional) - len(node.defaults) :]
+            yield from ((a.arg, d) for a, d in zip(with_default, node.defaults, strict=True))
+            pairs = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+            yield from ((a.arg, d) for a, d in pairs if d is not None)
+
+
+def _integers(node: ast.expr) -> Iterator[int]:
+    """Integers that an expression may give, as far as they can be read off it."""
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            yield value
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            for item in items:
+                yield from _integers(item)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _integers(body)
+            yield from _integers(orelse)
+        case ast.Call(args=arguments):
+            for argument in arguments:
+                yield from _integers(argument)
+        case ast.BinOp(left=left, op=op, right=right):
+            for a in _integers(left):
+                for b in _integers(right):
+                    yield from _folded(op, a, b)
+
+
+def _folded(op: ast.operator, a: int, b: int) -> Iterator[int]:
+    match op:
+        case ast.Mult():
+            yield a * b
+        case ast.LShift() if 0 <= b <= 16:
+            yield a << b
+        case ast.Pow() if 0 <= b <= 16 and abs(a) <= 2:
+            yield a**b
+        case ast.FloorDiv() if b:
+            yield a // b

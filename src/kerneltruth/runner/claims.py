@@ -1,0 +1,114 @@
+"""The judge's first look at what a child says: is it well formed, and an answer to this call?
+
+The child runs the candidate, so an observation may be anything that `decode` lets through. What
+passes here has the types that its annotations promise, and byte counts that fit shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kerneltruth.runner.protocol import (
+    ITEMSIZE,
+    Binary,
+    Launch,
+    Observation,
+    OtherResult,
+    ProtocolError,
+    TensorResult,
+)
+
+_BY_CHILD = {
+    "returned",
+    "raised",
+    "load_failed",
+    "compile_failed",
+    "unsupported",
+    "lost",
+}
+_SIGNED_63 = 2**63
+
+
+def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
+    """The message, if it is a well-formed answer to a call with inputs of these buffer sizes.
+
+    Raises:
+        ProtocolError: it is not.
+    """
+    if not isinstance(message, Observation):
+        raise ProtocolError(f"a {type(message).__name__} is no answer")
+    _need(message.ended in _BY_CHILD if isinstance(message.ended, str) else False, "ended")
+    for name in ("error", "message", "trace"):
+        value = getattr(message, name)
+        _need(value is None or isinstance(value, str), name)
+    _need(message.signal is None, "signal")
+    _need(isinstance(message.output, str) and isinstance(message.dirty, bool), "output")
+    _need(message.seconds is None or isinstance(message.seconds, int | float), "seconds")
+    _need(_all(message.results, TensorResult | OtherResult), "results")
+    _need(_all(message.guards_hit, str), "guards_hit")
+    _need(_all(message.launches, Launch) and all(map(_is_launch, message.launches)), "launches")
+    _need(_all(message.binaries, Binary) and all(map(_is_binary, message.binaries)), "binaries")
+    for result in message.results:
+        _check_result(result)
+    _check_buffers(message, buffers)
+    return message
+
+
+def _need(right: bool, what: str) -> None:
+    if not right:
+        raise ProtocolError(f"an observation with malformed {what}")
+
+
+def _all(values: Any, kind: Any) -> bool:
+    return isinstance(values, tuple) and all(isinstance(v, kind) for v in values)
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and -_SIGNED_63 <= value < _SIGNED_63
+
+
+def _check_result(result: TensorResult | OtherResult) -> None:
+    if isinstance(result, OtherResult):
+        _need(isinstance(result.type, str) and isinstance(result.text, str), "result")
+        return
+    words = (result.dtype, result.device)
+    _need(all(isinstance(w, str) for w in words), "result")
+    _need(result.alias is None or isinstance(result.alias, str), "alias")
+    _need(_all(result.shape, int) and all(_is_size(n) and n >= 0 for n in result.shape), "shape")
+    _need(_all(result.strides, int) and len(result.strides) == len(result.shape), "strides")
+    _need(all(map(_is_size, result.strides)), "strides")
+    _need(isinstance(result.data, bytes), "data")
+    expected = math.prod(result.shape) * ITEMSIZE.get(result.dtype, 0)
+    _need(len(result.data) == expected, f"data: {len(result.data)} bytes for {expected}")
+
+
+def _check_buffers(message: Observation, buffers: Mapping[str, int]) -> None:
+    _need(isinstance(message.buffers, dict), "buffers")
+    _need(not message.buffers or message.buffers.keys() == buffers.keys(), "buffers")
+    for name, data in message.buffers.items():
+        _need(isinstance(data, bytes) and len(data) == buffers[name], f"buffer {name!r}")
+
+
+def _is_launch(launch: Launch) -> bool:
+    return (
+        isinstance(launch.kernel, str)
+        and _all(launch.grid, int)
+        and isinstance(launch.constants, dict)
+        and isinstance(launch.signature, dict)
+        and all(isinstance(v, str) for v in launch.signature.values())
+        and type(launch.configs) is int
+    )
+
+
+def _is_binary(binary: Binary) -> bool:
+    counts = ("registers", "spills", "shared_bytes", "instructions", "num_warps")
+    return (
+        isinstance(binary.kernel, str)
+        and isinstance(binary.target, str)
+        and isinstance(binary.ok, bool)
+        and isinstance(binary.error, str | None)
+        and all(getattr(binary, n) is None or _is_size(getattr(binary, n)) for n in counts)
+        and isinstance(binary.seconds, int | float | None)
+    )

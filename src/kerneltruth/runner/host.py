@@ -1,0 +1,257 @@
+"""The judge's side: a runner owns zygotes, a session owns one candidate's children.
+
+    with Runner(device="cpu") as runner, runner.open(candidate) as session:
+        observation = session.call(arguments, poison=poison)
+
+Nothing here imports torch. A deadline, a death or nonsense is an observation, never an exception;
+the next call finds a fresh child. A runner belongs to the process that made it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.claims import checked
+from kerneltruth.runner.link import Ended, Link, nonsense
+from kerneltruth.runner.protocol import (
+    Argument,
+    Call,
+    Load,
+    Observation,
+    ProtocolError,
+    TensorArgument,
+)
+from kerneltruth.runner.sandbox import Limits
+from kerneltruth.runner.warmth import Zygote, ZygoteLost
+
+Mode = Literal["run", "compile"]
+
+CALL_S = 30.0
+LOAD_S = 60.0
+# nvcc takes its time.
+LOAD_CUDA_S = 240.0
+
+
+class Runner:
+    """Opens sessions for candidates on one device.
+
+    Attributes:
+        device: "cpu" or "cuda:N".
+        targets: what compile mode compiles for.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str = "cpu",
+        targets: Sequence[str] = ("sm_90",),
+        work_root: Path | None = None,
+        cache_root: Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.device = device
+        self.targets = tuple(targets)
+        on_cpu = device == "cpu"
+        self._cache_root = cache_root.absolute() if cache_root else None
+        self._limits = limits or (Limits() if on_cpu else Limits(address_space=None))
+        self._work_root = work_root
+        self._numbers = itertools.count()
+        self._zygotes: dict[bool, Zygote] = {}
+        self._sessions: set[Session] = set()
+        self._pid = os.getpid()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self, modes: Iterable[Mode] = ("run",)) -> None:
+        """Begin to warm up for these modes, and return at once."""
+        for mode in modes:
+            self._zygote(mode)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of Python, torch and Triton that candidates meet; waits for the warm-up."""
+        return self._zygote("run").ready()
+
+    def open(self, candidate: Candidate, mode: Mode = "run") -> Session:
+        """A session for the candidate; its child is loading when this returns.
+
+        Raises:
+            EnvironmentFault: no child can be started on this machine.
+        """
+        session = Session(self, candidate, mode)
+        self._sessions.add(session)
+        return session
+
+    def close(self) -> None:
+        """End all children and zygotes, and remove their folders."""
+        if os.getpid() != self._pid:
+            return
+        for session in list(self._sessions):
+            session.close()
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+    def _zygote(self, mode: Mode) -> Zygote:
+        interpret = self.device == "cpu" and mode == "run"
+        if interpret not in self._zygotes:
+            self._zygotes[interpret] = Zygote(
+                interpret=interpret, hide_cuda=self.device == "cpu", work_root=self._work_root
+            )
+        return self._zygotes[interpret]
+
+    def _fork(self, candidate: Candidate, mode: Mode) -> Link:
+        cache = self._cache_root / candidate.sha256 if self._cache_root else None
+        errand = {
+            "folder": f"child-{next(self._numbers)}",
+            "cache": str(cache) if cache else None,
+            "limits": asdict(self._limits),
+        }
+        for _ in range(2):
+            zygote = self._zygote(mode)
+            try:
+                return zygote.fork(errand)
+            except ZygoteLost:
+                zygote.close()
+                self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
+        raise EnvironmentFault("the parent of candidate processes dies again and again")
+
+    def _forget(self, session: Session) -> None:
+        self._sessions.discard(session)
+
+
+class Session:
+    """One candidate, called as often as wanted; a dead child is replaced on the next call."""
+
+    def __init__(self, runner: Runner, candidate: Candidate, mode: Mode) -> None:
+        self.candidate = candidate
+        self.mode: Mode = mode
+        self._runner = runner
+        self._link: Link | None = None
+        self._loaded: Observation | None = None
+        self._load_deadline = 0.0
+        self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def loaded(self) -> Observation:
+        """How loading the candidate ended; waits for it."""
+        if self._loaded is None:
+            self._loaded = self._await_load()
+        return self._loaded
+
+    def call(
+        self,
+        arguments: Sequence[Argument],
+        *,
+        poison: bytes,
+        config: int = 0,
+        deadline_s: float = CALL_S,
+    ) -> Observation:
+        """Call the entry once; what came of it.
+
+        A candidate that does not load gives its load's observation.
+        """
+        call = Call(arguments=tuple(arguments), poison=poison, config=config)
+        observation = self._attempt(call, deadline_s)
+        if observation.ended == "lost":
+            observation = self._attempt(call, deadline_s)
+        return observation
+
+    def restart(self) -> None:
+        """End the child and start a fresh one."""
+        self._end()
+        self._begin()
+
+    def close(self) -> None:
+        """End the child and all that it started."""
+        self._end()
+        self._runner._forget(self)
+
+    def _attempt(self, call: Call, deadline_s: float) -> Observation:
+        if self._link is None:
+            self._begin()
+        if self.loaded.ended != "returned":
+            return self.loaded
+        sizes = {a.name: len(a.buffer) for a in call.arguments if isinstance(a, TensorArgument)}
+        return self._exchange(call, time.monotonic() + deadline_s, sizes)
+
+    def _begin(self) -> None:
+        self._loaded = None
+        self._link = self._runner._fork(self.candidate, self.mode)
+        allowed = LOAD_CUDA_S if self.candidate.language == "cuda" else LOAD_S
+        self._load_deadline = time.monotonic() + allowed
+        message = Load(
+            source=self.candidate.source,
+            filename=os.path.basename(self.candidate.path),
+            language=self.candidate.language,
+            entry=self.candidate.entry,
+            device=self._runner.device,
+            mode=self.mode,
+            targets=self._runner.targets if self.mode == "compile" else (),
+        )
+        try:
+            self._link.send(message, deadline=self._load_deadline)
+        except Ended as end:
+            self._loaded = self._ended(end)
+
+    def _await_load(self) -> Observation:
+        return self._exchange(None, self._load_deadline, {})
+
+    def _exchange(self, call: Call | None, deadline: float, sizes: dict[str, int]) -> Observation:
+        """Send the call, if any, and take the answer; the child ends with what is not one."""
+        assert self._link is not None
+        try:
+            if call is not None:
+                self._link.send(call, deadline=deadline)
+            answer = checked(self._link.receive(deadline=deadline), sizes)
+        except Ended as end:
+            return self._ended(end)
+        except ProtocolError as error:
+            return self._ended(Ended(nonsense(error)))
+        except BaseException:
+            # Ctrl-C in the middle: the answer to this call must not be taken for the next one's.
+            self._end()
+            raise
+        answer = replace(answer, output=self._link.take_output())
+        if answer.dirty or answer.ended == "lost":
+            self._end()
+        return answer
+
+    def _ended(self, end: Ended) -> Observation:
+        output = self._link.take_output() if self._link is not None else ""
+        self._end()
+        return replace(end.observation, output=output)
+
+    def _end(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.kill()

@@ -1,0 +1,215 @@
+"""The host's end of one child: messages on the wire, the warden's packets, captured output.
+
+One thread, one poll: while it sends or waits for an answer it also drains what the child prints,
+and hears of its death. Whatever ends the child ends the exchange with `Ended`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from kerneltruth.runner.protocol import Message, Observation, ProtocolError, decode, encode
+
+KEPT_OUTPUT = 8 * 1024
+MOST_OUTPUT = 16 * 2**20
+LARGEST_ANSWER = 8 * 2**30
+_CHUNK = 2**20
+_LAST_WORDS_S = 2.0
+_KILL_S = 15.0
+
+
+class Ended(Exception):
+    """There will be no answer; the observation says why."""
+
+    def __init__(self, observation: Observation) -> None:
+        super().__init__(observation.ended)
+        self.observation = observation
+
+
+class Link:
+    """Talks to one child. Not usable after `Ended`, other than to `kill` it."""
+
+    def __init__(self, wire: socket.socket, channel: socket.socket, output: int) -> None:
+        self._wire, self._channel, self._output = wire, channel, output
+        wire.setblocking(False)
+        channel.setblocking(False)
+        os.set_blocking(output, False)
+        self._poll = select.poll()
+        self._poll.register(wire, select.POLLIN)
+        self._poll.register(channel, select.POLLIN)
+        self._poll.register(output, select.POLLIN)
+        self._printed = 0
+        self._tail = bytearray()
+        self._death: Observation | None = None
+        self._gone = False
+        self.pid: int | None = None
+
+    def send(self, message: Message, *, deadline: float) -> None:
+        """Send a message; `deadline` is on the monotonic clock.
+
+        Raises:
+            Ended: the child died, took too long, or printed too much.
+        """
+        rest = memoryview(encode(message))
+        self._poll.modify(self._wire, select.POLLOUT)
+        try:
+            while rest:
+                if not self._step(deadline):
+                    continue
+                try:
+                    rest = rest[self._wire.send(rest) :]
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    self._hung_up()
+        finally:
+            self._poll.modify(self._wire, select.POLLIN)
+
+    def receive(self, *, deadline: float) -> Message:
+        """The child's next message.
+
+        Raises:
+            Ended: the child died, took too long, printed too much, or spoke nonsense.
+        """
+
+        def read(count: int) -> bytes:
+            data = bytearray(count)
+            view = memoryview(data)
+            while view:
+                if not self._step(deadline):
+                    continue
+                try:
+                    got = self._wire.recv_into(view)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    got = 0
+                if got == 0:
+                    self._hung_up()
+                view = view[got:]
+            return bytes(data)
+
+        try:
+            return decode(read, limit=LARGEST_ANSWER)
+        except (ProtocolError, MemoryError) as error:
+            raise Ended(nonsense(error)) from error
+
+    def take_output(self) -> str:
+        """The last of what the child has printed since the last time."""
+        with contextlib.suppress(Ended):
+            while self._drain():
+                pass
+        text = bytes(self._tail).decode("utf-8", "replace")
+        self._tail.clear()
+        return text
+
+    def kill(self) -> None:
+        """End the child and all that it started, and wait until they are gone."""
+        end = time.monotonic() + _KILL_S
+        with contextlib.suppress(OSError):
+            self._channel.send(b"kill")
+        # A child that is blocked while it prints must not keep the warden waiting: it is killed.
+        with contextlib.suppress(OSError):
+            self._channel.setblocking(True)
+            self._channel.settimeout(0.5)
+            while not self._gone and time.monotonic() < end:
+                with contextlib.suppress(TimeoutError):
+                    self._hear()
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptors; the warden takes that for an order to kill."""
+        self._wire.close()
+        self._channel.close()
+        if self._output >= 0:
+            os.close(self._output)
+            self._output = -1
+
+    def _step(self, deadline: float) -> bool:
+        """Wait for news; True when the wire is ready."""
+        left = 0.0 if self._death else deadline - time.monotonic()
+        ready = {d for d, _ in self._poll.poll(max(0.0, left) * 1000)}
+        if self._output in ready and not self._drain():
+            self._poll.unregister(self._output)
+        if self._channel.fileno() in ready and not self._gone:
+            self._hear()
+        if self._wire.fileno() in ready:
+            return True
+        # Only now: an answer that was sent before the end still counts.
+        if self._death is not None:
+            raise Ended(self._death)
+        if not ready and left <= 0:
+            raise Ended(Observation(ended="timeout"))
+        return False
+
+    def _drain(self) -> bool:
+        """Read what was printed; False when there is none left, or no writer."""
+        try:
+            data = os.read(self._output, _CHUNK)
+        except BlockingIOError:
+            return False
+        self._printed += len(data)
+        self._tail += data
+        del self._tail[:-KEPT_OUTPUT]
+        if self._printed > MOST_OUTPUT:
+            raise Ended(
+                Observation(ended="flooded", message=f"printed more than {MOST_OUTPUT} bytes")
+            )
+        return bool(data)
+
+    def _hear(self) -> None:
+        """Take one packet from the warden."""
+        try:
+            data = self._channel.recv(4096)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._gone = True
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(self._channel)
+            lost = Observation(ended="lost", message="the warden of the child is gone")
+            self._death = self._death or lost
+            return
+        packet: dict[str, Any] = json.loads(data)
+        self.pid = packet.get("child", self.pid)
+        if "gone" in packet:
+            self._gone = True
+        if "lost" in packet:
+            self._death = Observation(ended="lost", message=str(packet["lost"]))
+        elif "signal" in packet or "code" in packet:
+            self._death = _died(packet)
+
+    def _hung_up(self) -> None:
+        """The wire is closed at the other end: wait for the warden to say why.
+
+        Raises:
+            Ended: always.
+        """
+        end = time.monotonic() + _LAST_WORDS_S
+        while self._death is None and time.monotonic() < end:
+            select.select([self._channel], [], [], 0.1)
+            self._hear()
+        closed = Observation(ended="died", message="closed its connection to the judge")
+        raise Ended(self._death or closed)
+
+
+def nonsense(error: BaseException) -> Observation:
+    """What a child that does not keep to the protocol amounts to."""
+    return Observation(ended="died", message=f"the child spoke nonsense: {error}")
+
+
+def _died(packet: dict[str, Any]) -> Observation:
+    if "signal" in packet:
+        number = int(packet["signal"])
+        name = next((s.name for s in signal.Signals if s == number), f"signal {number}")
+        return Observation(ended="died", signal=number, message=f"killed by {name}")
+    return Observation(ended="died", message=f"exited on its own with code {packet['code']}")

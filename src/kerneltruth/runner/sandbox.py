@@ -1,0 +1,197 @@
+"""What a child may touch: its environment, folders, descriptors and limits, and its end.
+
+Limits are applied in the child, after the fork and before the candidate's first line, by
+`confine`. Deadlines are the host's: it measures them and has the child's whole tree killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_KEPT = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "VIRTUAL_ENV",
+)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+ADDRESS_SPACE = 8 * 2**30
+FILE_SIZE = 2 * 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a child may use. `address_space` is beyond what the zygote holds; None means no limit.
+
+    CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
+    """
+
+    address_space: int | None = ADDRESS_SPACE
+    file_size: int = FILE_SIZE
+
+
+def base_environment(parent: Mapping[str, str]) -> dict[str, str]:
+    """The part of the parent's environment that children see, with single-threaded libraries."""
+    kept = {name: parent[name] for name in _KEPT if name in parent}
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
+    return {**kept, **threads, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def private_environment(folder: Path, cache: Path | None) -> dict[str, str]:
+    """Variables that keep everything a child writes in its own folder, or in its compile cache."""
+    compiled = folder if cache is None else cache
+    return {
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "tmp"),
+        "XDG_CACHE_HOME": str(folder / "home" / ".cache"),
+        "TRITON_HOME": str(folder / "home"),
+        "TRITON_CACHE_DIR": str(compiled / "triton"),
+        "TORCH_EXTENSIONS_DIR": str(compiled / "extensions"),
+        "TORCHINDUCTOR_CACHE_DIR": str(compiled / "inductor"),
+        "CUDA_CACHE_PATH": str(compiled / "cuda"),
+    }
+
+
+def make_folders(folder: Path, cache: Path | None) -> None:
+    """Create a child's private folders, for the owner only."""
+    for part in (folder, folder / "home", folder / "tmp", folder / "work"):
+        part.mkdir(mode=0o700, exist_ok=True)
+    if cache is not None:
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a private folder, whatever the candidate did to the permissions in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+    for parent, names, _ in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names):
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def confine(limits: Limits) -> None:
+    """Restrict this process and all that it starts.
+
+    This is where namespaces, Landlock and seccomp belong, before the limits, which they do not
+    need. None of them is applied yet: a candidate runs as the user who started the judge.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_FSIZE, limits.file_size)
+    if limits.address_space is not None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.address_space)
+
+
+def _lower(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def keep_descriptors(keep: Iterable[int]) -> None:
+    """Close every descriptor but the standard ones and those to keep."""
+    kept = {0, 1, 2, *keep}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent, of that pid, is gone."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies, daemons included."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:
+    """Living processes below `root`, without `spare` and what is below those."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                # The command's name may hold spaces and parentheses: fields count from the last.
+                fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                if fields[0] not in "ZX":
+                    children.setdefault(int(fields[1]), []).append(int(name))
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        new = {c for c in children.get(todo.pop(), []) if c not in spare} - found
+        found |= new
+        todo += new
+    return found
+
+
+def kill_tree(*, spare: Collection[int] = (), deadline_s: float = 5.0) -> int:
+    """Kill and reap all descendants of this process; returns how many could not be killed.
+
+    They are stopped first, and looked for again until nobody new turns up, so that a process that
+    forks faster than it is killed gets no further. Needs `adopt_orphans`, or daemons escape.
+    """
+    end = time.monotonic() + deadline_s
+    while True:
+        if reap()[1]:
+            return 0
+        stopped: set[int] = set()
+        while new := descendants(os.getpid(), spare=spare) - stopped:
+            _signal(new, signal.SIGSTOP)
+            stopped |= new
+        if not stopped or time.monotonic() > end:
+            return len(stopped)
+        _signal(stopped, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def reap() -> tuple[dict[int, int], bool]:
+    """Reap dead children: their wait statuses, and whether there are no children left at all."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended, True
+        if pid == 0:
+            return ended, False
+        ended[pid] = status

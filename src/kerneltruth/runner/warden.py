@@ -1,0 +1,143 @@
+"""The warden: the process between the zygote and one child, which outlives the child's tree.
+
+It is the subreaper of all that the child starts, so a daemon that left its session and lost its
+parent is still its descendant and ends with it. It runs none of the candidate's code. It tells the
+host, one JSON object per packet:
+
+    {"child": pid}                    the child runs
+    {"signal": n} or {"code": n}      the child died so
+    {"gone": n}                       the tree is killed, n processes could not be; the warden ends
+
+It kills the tree when the child dies, when the host says so or hangs up, and when the zygote dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from kerneltruth.runner import sandbox
+
+_SETUP_FAILED = 70
+# The wait for a packet or a death also ends by itself, to see whether the zygote still lives.
+_LOOK_UP_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What the host asks the zygote for: one child, with its folders and descriptors."""
+
+    folder: Path
+    cache: Path | None
+    limits: sandbox.Limits
+    channel: int
+    wire: int
+    output: int
+
+
+def guard(errand: Errand, *, zygote: int, work: Callable[[int], None]) -> NoReturn:
+    """Run the child and outlive it; `work(wire)` is what the child does. Never returns."""
+    channel = socket.socket(fileno=errand.channel)
+    try:
+        os.setsid()
+        sandbox.adopt_orphans()
+        sandbox.keep_descriptors((errand.channel, errand.wire, errand.output))
+        wake = _wake_on_death()
+        sandbox.make_folders(errand.folder, errand.cache)
+        warden = os.getpid()
+        child = os.fork()
+        if child == 0:
+            _be_child(errand, warden, work)
+        os.close(errand.wire)
+        os.close(errand.output)
+        _say(channel, {"child": child})
+        _watch(channel, wake, child, zygote)
+    except BaseException as error:
+        _say(channel, {"lost": f"{type(error).__name__}: {error}"})
+    finally:
+        left = sandbox.kill_tree()
+        sandbox.remove_folder(errand.folder)
+        _say(channel, {"gone": left})
+        os._exit(0)
+
+
+def _wake_on_death() -> int:
+    """A descriptor that becomes readable when a child of this process dies."""
+    wake, alarm = os.pipe()
+    os.set_blocking(alarm, False)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return wake
+
+
+def _watch(channel: socket.socket, wake: int, child: int, zygote: int) -> None:
+    """Wait for the child's death, or for a reason to kill it."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll(_LOOK_UP_S * 1000)}
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
+        status = sandbox.reap()[0].get(child)
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            _say(channel, {"signal": -code} if code < 0 else {"code": code})
+            return
+        if channel.fileno() in ready or os.getppid() != zygote:
+            # Its death leaves only what it started, most often nothing, for `kill_tree` to find.
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return
+
+
+def _say(channel: socket.socket, packet: Mapping[str, object]) -> None:
+    with contextlib.suppress(OSError):
+        channel.send(json.dumps(packet).encode(), socket.MSG_DONTWAIT)
+
+
+def _be_child(errand: Errand, warden: int, work: Callable[[int], None]) -> NoReturn:
+    code = _SETUP_FAILED
+    try:
+        sandbox.die_with_parent(warden)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _redirect(errand.output)
+        sandbox.keep_descriptors((errand.wire,))
+        os.environ.update(sandbox.private_environment(errand.folder, errand.cache))
+        os.environ.pop("PYTHONPATH", None)
+        os.chdir(errand.folder / "work")
+        tempfile.tempdir = None
+        sandbox.confine(errand.limits)
+        gc.enable()
+        work(errand.wire)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _redirect(output: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)

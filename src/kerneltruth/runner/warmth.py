@@ -1,0 +1,151 @@
+"""The host's end of a zygote: starts it, waits for it, has it fork, ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import kerneltruth
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.link import Link
+from kerneltruth.runner.sandbox import base_environment, remove_folder
+
+_START_S = 180.0
+_END_S = 20.0
+
+
+class ZygoteLost(Exception):
+    """The zygote is gone; another may be started."""
+
+
+class Zygote:
+    """A warm process. It starts at once; whoever needs it waits in `ready`."""
+
+    def __init__(self, *, interpret: bool, hide_cuda: bool, work_root: Path | None) -> None:
+        # An absolute path: the zygote's own working directory is this folder.
+        self.root = Path(tempfile.mkdtemp(prefix="kerneltruth-", dir=work_root)).absolute()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, (self.root / "zygote.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                _command(theirs.fileno(), self.root),
+                env=_environment(interpret=interpret, hide_cuda=hide_cuda),
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=(theirs.fileno(),),
+                # Ctrl-C in the terminal is for the host, which ends its children itself.
+                start_new_session=True,
+            )
+        self._control = ours
+        self._versions: dict[str, str] | None = None
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(
+            self, _shut_down, ours, self._process, self.root, os.getpid()
+        )
+
+    def ready(self) -> dict[str, str]:
+        """Wait until it has imported everything; the versions that it found.
+
+        Raises:
+            ZygoteLost: it ended meanwhile by a signal.
+            EnvironmentFault: it cannot start here.
+        """
+        with self._lock:
+            if self._versions is None:
+                self._versions = self._await_ready()
+            return self._versions
+
+    def fork(self, errand: Mapping[str, Any]) -> Link:
+        """Have it fork a child.
+
+        Raises:
+            ZygoteLost: it is gone.
+        """
+        self.ready()
+        wire, their_wire = socket.socketpair()
+        channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        output, their_output = os.pipe()
+        request = {**errand, "folder": str(self.root / errand["folder"])}
+        theirs = [their_wire.fileno(), their_channel.fileno(), their_output]
+        link = Link(wire, channel, output)
+        try:
+            with self._lock:
+                socket.send_fds(self._control, [json.dumps(request).encode()], theirs)
+        except OSError as error:
+            link.close()
+            raise ZygoteLost(str(error)) from error
+        finally:
+            their_wire.close()
+            their_channel.close()
+            os.close(their_output)
+        return link
+
+    def close(self) -> None:
+        """End it with all that it started, and remove its folder."""
+        self._finalizer()
+
+    def _await_ready(self) -> dict[str, str]:
+        end = time.monotonic() + _START_S
+        while not select.select([self._control], [], [], 0.5)[0]:
+            if time.monotonic() > end:
+                raise EnvironmentFault(f"importing torch and Triton took over {_START_S:.0f} s")
+        try:
+            data = self._control.recv(4096)
+        except OSError:
+            data = b""
+        if data:
+            return {str(k): str(v) for k, v in json.loads(data)["ready"].items()}
+        code = self._process.wait(_END_S)
+        if code < 0:
+            raise ZygoteLost(f"killed by signal {-code} while starting")
+        log = (self.root / "zygote.log").read_text(errors="replace").strip()
+        reason = log.splitlines()[-1] if log else f"exit code {code}"
+        raise EnvironmentFault(f"cannot start candidate processes: {reason}")
+
+
+def _command(descriptor: int, root: Path) -> list[str]:
+    module = "kerneltruth.runner.zygote"
+    options = ["--socket-fd", str(descriptor), "--host", str(os.getpid()), "--root", str(root)]
+    return [sys.executable, "-P", "-m", module, *options]
+
+
+def _environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
+    environment = base_environment(os.environ)
+    if interpret:
+        environment["TRITON_INTERPRET"] = "1"
+    if hide_cuda:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    package = str(Path(kerneltruth.__file__).parents[1])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if package not in site.getsitepackages():
+        paths.insert(0, package)
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(p for p in paths if p))
+    return environment
+
+
+def _shut_down(
+    control: socket.socket, process: subprocess.Popen[bytes], root: Path, owner: int
+) -> None:
+    """Runs once: on close, when the zygote is forgotten, or at the exit of the host."""
+    control.close()
+    if os.getpid() != owner:
+        return
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    remove_folder(root)

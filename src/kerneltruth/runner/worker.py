@@ -1,0 +1,284 @@
+"""The child: loads one candidate, calls it as told, and reports what happened.
+
+It knows no task, no reference, no bound and no seed. Whatever the candidate raises is an
+observation; only a death of the process is not reported from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import linecache
+import socket
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.runner import binding, guards, placing
+from kerneltruth.runner.protocol import (
+    Argument,
+    Call,
+    Load,
+    Observation,
+    TensorArgument,
+    UnsupportedHere,
+    decode,
+    encode,
+)
+
+_LIMIT = 2**40
+_MESSAGE = 2000
+_TRACE = 6000
+_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRCompilationError"}
+_COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
+
+
+class _NoEntry(Exception):
+    """The source loaded and has no such entry."""
+
+
+def main(wire: int) -> None:
+    """Serve one host until it hangs up."""
+    connection = socket.socket(fileno=wire)
+    reader = connection.makefile("rb")
+    worker: _Worker | None = None
+
+    def read(count: int) -> bytes:
+        data = reader.read(count)
+        if len(data) != count:
+            raise EOFError
+        return data
+
+    while True:
+        try:
+            message = decode(read, limit=_LIMIT)
+        except EOFError:
+            return
+        if isinstance(message, Load):
+            worker = _Worker(message)
+            answer = worker.load()
+        elif isinstance(message, Call) and worker is not None:
+            answer = worker.call(message)
+        else:
+            answer = Observation(ended="lost", message="a call came before its load")
+        _flush()
+        connection.sendall(_encoded(answer))
+
+
+def _encoded(answer: Observation) -> bytes:
+    try:
+        return encode(answer)
+    except (TypeError, ValueError) as error:
+        return encode(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
+
+
+class _Worker:
+    """One candidate in this process."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._device = torch.device(load.device)
+        self._entry: Callable[..., Any] | None = None
+        self._model: type | None = None
+        self._compiling = load.mode == "compile"
+        self._launches: Any = None
+        self._dry: Any = None
+
+    def load(self) -> Observation:
+        """Import the source and find its entry."""
+        start = time.perf_counter()
+        try:
+            self._prepare()
+            found = getattr(_import(self._load), self._load.entry, None)
+            if not callable(found):
+                raise _NoEntry(f"the source loads, and has no callable {self._load.entry!r}")
+        except BaseException as error:
+            seen = _failure(error)
+            if seen.ended == "raised":
+                seen = replace(seen, ended="load_failed")
+            return replace(seen, seconds=time.perf_counter() - start)
+        if isinstance(found, type):
+            self._model = found
+        else:
+            self._entry = found
+        return Observation(ended="returned", seconds=time.perf_counter() - start)
+
+    def _prepare(self) -> None:
+        on_cpu = self._device.type == "cpu"
+        if self._load.language == "cuda" and on_cpu:
+            raise UnsupportedHere("a CUDA source needs a CUDA device")
+        if self._load.language != "triton":
+            if self._compiling:
+                raise UnsupportedHere(
+                    f"only Triton compiles without running: {self._load.language}"
+                )
+            return
+        if on_cpu:
+            importlib.import_module("kerneltruth.runner.facade").install()
+        if self._compiling:
+            self._dry = importlib.import_module("kerneltruth.runner.dry")
+            self._dry.install(self._load.targets)
+        self._launches = importlib.import_module("kerneltruth.runner.launches")
+        self._launches.install()
+
+    def call(self, call: Call) -> Observation:
+        """Call the entry once, between guards."""
+        start = time.perf_counter()
+        inputs: list[placing.Placed] = []
+        guard = guards.Guard(call.poison)
+        if self._launches is not None:
+            self._launches.begin(call.config)
+        try:
+            arguments = [self._offered(a, inputs) for a in call.arguments]
+            if self._device.type == "cuda":
+                guard.prime_cuda(self._device)
+            returned = self._invoke(arguments, call, guard)
+            observation = self._observed(returned, inputs)
+        except BaseException as error:
+            observation = _failure(error)
+        try:
+            observation = self._completed(observation, inputs, guard)
+        except BaseException as error:
+            observation = _failure(error)
+        return replace(observation, seconds=time.perf_counter() - start)
+
+    def _offered(self, argument: Argument, inputs: list[placing.Placed]) -> binding.Offered:
+        if not isinstance(argument, TensorArgument):
+            value, default = (
+                tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
+            )
+            same = type(value) is type(default) and value == default
+            return binding.Offered(name=argument.name, value=value, default=default, optional=same)
+        placed = placing.place(argument, self._device)
+        inputs.append(placed)
+        as_array = self._load.language == "numpy"
+        value = placing.as_numpy(placed.view) if as_array else placed.view
+        return binding.Offered(name=argument.name, value=value, tensor=True)
+
+    def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
+        entry, arguments = self._callable(arguments)
+        positional, named = binding.bind(getattr(entry, "forward", entry), arguments)
+        poisoned = guards.numpy_poisoned(call.poison)
+        with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
+            returned = entry(*positional, **named)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return returned
+
+    def _callable(
+        self, arguments: Sequence[binding.Offered]
+    ) -> tuple[Callable[..., Any], Sequence[binding.Offered]]:
+        """The entry; a model is built from the attributes that its constructor knows."""
+        if self._model is None:
+            assert self._entry is not None
+            return self._entry, arguments
+        own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
+        model = self._model(**{a.name: a.value for a in own})
+        if isinstance(model, torch.nn.Module):
+            model = model.to(self._device)
+        return model, [a for a in arguments if a not in own]
+
+    def _observed(self, returned: Any, inputs: list[placing.Placed]) -> Observation:
+        if self._compiling:
+            return Observation(ended="returned")
+        arrays = self._load.language == "numpy"
+        return Observation(
+            ended="returned", results=placing.collect(returned, inputs, arrays=arrays)
+        )
+
+    def _completed(
+        self, observation: Observation, inputs: list[placing.Placed], guard: guards.Guard
+    ) -> Observation:
+        """Add what is read off memory and recorders, unless the device is beyond reading."""
+        if self._launches is not None:
+            observation = replace(observation, launches=tuple(self._launches.collect()))
+        if self._dry is not None:
+            return replace(observation, binaries=tuple(self._dry.collect()))
+        if observation.dirty:
+            return observation
+        return replace(
+            observation,
+            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs},
+            guards_hit=guard.hits(),
+        )
+
+
+def _import(load: Load) -> types.ModuleType:
+    """Run the source as a module, from a file in the private folder (Triton reads it there)."""
+    name = "candidate_" + "".join(c if c.isalnum() else "_" for c in Path(load.filename).stem)
+    path = Path.cwd() / f"{name}.py"
+    path.write_text(load.source, encoding="utf-8", errors="surrogatepass")
+    code = compile(load.source, str(path), "exec", dont_inherit=True)
+    linecache.cache[str(path)] = (
+        len(load.source),
+        None,
+        load.source.splitlines(keepends=True),
+        str(path),
+    )
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+    return module
+
+
+def _failure(error: BaseException) -> Observation:
+    """What an exception says: the kernel's fault, the compiler's refusal, or this machine's."""
+    cause = _deepest(error)
+    try:
+        message = str(cause)
+    except Exception:
+        message = "<str() of the exception raised>"
+    ended = "raised"
+    if _is_unsupported(cause):
+        ended = "unsupported"
+    elif {k.__name__ for k in type(cause).__mro__} & _COMPILE_ERRORS or any(
+        words in message for words in _COMPILE_WORDS
+    ):
+        ended = "compile_failed"
+    trace = "".join(traceback.format_exception(error))
+    return Observation(
+        ended=ended,
+        error=type(cause).__name__.lstrip("_"),
+        message=message[:_MESSAGE],
+        trace=trace[-_TRACE:],
+        dirty=_broke_device(cause, message),
+    )
+
+
+def _is_unsupported(error: BaseException) -> bool:
+    """Ours, by name: the interpreter has one of its own, which needs nothing of the protocol."""
+    return any(
+        kind.__name__ == "UnsupportedHere" and kind.__module__.startswith("kerneltruth.runner.")
+        for kind in type(error).__mro__
+    )
+
+
+def _deepest(error: BaseException) -> BaseException:
+    """Through the interpreter's wrappers, which hold the kernel's own exception as their cause."""
+    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _broke_device(error: BaseException, message: str) -> bool:
+    """Whether a CUDA context may be broken for good."""
+    named = any(k.__name__ == "AcceleratorError" for k in type(error).__mro__)
+    return named or "CUDA error" in message or "CUDA driver error" in message
+
+
+def _flush() -> None:
+    """Push out what the candidate printed, from Python and from C."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    with contextlib.suppress(BaseException):
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,142 @@
+"""The zygote: a process that has imported torch and Triton, and forks a warden per candidate.
+
+`python -m kerneltruth.runner.zygote --socket-fd N --mode MODE`. It touches no device and runs no
+candidate. It says {"ready": ...} on its control socket, then takes errands from it: a JSON object
+with three descriptors. It ends when the host hangs up or dies, with all that it started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib
+import json
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.runner import sandbox, warden
+
+# Imported before the first fork so that no child pays for them.
+_PRELOADED = (
+    "ctypes.util",
+    "inspect",
+    "linecache",
+    "numpy",
+    "torch",
+    "torch.nn.functional",
+    "torch.utils._python_dispatch",
+    "triton",
+    "triton.language",
+    "triton.language.extra.libdevice",
+    "triton.compiler.errors",
+    "triton.runtime.errors",
+    "triton.runtime.interpreter",
+    "kerneltruth.runner.worker",
+)
+_REQUEST_BYTES = 65536
+_LOOK_UP_S = 1.0
+
+
+def main() -> None:
+    """Import, say so, and serve until the host is gone."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--socket-fd", type=int, required=True)
+    parser.add_argument("--host", type=int, required=True)
+    parser.add_argument("--root", type=Path, required=True)
+    arguments = parser.parse_args()
+    control = socket.socket(fileno=arguments.socket_fd)
+    control.set_inheritable(False)
+    ready = _warm_up()
+    with contextlib.suppress(OSError):
+        control.send(json.dumps({"ready": ready}).encode())
+    wardens: set[int] = set()
+    try:
+        _serve(control, arguments.host, wardens)
+    finally:
+        _end(wardens)
+        sandbox.remove_folder(arguments.root)
+
+
+def _warm_up() -> dict[str, str]:
+    """Import everything; returns the versions that the children will have."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    torch, triton = sys.modules["torch"], sys.modules["triton"]
+    torch.set_num_threads(1)
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        with contextlib.suppress(ImportError):  # TEMPORARY until the package is complete
+            importlib.import_module("kerneltruth.runner.interpreter").install()
+    sandbox.adopt_orphans()
+    gc.collect()
+    gc.disable()
+    # Without this the collector would write to, and so copy, every page that children share.
+    gc.freeze()
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "triton": str(triton.__version__),
+    }
+
+
+def _serve(control: socket.socket, host: int, wardens: set[int]) -> None:
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    while os.getppid() == host:
+        ready = poll.poll(_LOOK_UP_S * 1000)
+        _look_after(wardens)
+        if not ready:
+            continue
+        request, descriptors, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 3)
+        if not request:
+            return
+        try:
+            wardens.add(_fork(json.loads(request), descriptors))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
+    """Fork a warden; returns its pid, in the zygote only."""
+    zygote = os.getpid()
+    wire, channel, output = descriptors
+    errand = warden.Errand(
+        folder=Path(request["folder"]),
+        cache=Path(request["cache"]) if request["cache"] else None,
+        limits=sandbox.Limits(**request["limits"]),
+        wire=wire,
+        channel=channel,
+        output=output,
+    )
+    pid = os.fork()
+    if pid == 0:
+        work = sys.modules["kerneltruth.runner.worker"].main
+        warden.guard(errand, zygote=zygote, work=work)
+    return pid
+
+
+def _look_after(wardens: set[int]) -> None:
+    """Reap wardens; if one was killed, its child's tree is ours now, and ends."""
+    ended, nobody = sandbox.reap()
+    wardens -= set(ended)
+    if any(ended.values()) and not nobody:
+        sandbox.kill_tree(spare=wardens)
+
+
+def _end(wardens: set[int]) -> None:
+    """Tell the wardens to end their trees, and give them time for it."""
+    # Each warden sees that its host hung up, or that its zygote is gone once this process ends.
+    del wardens
+    sandbox.kill_tree()
+
+
+if __name__ == "__main__":
+    main()
