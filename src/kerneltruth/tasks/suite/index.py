@@ -27,10 +27,8 @@ def accept_top_indices(
 
 
 def _topk(input: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    values: torch.Tensor
-    indices: torch.Tensor
-    values, indices = torch.topk(input, k, dim=-1)
-    return values, indices
+    top = torch.topk(input, k, dim=-1)
+    return top.values, top.indices
 
 
 TASKS: tuple[Task, ...] = (

@@ -92,7 +92,7 @@ TASKS: tuple[Task, ...] = (
         reference=_addcmul,
         description="input + value * tensor1 * tensor2.",
         flops="3*M*N",
-        benchmark={"M": 32, "N": 64},
+        benchmark={"M": 16, "N": 64},
     ),
     task(
         "gcd(input[N]: int32, other[N]: int32)",

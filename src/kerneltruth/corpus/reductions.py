@@ -1,0 +1,151 @@
+"""Kernels that sum, count, scan, rank or normalise: losses, scans, top-k, row scales."""
+
+from __future__ import annotations
+
+from kerneltruth.corpus.entry import Entry, bug, control
+
+_LOSSES: tuple[Entry, ...] = (
+    control("cross_entropy", "cross_entropy", "weights, ignored rows, label smoothing"),
+    bug(
+        "cross_entropy_counts_ignored",
+        "cross_entropy",
+        control="cross_entropy",
+        fault="ignored rows counted in the mean",
+        note="wrong where a target equals ignore_index, which the default of -100 never does",
+    ),
+    bug(
+        "cross_entropy_smoothing_unscaled",
+        "cross_entropy",
+        control="cross_entropy",
+        fault="missing factor under an attribute",
+        note="label smoothing is not divided by the number of classes",
+    ),
+    bug(
+        "cross_entropy_no_max",
+        "cross_entropy",
+        control="cross_entropy",
+        fault="exp overflow",
+        note="logits above 88 overflow, logits far below zero vanish",
+    ),
+    bug(
+        "cross_entropy_weights_not_in_mean",
+        "cross_entropy",
+        control="cross_entropy",
+        fault="mean divided by rows instead of weights",
+        note="wrong wherever class weights are given",
+    ),
+    control("kl_div", "kl_div", "a block size by heuristic; a target of 0 adds 0"),
+    bug(
+        "kl_div_log_of_zero",
+        "kl_div",
+        control="kl_div",
+        fault="0 * log(0)",
+        note="NaN where a target is exactly 0",
+    ),
+    control("binary_cross_entropy", "binary_cross_entropy", "logarithms clamped at -100"),
+    bug(
+        "binary_cross_entropy_epsilon",
+        "binary_cross_entropy",
+        control="binary_cross_entropy",
+        fault="epsilon inside of the logarithm",
+        note="an input of exactly 0 or 1 costs 27.6 instead of 100",
+    ),
+    control("mse_loss", "mse_loss", "a sum by atomic additions"),
+    bug(
+        "mse_loss_padded_mean",
+        "mse_loss",
+        control="mse_loss",
+        fault="mean divided by the padded size",
+        note="wrong unless the number of elements is a multiple of 512",
+    ),
+    bug(
+        "mse_loss_uninitialized_sum",
+        "mse_loss",
+        control="mse_loss",
+        fault="accumulator never set to zero",
+        note="the sum starts from whatever the memory held",
+    ),
+    control("smooth_l1_loss", "smooth_l1_loss", "beta of 0, three reductions"),
+    bug(
+        "smooth_l1_loss_fixed_beta",
+        "smooth_l1_loss",
+        control="smooth_l1_loss",
+        fault="attribute ignored",
+        note="wrong wherever beta is not 1",
+    ),
+)
+
+ENTRIES: tuple[Entry, ...] = (
+    *_LOSSES,
+    control("cumsum", "cumsum", "a carry across blocks"),
+    bug(
+        "cumsum_drops_carry",
+        "cumsum",
+        control="cumsum",
+        fault="carry of one block only",
+        note="wrong from the third block on, that is beyond 256 columns",
+    ),
+    control("reverse_cumsum", "reverse_cumsum", "negative steps, a carry across blocks"),
+    bug(
+        "reverse_cumsum_races",
+        "reverse_cumsum",
+        control="reverse_cumsum",
+        fault="race between programs",
+        note="a block reads an output of the next one, unwritten yet on a CPU and mostly on a GPU",
+    ),
+    control("count_nonzero", "count_nonzero", "bool pointers, an exact integer output"),
+    bug(
+        "count_nonzero_int8",
+        "count_nonzero",
+        control="count_nonzero",
+        fault="count stored in int8",
+        note="wraps from 128 on",
+    ),
+    control("amax", "amax", "several passes of one kernel; NaN wins"),
+    bug(
+        "amax_by_int_bits",
+        "amax",
+        control="amax",
+        fault="atomic maximum on the bits of floats, from 0",
+        note="wrong where all elements are negative",
+    ),
+    control("masked_softmax", "masked_softmax", "rows of which the mask leaves nothing"),
+    bug(
+        "masked_softmax_empty_row",
+        "masked_softmax",
+        control="masked_softmax",
+        fault="-inf minus -inf in a fully masked row",
+        note="NaN instead of zeros",
+    ),
+    bug(
+        "masked_softmax_finite_mask",
+        "masked_softmax",
+        control="masked_softmax",
+        fault="mask by a finite penalty",
+        note="masked elements shine through where they are 100 above the others",
+    ),
+    control("topk", "topk", "ties, NaN on top, indices that only have to be right"),
+    bug(
+        "topk_removes_equal_values",
+        "topk",
+        control="topk",
+        fault="ties taken out together",
+        note="a value that occurs twice is returned once",
+    ),
+    control("quantize_int8_rows", "quantize_int8_rows", "rows of zeros, tiny rows, two outputs"),
+    bug(
+        "quantize_int8_rows_scale_floor",
+        "quantize_int8_rows",
+        control="quantize_int8_rows",
+        fault="floor under the scale",
+        note="rows whose largest magnitude is under 1e-5, rows of zeros among them",
+    ),
+    control("gram", "gram", "tl.dot in the input's dtype, the same matrix from both sides"),
+    bug(
+        "gram_one_triangle",
+        "gram",
+        control="gram",
+        fault="tiles never stored",
+        note="tiles above the diagonal stay uninitialized, from 33 rows on",
+    ),
+)

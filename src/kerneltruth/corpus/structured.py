@@ -1,0 +1,128 @@
+"""Kernels that pick, move and resample: indexing, transposition, pooling, interpolation."""
+
+from __future__ import annotations
+
+from kerneltruth.corpus.entry import Entry, bug, control
+
+_INDEXING: tuple[Entry, ...] = (
+    control("embedding", "embedding", "a strided table, any width"),
+    bug(
+        "embedding_one_column_block",
+        "embedding",
+        control="embedding",
+        fault="output beyond the first column block never stored",
+        note="columns from 128 on stay uninitialized",
+    ),
+    control("index_select", "index_select", "the input's own strides"),
+    bug(
+        "index_select_assumes_contiguous",
+        "index_select",
+        control="index_select",
+        fault="stride assumption",
+        note="wrong for any input that is not contiguous",
+    ),
+    bug(
+        "index_select_grid_from_input",
+        "index_select",
+        control="index_select",
+        fault="grid sized by the input instead of the output",
+        note="rows stay uninitialized where more are picked than there are, by blocks of 16",
+    ),
+    control("gather", "gather", "a flat grid over the indices"),
+    control("scatter_add", "scatter_add", "atomic additions at repeated indices"),
+    bug(
+        "scatter_add_not_atomic",
+        "scatter_add",
+        control="scatter_add",
+        fault="race within and between programs",
+        note="of equal indices in one block only one addition survives, on every device",
+    ),
+    control("transpose_copy", "transpose_copy", "block pointers"),
+    bug(
+        "transpose_copy_swapped_grid",
+        "transpose_copy",
+        control="transpose_copy",
+        fault="grid axes swapped",
+        note="tiles stay uninitialized unless both dims have the same number of blocks of 32",
+    ),
+    control("roll", "roll", "shifts of either sign and any size"),
+    bug(
+        "roll_wraps_once",
+        "roll",
+        control="roll",
+        fault="remainder of a negative number",
+        note="reads before the row where the shift exceeds the row's length",
+    ),
+)
+
+ENTRIES: tuple[Entry, ...] = (
+    *_INDEXING,
+    control("avg_pool1d", "avg_pool1d", "ceil_mode and both ways to count padding"),
+    bug(
+        "avg_pool1d_ignores_count_include_pad",
+        "avg_pool1d",
+        control="avg_pool1d",
+        fault="attribute ignored",
+        note="windows at the ends, with count_include_pad=False",
+    ),
+    bug(
+        "avg_pool1d_divides_by_kernel_size",
+        "avg_pool1d",
+        control="avg_pool1d",
+        fault="divisor of the last window",
+        note="the last window under ceil_mode, where it leaves the padded input",
+    ),
+    control("max_pool2d", "max_pool2d", "minus infinity outside; NaN wins"),
+    bug(
+        "max_pool2d_zero_padding",
+        "max_pool2d",
+        control="max_pool2d",
+        fault="padding with 0 instead of minus infinity",
+        note="windows at the border whose elements are all negative",
+    ),
+    bug(
+        "max_pool2d_swallows_nan",
+        "max_pool2d",
+        control="max_pool2d",
+        fault="NaN swallowed by maximum",
+        note="a window with a NaN returns its largest number",
+    ),
+    control("adaptive_avg_pool2d", "adaptive_avg_pool2d", "overlapping windows of unequal size"),
+    bug(
+        "adaptive_avg_pool2d_fixed_window",
+        "adaptive_avg_pool2d",
+        control="adaptive_avg_pool2d",
+        fault="windows of one size",
+        note="wrong unless the output size divides the input's",
+    ),
+    control("interpolate_nearest", "interpolate_nearest", "integer source positions"),
+    bug(
+        "nearest_rounds",
+        "interpolate_nearest",
+        control="interpolate_nearest",
+        fault="rounding instead of floor",
+        note="right only where every position is integral, as in halving",
+    ),
+    control("interpolate_bilinear", "interpolate_bilinear", "both conventions for corners"),
+    bug(
+        "bilinear_negative_source",
+        "interpolate_bilinear",
+        control="interpolate_bilinear",
+        fault="negative position not clamped",
+        note="the first rows and columns when enlarging",
+    ),
+    bug(
+        "bilinear_ignores_align_corners",
+        "interpolate_bilinear",
+        control="interpolate_bilinear",
+        fault="attribute ignored",
+        note="wrong with align_corners=True",
+    ),
+    bug(
+        "bilinear_no_half_pixel",
+        "interpolate_bilinear",
+        control="interpolate_bilinear",
+        fault="half-pixel offset missing",
+        note="wrong unless the size stays the same or align_corners is True",
+    ),
+)
