@@ -1,0 +1,161 @@
+"""What is known of a wrong result, and what an explanation of it is made of. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.case import Case
+from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.probes import Probes
+from kerneltruth.oracle.verdict import Failed, Passed
+
+# A pattern is claimed only if chance would show it less often than this.
+CHANCE = 0.02
+
+_EPSILON = {
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "float8_e4m3fn": 2.0**-3,
+    "float8_e5m2": 2.0**-2,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Values:
+    """One output compared: float64 CPU tensors of one shape, and which elements are wrong."""
+
+    output: Tensor
+    reference: Tensor
+    wrong: Tensor
+
+    def __post_init__(self) -> None:
+        if not self.output.shape == self.reference.shape == self.wrong.shape:
+            raise ValueError(f"shapes differ: {self.output.shape}, {self.reference.shape}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sibling:
+    """Another case of the same candidate, how it went, and its worst error over the bound."""
+
+    case: Case
+    failed: bool
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """All that an explanation may rest on.
+
+    Attributes:
+        case: the failing case; the larger its tensors, the more a pattern in them says.
+        verdict: what the judge concluded of it.
+        values: the wrong output, if there was one of the right form.
+        inputs: by name, as float64 CPU tensors of their logical shape.
+        blocks: block sizes of the candidate.
+        reduced: symbols of the dims that the operator sums or contracts over.
+        probes: what the output depends on beside the inputs.
+        siblings: how other cases of the same candidate went.
+    """
+
+    case: Case
+    verdict: Failed
+    values: Values | None = None
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    blocks: tuple[int, ...] = ()
+    reduced: tuple[str, ...] = ()
+    probes: Probes = field(default_factory=Probes)
+    siblings: tuple[Sibling, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """One thing that is true of the wrong elements: a machine's tag, and a clause for people."""
+
+    tag: str
+    clause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalizedFault:
+    """Where and how an output is wrong: tags, most telling first, and one or two sentences."""
+
+    tags: tuple[str, ...]
+    sentence: str
+
+    @property
+    def tag(self) -> str:
+        """The most telling tag."""
+        return self.tags[0]
+
+
+def siblings_of(judgements: Iterable[Judgement]) -> tuple[Sibling, ...]:
+    """The judged cases among the judgements: refusals and faults of our side say nothing here."""
+    return tuple(
+        Sibling(
+            case=j.case,
+            failed=isinstance(j.verdict, Failed),
+            ratio=None if j.stats is None else j.stats.max_bound_ratio,
+        )
+        for j in judgements
+        if isinstance(j.verdict, Failed | Passed)
+    )
+
+
+def epsilon(dtype: str) -> float:
+    """Spacing of the dtype's values at 1; 0 for integers."""
+    return _EPSILON.get(dtype, 0.0)
+
+
+def number(value: float) -> str:
+    """A number as a reader wants it."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.4g}"
+
+
+def place(index: Iterable[int]) -> str:
+    """An index as code writes it."""
+    return f"[{', '.join(str(i) for i in index)}]"
+
+
+def luck(*, chosen: int, offered: int, total: int) -> float:
+    """Chance that `chosen` of `total` things, drawn blindly, all lie among the `offered`."""
+    if chosen > offered:
+        return 0.0
+    log = (
+        math.lgamma(offered + 1)
+        - math.lgamma(offered - chosen + 1)
+        - math.lgamma(total + 1)
+        + math.lgamma(total - chosen + 1)
+    )
+    return math.exp(log)
+
+
+def matches(wrong: Tensor, condition: Tensor, *, least: float = 0.5) -> bool:
+    """Whether "only where the condition holds" is true and more than chance.
+
+    All wrong elements meet the condition, at least the share `least` of those that meet it are
+    wrong, some do not meet it, and it is not by luck.
+    """
+    chosen, offered, total = int(wrong.sum()), int(condition.sum()), wrong.numel()
+    if not 0 < chosen <= offered < total or chosen < least * offered:
+        return False
+    if bool((wrong & ~condition).any()):
+        return False
+    return luck(chosen=chosen, offered=offered, total=total) <= CHANCE
+
+
+def worst_index(values: Values) -> tuple[int, ...]:
+    """The wrong element that matters most: a wrong NaN or infinity, else the largest error."""
+    error = (values.output - values.reference).abs()
+    error = torch.where(error.isnan(), torch.inf, error)
+    error = torch.where(values.wrong, error, -torch.ones_like(error))
+    flat = int(error.reshape(-1).argmax())
+    return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), error.shape))

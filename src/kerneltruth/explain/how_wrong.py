@@ -1,0 +1,259 @@
+"""How wrong elements differ from what is due: NaN, zeros, a factor, a shift, a clip, ... Pure.
+
+Every function returns a pattern that all wrong elements fit, or None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kerneltruth.explain.evidence import Evidence, Pattern, Values, epsilon, number
+from kerneltruth.explain.where_wrong import line_word
+
+
+def how(evidence: Evidence, values: Values) -> Pattern | None:
+    """How the output is wrong: the first pattern that fits."""
+    tolerance = max(8 * epsilon(evidence.case.dtype), 1e-5)
+    got, want = values.output[values.wrong], values.reference[values.wrong]
+    special = not_finite(got, want)
+    if special is not None or not bool((got.isfinite() & want.isfinite()).all()):
+        return special
+    return (
+        misplaced(values, tolerance)
+        or copied(values, evidence)
+        or scaled(evidence, values, tolerance)
+        or wrapped(got, want)
+        or stuck(values, got, want)
+        or scaled_by_row(values, tolerance)
+        or rounded(evidence, values)
+        or growing(values)
+    )
+
+
+def not_finite(got: Tensor, want: Tensor) -> Pattern | None:
+    """NaN or infinity on one side."""
+    if bool((want.isnan() & ~got.isnan()).all()):
+        shown = "a number" if bool(got.isfinite().all()) else "something else"
+        return Pattern(tag="nan_swallowed", clause=f"NaN is swallowed: {shown} stands in its place")
+    if bool((got.isnan() & ~want.isnan()).all()):
+        return Pattern(tag="nan", clause="NaN stands where a number is due")
+    if bool((got.isinf() & want.isfinite()).all()):
+        sign = {True: "+", False: "-"}.get(bool((got > 0).all()), "")
+        sign = sign if bool((got > 0).all()) or bool((got < 0).all()) else ""
+        return Pattern(tag="inf", clause=f"{sign}inf stands where a finite number is due")
+    if bool((want.isinf() & got.isfinite()).all()):
+        return Pattern(tag="inf_missing", clause="a finite number stands where infinity is due")
+    if bool((~got.isfinite() & want.isfinite()).all()):
+        return Pattern(tag="nan", clause="NaN or infinity stands where a number is due")
+    return None
+
+
+def misplaced(values: Values, tolerance: float) -> Pattern | None:
+    """The right numbers in the wrong place: transposed, reversed, shifted by one."""
+    got, want = values.output, values.reference
+    if not bool(got.isfinite().all()) or not bool(want.isfinite().all()):
+        return None
+    scale = float(want.abs().max())
+
+    def same(a: Tensor, b: Tensor) -> bool:
+        return bool(((a - b).abs() <= tolerance * (b.abs() + 0.01 * scale)).all())
+
+    rank = got.dim()
+    if rank >= 2 and min(want.shape[-2:]) > 1:
+        turned = want.transpose(-1, -2).reshape(want.shape)
+        if same(got, turned):
+            return Pattern(tag="transposed", clause="the output is the transpose of what is due")
+    for axis in reversed(range(rank)):
+        size, word = want.shape[axis], line_word(rank, axis)
+        if size < 3 or not _varies(want, axis, tolerance * scale):
+            continue
+        if same(got, want.flip(axis)):
+            return Pattern(tag="reversed", clause=f"the {word}s are in reverse order")
+        for step in (1, -1):
+            late, early = got.narrow(axis, 1, size - 1), want.narrow(axis, 0, size - 1)
+            if step < 0:
+                late, early = got.narrow(axis, 0, size - 1), want.narrow(axis, 1, size - 1)
+            if same(late, early):
+                holds = "the one before" if step > 0 else "the next one"
+                clause = f"off by one: each {word} holds what is due in {holds}"
+                return Pattern(tag="shifted", clause=clause)
+    return None
+
+
+def _varies(want: Tensor, axis: int, tolerance: float) -> bool:
+    """Whether neighbours along an axis mostly differ, so that a shift would be seen."""
+    steps = want.diff(dim=axis).abs()
+    return bool((steps > 4 * tolerance).double().mean() > 0.5) and want.numel() >= 4
+
+
+def copied(values: Values, evidence: Evidence) -> Pattern | None:
+    """The output is one of the inputs."""
+    for name, x in evidence.inputs.items():
+        if x.shape != values.output.shape or bool((x == x.reshape(-1)[0]).all()):
+            continue
+        if bool((values.output == x).all()):
+            return Pattern(tag="copy", clause=f"the output is a copy of {name}")
+    return None
+
+
+def scaled(evidence: Evidence, values: Values, tolerance: float) -> Pattern | None:
+    """Zeros, the wrong sign, a constant factor or a constant offset."""
+    got, want = values.output[values.wrong], values.reference[values.wrong]
+    every = "every element is" if _everywhere(values) else "the wrong elements are"
+    if bool((got == 0).all()) and bool((want != 0).all()):
+        return Pattern(tag="zeros", clause=f"{every} 0 where they should not be")
+    if want.numel() < 2 or float(want.max() - want.min()) <= 4 * tolerance * _largest(want):
+        return None
+    factor = _factor(got, want, tolerance)
+    if factor is not None:
+        if abs(factor + 1) <= tolerance:
+            return Pattern(tag="sign", clause=f"{every} of the wrong sign")
+        named = factor_name(factor, evidence, tolerance)
+        return Pattern(tag="factor", clause=f"{every} off by the constant factor {named}")
+    offsets = got - want
+    offset = float(offsets.median())
+    if float((offsets - offset).abs().max()) <= max(
+        0.02 * abs(offset), min(tolerance * _largest(want), 0.1 * abs(offset))
+    ):
+        return Pattern(tag="offset", clause=f"{every} off by the constant {number(offset)}")
+    return None
+
+
+def _largest(x: Tensor) -> float:
+    return float(x.abs().max()) if x.numel() else 0.0
+
+
+def _everywhere(values: Values) -> bool:
+    """Whether what is not wrong is too near 0 to tell."""
+    right = values.reference[~values.wrong]
+    return right.numel() == 0 or _largest(right) <= 0.05 * _largest(values.reference)
+
+
+def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
+    """The one factor between what is due and what is there, if it explains the error."""
+    largest = _largest(want)
+    telling = want.abs() >= 0.1 * largest
+    if largest == 0 or int(telling.sum()) < 2:
+        return None
+    factor = float((got[telling] / want[telling]).median())
+    left = (got - factor * want).abs()
+    allowed = tolerance * (abs(factor) * want.abs() + 0.05 * abs(factor) * largest)
+    explained = float(left.max()) <= 0.1 * float((got - want).abs().max())
+    return factor if explained and bool((left <= allowed).all()) and factor != 0 else None
+
+
+def factor_name(factor: float, evidence: Evidence, tolerance: float) -> str:
+    """The factor, and what it is made of where a dim or an attribute explains it."""
+    shown = number(factor)
+    for words, value in _known_factors(evidence):
+        if value and abs(factor / value - 1) <= min(2 * tolerance, 0.02):
+            return f"{shown} = {words}"
+    return shown
+
+
+def _known_factors(evidence: Evidence) -> Iterator[tuple[str, float]]:
+    for symbol, n in evidence.case.dims:
+        if n < 2:
+            continue
+        at = f"with {symbol}={n}"
+        yield f"1/sqrt({symbol}) {at}", n**-0.5
+        yield f"sqrt({symbol}) {at}", n**0.5
+        yield f"1/{symbol} {at}", 1 / n
+        yield f"{symbol} {at}", float(n)
+        yield f"{symbol}/({symbol}-1) {at}", n / (n - 1)
+        yield f"({symbol}-1)/{symbol} {at}", (n - 1) / n
+        tiled = (-(-n // b) * b for b in evidence.blocks if b > 1)
+        for padded in dict.fromkeys((1 << (n - 1).bit_length(), *tiled)):
+            if padded > n:
+                yield f"{symbol}/{padded} {at}, the size padded to its tiles", n / padded
+    for name, value in evidence.case.attributes:
+        if type(value) in (int, float) and isinstance(value, int | float) and value not in (0, 1):
+            yield f"{name}", float(value)
+            yield f"1/{name}", 1 / value
+    yield "log2(e)", math.log2(math.e)
+    yield "ln(2)", math.log(2)
+
+
+def wrapped(got: Tensor, want: Tensor) -> Pattern | None:
+    """Integers that lost their upper bits."""
+    if bool((got != got.round()).any()) or bool((want.round() - want).abs().max() > 0.5):
+        return None
+    for bits in (8, 16, 32):
+        turns = (want.round() - got) / 2.0**bits
+        if bool((turns == turns.round()).all()) and bool((turns != 0).all()):
+            return Pattern(tag="wraps", clause=f"the wrong elements wrap around at {bits} bits")
+    return None
+
+
+def stuck(values: Values, got: Tensor, want: Tensor) -> Pattern | None:
+    """All wrong elements hold one value: clipped, or simply constant."""
+    value = float(got[0])
+    if got.numel() < 2 or not bool((got == value).all()) or bool((want == want[0]).all()):
+        return None
+    right = values.reference[~values.wrong]
+    for above in (True, False):
+        beyond = want > value if above else want < value
+        within = right <= value if above else right >= value
+        if bool(beyond.all()) and bool(within.all()):
+            side = "above" if above else "below"
+            return Pattern(tag="clips", clause=f"the output is clipped {side} {number(value)}")
+    return Pattern(tag="constant", clause=f"all wrong elements are {number(value)}")
+
+
+def scaled_by_row(values: Values, tolerance: float) -> Pattern | None:
+    """Each row off by its own factor or offset: what normalizes it is wrong."""
+    if values.output.dim() < 2 or values.output.shape[-1] < 3:
+        return None
+    rows = values.wrong.any(-1)
+    got, want = values.output[rows], values.reference[rows]
+    if got.shape[0] < 2 or not bool(got.isfinite().all() & want.isfinite().all()):
+        return None
+    if bool(((want.amax(-1) - want.amin(-1)) <= 4 * tolerance * want.abs().amax(-1)).any()):
+        return None
+    factors = [_factor(g, w, tolerance) for g, w in zip(got, want, strict=True)]
+    known = [f for f in factors if f is not None]
+    if len(known) == len(factors):
+        span = f"{number(min(known))} to {number(max(known))}"
+        return Pattern(tag="row_factor", clause=f"each wrong row is off by its own factor, {span}")
+    offsets = got - want
+    middle = offsets.median(-1, keepdim=True).values
+    if bool(((offsets - middle).abs() <= 0.02 * middle.abs()).all()):
+        span = f"{number(float(middle.min()))} to {number(float(middle.max()))}"
+        return Pattern(tag="row_offset", clause=f"each wrong row is off by its own offset, {span}")
+    return None
+
+
+def rounded(evidence: Evidence, values: Values) -> Pattern | None:
+    """Right but for rounding to a narrower format."""
+    got, want = values.output.reshape(-1), values.reference.reshape(-1)
+    finite = got.isfinite() & want.isfinite()
+    got, want = got[finite], want[finite]
+    if got.numel() < 8:
+        return None
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+        narrow = got.to(dtype).double() == got
+        fits = (want.to(dtype).double() - want != 0).double().mean() > 0.5
+        if epsilon(name) > epsilon(evidence.case.dtype) > 0 and bool(narrow.all()) and bool(fits):
+            return Pattern(tag="precision", clause=f"every element is rounded to {name}")
+    error = float((got - want).abs().max()) / max(_largest(want), 1e-300)
+    if evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= 2.0**-7:
+        clause = f"the numbers are imprecise: errors reach {error:.1g} of the largest element"
+        return Pattern(tag="precision", clause=f"{clause}, as in half precision")
+    return None
+
+
+def growing(values: Values) -> Pattern | None:
+    """The error grows along the last dim, as where something accumulates."""
+    if values.output.dim() == 0 or values.output.shape[-1] < 16:
+        return None
+    error = (values.output - values.reference).abs().reshape(-1, values.output.shape[-1])
+    error = error.nan_to_num(0, 0, 0).mean(0)
+    parts = torch.stack([p.mean() for p in error.tensor_split(4)])
+    rising = bool((parts.diff() > 0.2 * parts[:-1]).all())
+    if rising and float(parts[-1]) > 3 * float(parts[0]):
+        return Pattern(tag="grows", clause="the error grows along the last dim")
+    return None

@@ -1,0 +1,122 @@
+"""Where and how an output is wrong, in one or two plain sentences. Pure over tensors.
+
+Nothing is claimed that some wrong element contradicts, or that chance would show too easily; where
+no pattern fits, the count and the worst element are told.
+"""
+
+from __future__ import annotations
+
+from kerneltruth.explain.evidence import (
+    Evidence,
+    LocalizedFault,
+    Pattern,
+    Values,
+    number,
+    place,
+    worst_index,
+)
+from kerneltruth.explain.how_wrong import how
+from kerneltruth.explain.when_wrong import when
+from kerneltruth.explain.where_wrong import where
+
+_FORM = ("count", "type", "shape", "dtype", "device", "layout")
+
+
+def localize(evidence: Evidence) -> LocalizedFault:
+    """Explain a failure. The tags are, in this order: cause, on which cases, where, how."""
+    kind = evidence.verdict.kind
+    if kind in _FORM:
+        return LocalizedFault(tags=(kind,), sentence=_sentence(evidence.verdict.detail))
+    cause = _cause(evidence)
+    values = evidence.values
+    wrong = values is not None and bool(values.wrong.any())
+    place_of = where(evidence, values) if values is not None and wrong else None
+    if cause is not None:
+        clause = f"{cause.clause}; wrong {place_of.clause}" if place_of else cause.clause
+        return LocalizedFault(tags=_tags(cause, place_of), sentence=_sentence(clause))
+    if values is None or not wrong:
+        cases = when(evidence)
+        told = _sentence(evidence.verdict.detail) + (f" {cases.clause}" if cases else "")
+        return LocalizedFault(tags=_tags(cases) or (kind,), sentence=told)
+    manner = how(evidence, values)
+    cases = when(evidence)
+    tags = _tags(cases, place_of, manner) or (kind,)
+    return LocalizedFault(tags=tags, sentence=_told(evidence, values, manner, place_of, cases))
+
+
+def _tags(*patterns: Pattern | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(p.tag for p in patterns if p is not None))
+
+
+def _sentence(clause: str) -> str:
+    clause = clause.strip()
+    return clause[:1].upper() + clause[1:] + ("" if clause.endswith((".", "!", "?")) else ".")
+
+
+def _cause(evidence: Evidence) -> Pattern | None:
+    """What the guards and probes found: it explains whatever values came of it."""
+    detail = evidence.verdict.detail
+    match evidence.verdict.kind:
+        case "input_mutated":
+            return Pattern(tag="input_mutated", clause=f"an input is changed: it {detail}")
+        case "aliased_output":
+            return Pattern(tag="aliased_output", clause=detail)
+        case "out_of_bounds" if not evidence.probes.guard_dependent:
+            clause = f"it writes out of bounds: it {detail}"
+            return Pattern(tag="writes_out_of_bounds", clause=clause)
+        case _:
+            pass
+    probes = evidence.probes
+    if probes.nondeterministic or evidence.verdict.kind == "nondeterministic":
+        clause = "it is nondeterministic: the same call gives different results"
+        return Pattern(tag="nondeterministic", clause=clause)
+    if probes.poison_dependent or evidence.verdict.kind == "uninitialized":
+        clause = "it reads uninitialized memory, or leaves part of its output unwritten"
+        return Pattern(tag="uninitialized", clause=clause)
+    if probes.guard_dependent:
+        clause = "it reads beyond the elements of an input, and the result depends on it"
+        return Pattern(tag="reads_out_of_bounds", clause=clause)
+    return None
+
+
+def _told(
+    evidence: Evidence,
+    values: Values,
+    manner: Pattern | None,
+    place_of: Pattern | None,
+    cases: Pattern | None,
+) -> str:
+    if manner is not None:
+        first = f"{manner.clause}, {place_of.clause}" if place_of else manner.clause
+    else:
+        first = _counted(evidence, values)
+        first = f"wrong {place_of.clause}: {first}" if place_of else first
+    told = _sentence(first)
+    if cases is not None:
+        return f"{told} {cases.clause}"
+    if manner is not None:
+        return f"{told} {_sentence(_worst(evidence, values))}"
+    return told
+
+
+def _counted(evidence: Evidence, values: Values) -> str:
+    count = int(values.wrong.sum())
+    verb = "element is" if values.wrong.numel() == 1 else "elements are"
+    worst = _worst(evidence, values)
+    return f"{count} of {values.wrong.numel()} {verb} wrong; {worst}"
+
+
+def _worst(evidence: Evidence, values: Values) -> str:
+    """The worst element, with the inputs of the same place where there are such."""
+    index = worst_index(values)
+    expected, got = float(values.reference[index]), float(values.output[index])
+    shown = f"{expected:.6g}", f"{got:.6g}"
+    if shown[0] == shown[1]:
+        shown = f"{expected:.12g}", f"{got:.12g}"
+    inputs = [
+        f"{name}={number(float(x[index]))}"
+        for name, x in evidence.inputs.items()
+        if x.shape == values.output.shape
+    ]
+    at = f" ({', '.join(inputs)})" if inputs else ""
+    return f"at {place(index)}{at} {shown[0]} is due and {shown[1]} is there"

@@ -1,0 +1,524 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.explain.evidence import Evidence, Sibling, Values, luck, siblings_of
+from kerneltruth.explain.localize import localize
+from kerneltruth.oracle.attempt import ErrorStats, Judgement
+from kerneltruth.oracle.probes import Probes
+from kerneltruth.oracle.verdict import Declined, Failed, Passed
+
+NAN, INF = math.nan, math.inf
+
+
+def noise(*shape, low=-3.0, high=3.0):
+    """Values without structure, the same everywhere."""
+    n = math.prod(shape)
+    fraction = (torch.arange(1, n + 1, dtype=torch.float64) * 0.6180339887498949) % 1.0
+    fraction = (fraction * 7919.0) % 1.0
+    return (low + (high - low) * fraction).reshape(shape)
+
+
+def case(dtype="float32", **dims):
+    return Case(task="op", dims=tuple(dims.items()), dtype=dtype)
+
+
+def explain(output, reference, *, inputs=None, wrong=None, of=None, kind="value", **more):
+    if wrong is None:
+        differ = (output - reference).abs() > 1e-6 * (1 + reference.abs())
+        wrong = differ | (output.isnan() != reference.isnan())
+        wrong |= (output.isinf() | reference.isinf()) & (output != reference)
+        wrong &= ~(output.isnan() & reference.isnan())
+    return localize(
+        Evidence(
+            case=of or case(M=reference.shape[0], N=reference.shape[-1]),
+            verdict=Failed(kind=kind, detail="12 of 34 elements are wrong"),
+            values=Values(output=output, reference=reference, wrong=wrong),
+            inputs=inputs or {},
+            **more,
+        )
+    )
+
+
+# Places
+
+
+def test_the_last_partial_tile_is_named_with_its_size():
+    reference, output = noise(8, 100), noise(8, 100)
+    output[:, 96:] += noise(8, 4, low=1, high=2)
+    fault = explain(output, reference, blocks=(32,))
+    assert fault.tag == "last_tile"
+    assert "only in the last partial tile of size 32, columns 96 to 99 of 100" in fault.sentence
+
+
+def test_a_last_partial_tile_of_one_column_is_named():
+    reference, output = noise(4, 257), noise(4, 257)
+    output[:, 256] = noise(4, low=5, high=6)
+    fault = explain(output, reference, blocks=(128,))
+    assert "last partial tile of size 128, column 256 of 257" in fault.sentence
+
+
+def test_a_tile_is_named_without_knowing_the_block_size_when_the_tail_starts_on_one():
+    reference, output = noise(1100), noise(1100)
+    output[1024:] = noise(76, low=5, high=6)
+    fault = explain(output, reference, of=case(N=1100))
+    assert "last partial tile of size 1024, elements 1024 to 1099 of 1100" in fault.sentence
+
+
+def test_wrong_only_past_a_column_is_said():
+    reference, output = noise(4, 4096), noise(4, 4096)
+    output[:, 1024:] = noise(4, 3072, low=5, high=6)
+    fault = explain(output, reference, blocks=(1024,))
+    assert fault.tag == "past"
+    assert "only from column 1024 on, of 4096, a multiple of the tile size 1024" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("row", "tag", "words"),
+    [(0, "first_line", "only in the first row"), (-1, "last_line", "only in the last row")],
+)
+def test_one_wrong_row_at_an_end_is_named(row, tag, words):
+    reference, output = noise(40, 64), noise(40, 64)
+    output[row] = noise(64, low=5, high=6)
+    fault = explain(output, reference)
+    assert fault.tag == tag
+    assert words in fault.sentence
+
+
+def test_every_second_column_is_named():
+    reference, output = noise(4, 64), noise(4, 64)
+    output[:, 1::2] = noise(4, 32, low=5, high=6)
+    assert "only in column 1 of every 2" in explain(output, reference).sentence
+
+
+def test_a_tail_that_one_wrong_element_contradicts_is_not_claimed():
+    reference, output = noise(8, 100), noise(8, 100)
+    output[:, 96:] += noise(8, 4, low=1, high=2)
+    output[2, 3] += 1.0
+    fault = explain(output, reference, blocks=(32,))
+    assert "tile" not in fault.sentence
+    assert "only" not in fault.sentence
+
+
+# Inputs
+
+
+def test_nan_above_a_threshold_names_the_input_and_the_value():
+    x = noise(512, low=-200, high=200)
+    reference = torch.tanh(x)
+    output = torch.where(x > 45.0, NAN, reference)
+    fault = explain(output, reference, inputs={"x": x}, of=case(N=512), kind="nan")
+    assert fault.tags == ("threshold", "nan")
+    assert fault.sentence.startswith("NaN stands where a number is due, only where x > 4")
+
+
+def test_infinity_for_large_magnitudes_of_either_sign_is_named():
+    x = noise(512, low=-200, high=200)
+    output = torch.where(x.abs() > 88.5, INF, x)
+    fault = explain(output, x, inputs={"x": x}, of=case(N=512), kind="inf")
+    assert "inf stands where a finite number is due, only where |x| > " in fault.sentence
+
+
+def test_nan_below_a_negative_threshold_is_named():
+    x = noise(512, low=-200, high=200)
+    output = torch.where(x < -88.5, NAN, x)
+    fault = explain(output, x, inputs={"x": x}, of=case(N=512), kind="nan")
+    assert "only where x < -8" in fault.sentence
+
+
+def test_rows_that_overflow_are_named():
+    x = noise(64, 16)
+    x[[2, 3, 9, 17, 30, 31, 44, 60], 3] = noise(8, low=100, high=200)
+    reference = torch.softmax(x, -1)
+    output = torch.where((x.amax(-1, True) > 88.5), NAN, reference)
+    fault = explain(output, reference, inputs={"x": x}, kind="nan")
+    assert fault.tags == ("row_threshold", "nan")
+    assert "only in rows where the largest |x| > " in fault.sentence
+
+
+def test_a_swallowed_nan_is_named():
+    x = noise(64, 16)
+    x[5, 2] = x[9, 0] = NAN
+    reference = x.amax(-1)
+    output = x.nan_to_num(-INF).amax(-1)
+    fault = explain(output, reference, inputs={"x": x}, of=case(M=64, N=16), kind="nan")
+    assert fault.tags == ("nan_row", "nan_swallowed")
+    assert "NaN is swallowed" in fault.sentence
+    assert "only in rows where x holds NaN" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("row", "tag", "words"),
+    [
+        (torch.zeros(16, dtype=torch.float64), "zero_row", "x is all zero"),
+        (torch.full((16,), -INF, dtype=torch.float64), "masked_row", "x is all -inf"),
+        (torch.full((16,), 3.0, dtype=torch.float64), "constant_row", "x is constant"),
+    ],
+)
+def test_wrong_rows_are_named_by_what_their_input_holds(row, tag, words):
+    x, reference, output = noise(40, 16), noise(40, 16), noise(40, 16)
+    for i in (3, 17, 29):
+        x[i] = row
+        output[i] = NAN
+    fault = explain(output, reference, inputs={"x": x}, kind="nan")
+    assert fault.tags == (tag, "nan")
+    assert f"only in rows where {words}" in fault.sentence
+
+
+def test_wrong_rows_with_tied_maxima_are_named():
+    x = noise(40, 16)
+    for i in (3, 17, 29):
+        x[i, 4] = x[i, 9] = 7.0
+    reference = x.argmax(-1).double()
+    output = reference.clone()
+    output[[3, 17, 29]] = 9.0
+    fault = explain(output, reference, inputs={"x": x}, of=case(M=40, N=16))
+    assert fault.tag == "ties"
+    assert "only in rows where the largest of x is tied" in fault.sentence
+
+
+def test_halves_rounded_the_wrong_way_are_named():
+    x = noise(200, low=-100, high=100)
+    x[::10] = x[::10].floor() + 0.5
+    output = (x + 0.5).floor()
+    fault = explain(output, x.round(), inputs={"x": x}, of=case(N=200))
+    assert "only where x is halfway between two integers" in fault.sentence
+
+
+def test_a_threshold_that_two_elements_would_show_by_luck_is_not_claimed():
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    output = torch.tensor([1.0, NAN], dtype=torch.float64)
+    fault = explain(output, x, inputs={"x": x}, of=case(N=2), kind="nan")
+    assert fault.tags == ("nan",)
+    assert fault.sentence.endswith("At [1] (x=2) 2 is due and nan is there.")
+
+
+@pytest.mark.parametrize(("sign", "word"), [(1, "negative"), (-1, "positive")])
+def test_all_elements_of_one_sign_are_named(sign, word):
+    x = noise(64)
+    output = torch.where(sign * x < 0, x.exp(), x)
+    fault = explain(output, x, inputs={"x": x}, of=case(N=64))
+    assert f"only where x is {word}" in fault.sentence
+
+
+# Manners
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (2.0, "factor 2."),
+        (0.125, "factor 0.125 = 1/sqrt(D) with D=64"),
+        (100 / 128, "N/128 with N=100, the size padded to its tiles"),
+        (100 / 99, "N/(N-1) with N=100"),
+        (math.log2(math.e), "log2(e)"),
+        (37.0, "factor 37."),
+    ],
+)
+def test_a_constant_factor_is_found_and_named(factor, words):
+    reference = noise(4, 50)
+    fault = explain(reference * factor, reference, of=case(N=100, D=64))
+    assert fault.tag == "factor"
+    assert words in fault.sentence
+    assert fault.sentence.startswith("Every element is off by the constant factor")
+
+
+def test_a_constant_factor_survives_the_rounding_of_half_precision():
+    reference = noise(4, 50)
+    output = (reference * 2).to(torch.bfloat16).double()
+    fault = explain(output, reference, of=case(dtype="bfloat16", N=50))
+    assert "constant factor 2." in fault.sentence
+
+
+def test_a_wrong_sign_is_named():
+    assert explain(-noise(4, 50), noise(4, 50)).tag == "sign"
+
+
+def test_a_constant_offset_is_found():
+    fault = explain(noise(4, 50) + 0.5, noise(4, 50))
+    assert "off by the constant 0.5" in fault.sentence
+
+
+def test_a_factor_that_one_element_contradicts_is_not_claimed():
+    reference = noise(4, 50)
+    output = reference * 2
+    output[1, 7] = 100.0
+    fault = explain(output, reference)
+    assert "factor" not in fault.sentence
+    assert "200 of 200 elements are wrong; at [1, 7] " in fault.sentence
+
+
+def test_a_factor_within_the_last_tile_names_both():
+    reference, output = noise(4, 100), noise(4, 100)
+    output[:, 96:] *= 3
+    fault = explain(output, reference, blocks=(32,))
+    assert fault.tags == ("last_tile", "factor")
+    assert fault.sentence.startswith(
+        "The wrong elements are off by the constant factor 3, only in the last partial tile"
+    )
+
+
+def test_zeros_where_there_should_be_none_are_named():
+    reference, output = noise(4, 100), noise(4, 100)
+    output[:, 64:] = 0
+    fault = explain(output, reference, blocks=(64,))
+    assert fault.tags == ("last_tile", "zeros")
+    assert "are 0 where they should not be" in fault.sentence
+
+
+def test_a_transposed_output_is_named():
+    reference = noise(12, 12)
+    assert explain(reference.T.contiguous(), reference).tag == "transposed"
+
+
+def test_a_transposed_output_that_is_not_square_is_named():
+    reference = noise(12, 5)
+    assert explain(reference.T.reshape(12, 5), reference).tag == "transposed"
+
+
+@pytest.mark.parametrize(
+    ("axis", "step", "words"),
+    [
+        (0, 1, "each row holds what is due in the one before"),
+        (0, -1, "each row holds what is due in the next one"),
+        (1, 1, "each column holds what is due in the one before"),
+    ],
+)
+def test_an_output_off_by_one_line_is_named(axis, step, words):
+    reference = noise(9, 14)
+    fault = explain(reference.roll(step, axis), reference)
+    assert fault.tag == "shifted"
+    assert words in fault.sentence
+
+
+def test_a_constant_output_is_not_called_shifted():
+    reference = torch.full((5, 6), 2.0, dtype=torch.float64)
+    fault = explain(reference * 3, reference)
+    assert fault.tag == "value"
+
+
+def test_a_copy_of_an_input_is_named():
+    x = noise(5, 6)
+    assert "a copy of x" in explain(x, x.exp(), inputs={"x": x}).sentence
+
+
+def test_a_clipped_output_names_the_value():
+    reference = noise(4, 50, low=-10, high=10)
+    fault = explain(reference.clamp(max=6.0), reference)
+    assert "the output is clipped above 6" in fault.sentence.lower()
+
+
+def test_integers_that_wrap_are_named():
+    reference = noise(60, low=0, high=400).round()
+    output = (reference + 128) % 256 - 128
+    fault = explain(output, reference, of=case(dtype="int8", N=60))
+    assert "wrap" in fault.tags[-1]
+    assert "wrap around at 8 bits" in fault.sentence
+
+
+def test_a_row_with_its_own_factor_is_named():
+    reference = noise(6, 20)
+    output = reference * torch.linspace(1.1, 1.6, 6, dtype=torch.float64)[:, None]
+    assert "each wrong row is off by its own factor, 1.1 to 1.6" in (
+        explain(output, reference).sentence.lower()
+    )
+
+
+def test_a_row_with_its_own_offset_is_named():
+    reference = noise(6, 20)
+    output = reference + torch.linspace(1, 2, 6, dtype=torch.float64)[:, None]
+    assert explain(output, reference).tag == "row_offset"
+
+
+def test_an_output_rounded_to_half_precision_is_named():
+    reference = noise(4, 50)
+    output = reference.to(torch.bfloat16).double()
+    assert "every element is rounded to bfloat16" in explain(output, reference).sentence.lower()
+
+
+def test_an_error_that_grows_along_the_last_dim_is_named():
+    reference = noise(4, 64)
+    steps = torch.arange(1, 65, dtype=torch.float64)
+    output = reference + noise(4, 64, low=0.01, high=0.2) * steps
+    assert explain(output, reference).tag == "grows"
+
+
+def test_without_a_pattern_the_worst_element_is_told():
+    reference = noise(6, 20)
+    output = reference + noise(6, 20).sin() ** 3
+    output[2, 5] = 50.0
+    fault = explain(output, reference, wrong=torch.ones(6, 20, dtype=torch.bool))
+    assert fault.tags == ("value",)
+    assert fault.sentence.startswith("120 of 120 elements are wrong; at [2, 5]")
+    assert fault.sentence.endswith("is due and 50 is there.")
+
+
+# Causes
+
+
+@pytest.mark.parametrize(
+    ("probes", "tag", "words"),
+    [
+        (Probes(nondeterministic=True), "nondeterministic", "It is nondeterministic"),
+        (Probes(poison_dependent=True), "uninitialized", "It reads uninitialized memory"),
+        (Probes(guard_dependent=True), "reads_out_of_bounds", "It reads beyond the elements"),
+    ],
+)
+def test_a_cause_that_the_probes_found_comes_first(probes, tag, words):
+    reference, output = noise(4, 100), noise(4, 100)
+    output[:, 96:] = noise(4, 4, low=9, high=10)
+    fault = explain(output, reference, probes=probes, blocks=(32,))
+    assert fault.tags == (tag, "last_tile")
+    assert fault.sentence.startswith(words)
+    assert "wrong only in the last partial tile" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "tag", "sentence"),
+    [
+        (
+            "out_of_bounds",
+            "wrote beyond memory that it allocated: out",
+            "writes_out_of_bounds",
+            "It writes out of bounds: it wrote beyond memory that it allocated: out.",
+        ),
+        (
+            "input_mutated",
+            "wrote to its input x",
+            "input_mutated",
+            "An input is changed: it wrote to its input x.",
+        ),
+        (
+            "aliased_output",
+            "the output shares memory with the input x",
+            "aliased_output",
+            "The output shares memory with the input x.",
+        ),
+        ("shape", "shape (3,) where (4,) was due", "shape", "Shape (3,) where (4,) was due."),
+        ("dtype", "dtype float32, not float16", "dtype", "Dtype float32, not float16."),
+        ("count", "returned 2 outputs", "count", "Returned 2 outputs."),
+    ],
+)
+def test_what_the_guards_and_the_form_say_passes_through(kind, detail, tag, sentence):
+    fault = localize(Evidence(case=case(N=4), verdict=Failed(kind=kind, detail=detail)))
+    assert (fault.tag, fault.sentence) == (tag, sentence)
+
+
+# Siblings
+
+
+def with_siblings(of, *siblings, **more):
+    reference = noise(4, 50)
+    output = reference + noise(4, 50).sin() ** 3
+    pairs = tuple(Sibling(case=c, failed=bad) for c, bad in siblings)
+    return explain(output, reference, of=of, siblings=pairs, **more)
+
+
+def test_a_fault_of_the_layout_alone_is_named():
+    failing = replace(case(N=50), layout="transposed")
+    fault = with_siblings(failing, (case(N=50), False))
+    assert fault.tag == "layout"
+    assert fault.sentence.endswith("Only a non-contiguous input shows it (transposed).")
+
+
+def test_a_layout_is_not_blamed_when_a_contiguous_case_fails_too():
+    failing = replace(case(N=50), layout="transposed")
+    fault = with_siblings(failing, (case(N=50), False), (case(N=51), True))
+    assert "contiguous" not in fault.sentence
+
+
+def test_a_layout_is_not_blamed_on_a_case_that_differs_in_more():
+    failing = replace(case(N=50), layout="transposed")
+    fault = with_siblings(failing, (case(N=51), False))
+    assert "contiguous" not in fault.sentence
+
+
+def test_a_fault_of_two_dtypes_is_named():
+    fault = with_siblings(
+        case(N=50, dtype="float16"), (case(N=50, dtype="bfloat16"), True), (case(N=50), False)
+    )
+    assert fault.tag == "dtype"
+    assert fault.sentence.endswith("Only bfloat16 and float16 show it.")
+
+
+def test_a_fault_of_one_attribute_value_is_named():
+    failing = replace(case(N=50), attributes=(("mode", "b"),))
+    fault = with_siblings(failing, (replace(failing, attributes=(("mode", "a"),)), False))
+    assert fault.sentence.endswith("Only mode=b shows it.")
+
+
+def test_a_fault_of_an_absent_input_is_named():
+    failing = replace(case(N=50), absent=("bias",))
+    fault = with_siblings(failing, (case(N=50), False))
+    assert fault.sentence.endswith("Only bias=None shows it.")
+
+
+def test_a_fault_of_special_values_is_named():
+    failing = replace(case(N=50), recipe="ties")
+    fault = with_siblings(failing, (case(N=50), False))
+    assert fault.tag == "values"
+    assert fault.sentence.endswith("only these do: ties.")
+
+
+def test_passing_on_zeros_blames_no_values():
+    failing = case(N=50)
+    fault = with_siblings(failing, (replace(failing, recipe="zeros"), False))
+    assert fault.tag == "value"
+
+
+def test_a_size_above_which_it_fails_is_named():
+    passed = [(case(N=n), False) for n in (1, 2, 3, 17, 257, 513, 769, 1024)]
+    fault = with_siblings(case(N=1025), *passed, (case(N=4096), True))
+    assert fault.tag == "size_threshold"
+    assert fault.sentence.endswith("Only N > 1024 shows it.")
+
+
+def test_sizes_that_are_no_multiple_are_named():
+    others = [(case(N=n), n % 16 != 0) for n in (16, 17, 32, 33, 48, 64, 7)]
+    fault = with_siblings(case(N=50), *others, blocks=(16,))
+    assert fault.tag == "not_multiple"
+    assert fault.sentence.endswith("Only sizes N that are no multiple of 16 show it.")
+
+
+def test_an_error_that_grows_with_the_reduced_dim_is_named():
+    reference = noise(4, 50)
+    output = reference + noise(4, 50).sin() ** 3
+    ratios = {16: 0.1, 64: 0.4, 256: 0.9, 1024: 3.0, 4096: 11.0}
+    siblings = tuple(Sibling(case=case(M=1, K=k), failed=r > 1, ratio=r) for k, r in ratios.items())
+    fault = explain(output, reference, of=case(M=4, K=1024), siblings=siblings, reduced=("K",))
+    assert fault.tag == "grows"
+    assert fault.sentence.endswith("The error grows with K.")
+
+
+def test_refusals_are_no_siblings():
+    stats = ErrorStats(count=3, num_exceeding=1, max_bound_ratio=2.5)
+    failed = Failed(kind="value", detail="")
+    judgements = [
+        Judgement(case=case(N=1), verdict=Passed()),
+        Judgement(case=case(N=2), verdict=failed, stats=stats),
+        Judgement(case=case(N=3), verdict=Declined(reason="no")),
+    ]
+    assert siblings_of(judgements) == (
+        Sibling(case=case(N=1), failed=False),
+        Sibling(case=case(N=2), failed=True, ratio=2.5),
+    )
+
+
+def test_luck_is_the_chance_of_drawing_only_from_the_offered():
+    assert luck(chosen=2, offered=3, total=4) == pytest.approx(0.5)
+    assert luck(chosen=3, offered=2, total=4) == 0.0
+
+
+def test_an_output_without_dims_is_told():
+    one = torch.tensor(3.0, dtype=torch.float64)
+    fault = localize(
+        Evidence(
+            case=case(N=4),
+            verdict=Failed(kind="value", detail=""),
+            values=Values(output=one * 2, reference=one, wrong=torch.tensor(True)),
+        )
+    )
+    assert fault.sentence == "1 of 1 element is wrong; at [] 3 is due and 6 is there."
