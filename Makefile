@@ -50,7 +50,7 @@ clean:
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	  2>/dev/null || { echo "kerneltruth needs Python 3.11 to 3.13, and $(PYTHON) is" \
-	  "$$($(PYTHON) --version 2>&1 || true); name another: make $(MAKECMDGOALS)" \
+	  "$$($(PYTHON) --version 2>&1 | head -n 1); name another: make $(MAKECMDGOALS)" \
 	  "PYTHON=python3.12" >&2; exit 1; }
 	@echo "setting up $(VENV) (once; downloads torch and triton)" >&2
 	@$(PYTHON) -m venv --clear $(VENV)

@@ -13,11 +13,11 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, Union
 
-from kerneltruth.errors import UserError
+from kerneltruth.errors import InternalError, UserError
 
 T = TypeVar("T")
 
@@ -45,15 +45,20 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)
 
 
-def build(kind: type[T], data: Any) -> T:
+def build(kind: type[T], data: Any, parse: Mapping[str, Callable[[Any], Any]] | None = None) -> T:
     """Rebuild a dataclass from what `plain` made.
+
+    Args:
+        kind: the dataclass.
+        data: its JSON form.
+        parse: for fields whose JSON form is not that of `plain`, how to read them.
 
     Raises:
         UserError: a key is missing or unknown, or a value has the wrong type.
     """
     try:
-        return typing.cast(T, _build(kind, data))
-    except (TypeError, ValueError, KeyError) as error:
+        return typing.cast(T, _build_dataclass(kind, data, parse or {}))
+    except (TypeError, ValueError, KeyError, InternalError) as error:
         raise UserError(f"not a {kind.__name__}: {error}") from error
 
 
@@ -72,19 +77,24 @@ def _build(hint: Any, data: Any) -> Any:
         return _build_tuple(typing.get_args(hint), data)
     if origin in (dict, Mapping, typing.get_origin(Mapping[str, int])):
         inner = typing.get_args(hint)[1]
+        if not isinstance(data, Mapping):
+            raise TypeError(f"expected an object, got {data!r:.80}")
         return {k: _build(inner, v) for k, v in data.items()}
     if origin in (Union, types.UnionType):
         return _build_union(typing.get_args(hint), data)
     if dataclasses.is_dataclass(hint):
-        known = {f.name for f in dataclasses.fields(hint)}
-        if not isinstance(data, Mapping) or (unknown := set(data) - known):
-            raise TypeError(f"expected the keys {sorted(known)}, got {data!r:.80}")
-        del unknown
-        hints = _hints(typing.cast(type, hint))
-        return typing.cast(Any, hint)(**{k: _build(hints[k], v) for k, v in data.items()})
+        return _build_dataclass(typing.cast(type, hint), data, {})
     if isinstance(hint, type) and not isinstance(data, hint):
         raise TypeError(f"expected {hint.__name__}, got {data!r:.80}")
     return data
+
+
+def _build_dataclass(kind: type, data: Any, parse: Mapping[str, Callable[[Any], Any]]) -> Any:
+    known = {f.name for f in dataclasses.fields(kind)}
+    if not isinstance(data, Mapping) or set(data) - known:
+        raise TypeError(f"expected the keys {sorted(known)}, got {data!r:.80}")
+    hints = _hints(kind)
+    return kind(**{k: parse[k](v) if k in parse else _build(hints[k], v) for k, v in data.items()})
 
 
 def _build_tuple(inner: tuple[Any, ...], data: Any) -> tuple[Any, ...]:

@@ -1,0 +1,69 @@
+"""Reading and writing the files of a run: whole or not at all, and one clear line when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.errors import EnvironmentFault, UserError
+
+
+def read_json(path: Path) -> Any:
+    """The JSON document in a file of a run.
+
+    Raises:
+        UserError: it cannot be read or is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path} is damaged ({reason}); restore it, or judge the kernel again"
+        ) from error
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into one line that says what to do.
+
+    Raises:
+        EnvironmentFault: in place of any OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        step = "free some space" if full else "check the path and its permissions"
+        raise EnvironmentFault(
+            f"cannot write {path}: {error.strerror or error}; {step}, then run the same command "
+            "again: what was written stays readable"
+        ) from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, as `os.write` alone does not promise."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()

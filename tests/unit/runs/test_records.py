@@ -1,0 +1,214 @@
+"""Verdicts, attempts and findings survive JSON; what is no finding is refused in one line."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.cases.case import Case
+from kerneltruth.errors import InternalError, UserError
+from kerneltruth.oracle.attempt import Attempt, CandidateRef, ErrorStats, Judgement
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Declined,
+    Failed,
+    Infra,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    Unrefereeable,
+    UnsupportedHere,
+)
+from kerneltruth.runs.records import (
+    attempt_from_json,
+    environment_fingerprint,
+    finding_from_json,
+    finding_of,
+    load_finding,
+    record_to_json,
+    verdict_from_json,
+    verdict_to_json,
+)
+
+CASE = Case(
+    task="softmax",
+    dims=(("M", 1), ("N", 257)),
+    attributes=(("scale", 0.5), ("kernel", (3, 3)), ("bias", None), ("mode", "max")),
+    dtype="bfloat16",
+    seed=2**64 - 1,
+    absent=("weight",),
+    literals=(("x", (1.0, math.inf, -0.0)),),
+)
+CANDIDATE = CandidateRef(sha256="c" * 64, path="k.py", language="triton", entry="softmax")
+FAILURE = Judgement(
+    case=CASE,
+    verdict=Failed(kind="value", detail="3 of 257 elements are wrong"),
+    stats=ErrorStats(count=257, num_exceeding=3, max_abs=math.nan, worst_index=(0, 256)),
+    config=2,
+    digests={"x": "a" * 64},
+    reference_digest="b" * 64,
+    output_digest="d" * 64,
+)
+ATTEMPT = Attempt(
+    task="softmax",
+    candidate=CANDIDATE,
+    verdict=FAILURE.verdict,
+    cases=9,
+    failed=1,
+    declined=((replace(CASE, layout="transposed"), "ValueError: contiguous only"),),
+    skipped={"fp8 is not native": 2},
+    failure=FAILURE,
+    minimal=CASE,
+    explanation="wrong in the last partial tile",
+)
+FINDING = finding_of(ATTEMPT, environment_fingerprint())
+VERDICTS = (
+    Passed(),
+    FAILURE.verdict,
+    CompileError(detail="no", target="sm_90"),
+    RuntimeFault(error="ValueError", detail="no"),
+    Declined(reason="no"),
+    Crashed(signal=11, detail="died"),
+    TimedOut(seconds=2.5),
+    Unrefereeable(reason="no teeth"),
+    UnsupportedHere(reason="needs CUDA"),
+    Infra(reason="lost"),
+)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS, ids=lambda v: type(v).__name__)
+def test_a_verdict_survives_json(verdict):
+    assert verdict_from_json(json.loads(json.dumps(verdict_to_json(verdict)))) == verdict
+
+
+def test_an_unknown_verdict_is_refused():
+    with pytest.raises(UserError, match="perhaps"):
+        verdict_from_json({"verdict": "perhaps"})
+
+
+def test_an_unknown_kind_of_failure_is_refused():
+    with pytest.raises(UserError, match="odd"):
+        verdict_from_json({"verdict": "fail", "kind": "odd", "detail": ""})
+
+
+def test_an_attempt_survives_json():
+    again = attempt_from_json(json.loads(json.dumps(record_to_json(ATTEMPT))))
+    assert record_to_json(again) == record_to_json(ATTEMPT)
+    assert again.failure.case == CASE
+
+
+def test_an_attempt_without_failure_survives_json():
+    passed = replace(ATTEMPT, verdict=Passed(), failed=0, failure=None, minimal=None)
+    assert attempt_from_json(json.loads(json.dumps(record_to_json(passed)))) == passed
+
+
+def test_a_finding_has_the_keys_of_the_contract():
+    document = record_to_json(FINDING)
+    assert set(document) >= {
+        "schema",
+        "id",
+        "task",
+        "candidate",
+        "case",
+        "verdict",
+        "stats",
+        "digests",
+        "minimal",
+        "explanation",
+        "environment",
+    }
+    assert set(document["digests"]) == {"inputs", "reference", "output"}
+    assert set(document["candidate"]) == {"sha256", "path", "language", "entry"}
+
+
+def test_a_finding_survives_json_with_nan_and_infinity():
+    again = finding_from_json(json.loads(json.dumps(record_to_json(FINDING))))
+    assert again.case == CASE
+    assert again.config == 2
+    assert math.isnan(again.stats.max_abs)
+    assert record_to_json(again) == record_to_json(FINDING)
+
+
+def test_the_same_failure_has_the_same_id():
+    moved = replace(ATTEMPT, candidate=replace(CANDIDATE, path="elsewhere.py"))
+    assert finding_of(moved, {}).id == FINDING.id
+
+
+def test_another_configuration_has_another_id():
+    other = replace(ATTEMPT, failure=replace(FAILURE, config=3))
+    assert finding_of(other, {}).id != FINDING.id
+
+
+def test_an_attempt_that_passed_has_no_finding():
+    with pytest.raises(InternalError):
+        finding_of(replace(ATTEMPT, failure=None), {})
+
+
+def test_a_key_that_a_later_release_added_is_left_out():
+    document = record_to_json(FINDING) | {"colour": "red"}
+    assert finding_from_json(document) == finding_from_json(record_to_json(FINDING))
+
+
+def _damaged(**changes):
+    document = record_to_json(FINDING)
+    document.update(changes)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "damaged"),
+        ("[" * 100_000, "damaged"),
+        ("[]", "not a finding"),
+        ("{}", "no schema number"),
+        ('{"schema": 1}', "it has no id, task"),
+        (_damaged(schema=7, version="3.0"), "by kerneltruth 3.0 with schema 7"),
+        (_damaged(schema="1"), "no schema number"),
+        (_damaged(task="gelu"), "of task 'softmax'"),
+        (_damaged(case=[]), "expected the keys"),
+        (_damaged(case={"task": "softmax", "dims": [["M", -1]]}), "negative dim"),
+        (_damaged(verdict="fail"), "not a verdict"),
+        (_damaged(digests={"inputs": {"x": "abc"}, "reference": None, "output": None}), "64 hex"),
+        (_damaged(digests={"inputs": ["abc"], "reference": None, "output": None}), "an object"),
+        (_damaged(environment=[]), "an object"),
+        (_damaged(stats={"count": "many", "num_exceeding": 0}), "fits none of"),
+    ],
+)
+def test_a_damaged_finding_is_refused_in_one_line(tmp_path, text, says):
+    path = tmp_path / "f.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=says) as caught:
+        load_finding(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_finding_is_the_users_mistake(tmp_path):
+    with pytest.raises(UserError, match="cannot read"):
+        load_finding(tmp_path / "none.json")
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "f.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="damaged"):
+        load_finding(path)
+
+
+def test_the_fingerprint_names_versions_and_isolation():
+    found = environment_fingerprint("cpu", name="cpu (2 cores)")
+    assert found["isolation"] == "process"
+    assert found["torch"].startswith("2.")
+    assert found["device_name"] == "cpu (2 cores)"
+    assert found["cuda"] is None
+
+
+def test_records_are_read_without_importing_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, kerneltruth.runs.store as s; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,255 @@
+"""A run stays readable whatever stops it, and goes on where it stopped."""
+
+import json
+import os
+import resource
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.errors import EnvironmentFault, InternalError, UserError
+from kerneltruth.oracle.attempt import CandidateRef
+from kerneltruth.oracle.verdict import Failed
+from kerneltruth.runs.files import writing
+from kerneltruth.runs.records import Digests, Finding, Manifest, load_finding
+from kerneltruth.runs.store import RunStore, load_snapshot
+
+MANIFEST = Manifest(
+    arguments=("audit", "--seed", "0"),
+    seed=0,
+    suite_hash="0" * 64,
+    environment={"device": "cpu", "driver": None},
+    started="2026-01-01T00:00:00+00:00",
+)
+FINDING = Finding(
+    id="relu-0123456789ab",
+    task="relu",
+    candidate=CandidateRef(sha256="c" * 64, path="k.py", language="triton", entry="relu"),
+    case=Case(task="relu", dims=(("N", 2),), seed=7),
+    verdict=Failed(kind="value", detail="2 of 2 elements are wrong"),
+    stats=None,
+    digests=Digests(inputs={"x": "a" * 64}, reference="b" * 64, output=None),
+    minimal=None,
+    explanation="",
+    environment={"device": "cpu"},
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    with RunStore.create(tmp_path / "run", MANIFEST) as store:
+        yield store
+
+
+@pytest.fixture
+def file_size_limit():
+    """Sets a limit on the size of files, as a full disk would, and lifts it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_run_is_read_as_it_was_written(run):
+    run.append("softmax/a", {"verdict": "pass", "worst": float("nan")})
+    run.append("softmax/b", {"verdict": "fail"})
+    again = RunStore.open(run.path)
+    assert again.manifest == MANIFEST
+    assert again.results() == (
+        {"key": "softmax/a", "verdict": "pass", "worst": "NaN"},
+        {"key": "softmax/b", "verdict": "fail"},
+    )
+    assert again.results() == run.results()
+    assert again.notes == ()
+
+
+def test_done_names_the_attempts_that_have_a_verdict(run):
+    run.append("a", {})
+    assert RunStore.open(run.path).done() == {"a"}
+
+
+def test_an_attempt_has_one_result(run):
+    run.append("a", {})
+    with pytest.raises(InternalError, match="'a'"):
+        run.append("a", {})
+
+
+def test_a_result_is_on_disk_when_append_returns(run):
+    run.append("a", {"n": 1})
+    assert (run.path / "results.jsonl").read_text() == '{"key":"a","n":1}\n'
+
+
+@pytest.mark.parametrize("torn", [b'{"key":"b","ver', b"\x00\x00", b"7", b"{}\n"])
+def test_a_torn_last_line_is_dropped_and_reported(run, torn):
+    run.append("a", {})
+    run.close()
+    with (run.path / "results.jsonl").open("ab") as log:
+        log.write(torn)
+    again = RunStore.open(run.path)
+    assert again.done() == {"a"}
+    assert len(again.notes) == 1
+    assert "line 2" in again.notes[0]
+
+
+def test_a_resumed_run_writes_over_a_torn_line(run):
+    run.append("a", {})
+    run.close()
+    with (run.path / "results.jsonl").open("ab") as log:
+        log.write(b'{"key":"b","ver')
+    with RunStore.open(run.path) as again:
+        again.append("b", {"n": 2})
+    assert RunStore.open(run.path).done() == {"a", "b"}
+    assert RunStore.open(run.path).notes == ()
+
+
+def test_a_last_line_that_lacks_only_its_newline_is_kept(run):
+    run.append("a", {})
+    run.close()
+    path = run.path / "results.jsonl"
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    with RunStore.open(run.path) as again:
+        again.append("b", {})
+    assert RunStore.open(run.path).done() == {"a", "b"}
+
+
+def test_a_damaged_line_in_the_middle_is_never_passed_over(run):
+    run.append("a", {})
+    run.append("b", {})
+    run.close()
+    path = run.path / "results.jsonl"
+    path.write_text("garbage\n" + path.read_text())
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        RunStore.open(run.path)
+
+
+def test_a_full_disk_is_the_machines_fault_and_leaves_whole_lines(run, file_size_limit):
+    run.append("a", {"text": "x" * 100})
+    file_size_limit(200)
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*results\.jsonl"):
+        run.append("b", {"text": "y" * 1000})
+    file_size_limit(10**6)
+    run.append("c", {})
+    again = RunStore.open(run.path)
+    assert [line["key"] for line in again.results()] == ["a", "c"]
+    assert again.notes == ()
+
+
+def test_a_finding_that_does_not_fit_leaves_no_half_file(run, file_size_limit):
+    file_size_limit(64)
+    with pytest.raises(EnvironmentFault):
+        run.write_finding(FINDING, {"x": torch.ones(100)})
+    assert list((run.path / "findings").iterdir()) == []
+    assert list((run.path / "inputs").iterdir()) == []
+
+
+def test_no_space_is_said_with_the_next_step(tmp_path):
+    with (
+        pytest.raises(EnvironmentFault, match="No space left on device; free some space"),
+        writing(tmp_path / "f"),
+    ):
+        raise OSError(28, os.strerror(28))
+
+
+def test_a_directory_that_holds_a_run_is_not_overwritten(run):
+    with pytest.raises(UserError, match="already holds a run"):
+        RunStore.create(run.path, MANIFEST)
+
+
+def test_a_directory_of_other_files_is_not_written_into(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UserError, match="not empty"):
+        RunStore.create(tmp_path, MANIFEST)
+
+
+def test_an_empty_directory_may_become_a_run(tmp_path):
+    RunStore.create(tmp_path, MANIFEST).close()
+    assert RunStore.open(tmp_path).manifest == MANIFEST
+
+
+def test_a_run_that_cannot_be_written_is_the_machines_fault(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="cannot write"):
+        RunStore.create(tmp_path / "file" / "run", MANIFEST)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match="not a run"):
+        RunStore.open(tmp_path)
+
+
+def test_a_run_of_a_newer_version_is_refused(run):
+    path = run.path / "run.json"
+    document = json.loads(path.read_text()) | {"schema": 2, "version": "9.1"}
+    path.write_text(json.dumps(document))
+    with pytest.raises(UserError, match=r"by kerneltruth 9\.1 with schema 2.*upgrade"):
+        RunStore.open(run.path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 1, "seed": "x"}'])
+def test_a_damaged_manifest_is_refused_in_one_line(run, text):
+    (run.path / "run.json").write_text(text)
+    with pytest.raises(UserError, match=r"run\.json") as caught:
+        RunStore.open(run.path)
+    assert "\n" not in str(caught.value)
+
+
+def test_two_processes_do_not_write_one_run(run):
+    run.append("a", {})
+    with (
+        RunStore.open(run.path) as other,
+        pytest.raises(EnvironmentFault, match="another process"),
+    ):
+        other.append("b", {})
+    assert RunStore.open(run.path).done() == {"a"}
+
+
+def test_finish_notes_the_end(run):
+    run.finish()
+    assert RunStore.open(run.path).manifest.ended is not None
+    assert MANIFEST.ended is None
+
+
+def test_a_finding_is_stored_with_its_exact_inputs(run):
+    x = torch.tensor([[1.0, float("nan")], [-0.0, 2.0]], dtype=torch.bfloat16)
+    path = run.write_finding(FINDING, {"x": x.t(), "weight": None})
+    assert load_finding(path).digests == FINDING.digests
+    stored = load_snapshot(path)
+    assert set(stored) == {"x"}
+    assert stored["x"].view(torch.int16).equal(x.t().contiguous().view(torch.int16))
+
+
+def test_inputs_above_the_limit_leave_seed_and_digests_only(run):
+    path = run.write_finding(FINDING, {"x": torch.ones(100)}, limit_bytes=399)
+    assert load_snapshot(path) is None
+    assert load_finding(path).case.seed == FINDING.case.seed
+
+
+def test_inputs_that_share_memory_are_stored_each(run):
+    x = torch.arange(4.0)
+    path = run.write_finding(FINDING, {"a": x, "b": x[1:]})
+    assert load_snapshot(path)["b"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_damaged_snapshot_is_refused(run):
+    path = run.write_finding(FINDING, {"x": torch.ones(2)})
+    (run.path / "inputs" / f"{FINDING.id}.safetensors").write_bytes(b"not tensors")
+    with pytest.raises(UserError, match="without --from-snapshot"):
+        load_snapshot(path)
+
+
+def test_a_finding_stored_again_replaces_its_former_self(run):
+    run.write_finding(FINDING, {})
+    path = run.write_finding(replace(FINDING, explanation="shorter"), {})
+    assert load_finding(path).explanation == "shorter"
+    assert len(list((run.path / "findings").iterdir())) == 1
+
+
+def test_a_source_is_stored_once_by_its_content(run):
+    first, second = run.write_source("x = 1\n"), run.write_source("x = 1\n")
+    assert first == second
+    assert first.read_text() == "x = 1\n"
+    assert first.stem == "9e26bf369911c45c243c684147b23fc9e1dcfcf257d299a1c632016a6fcd33f4"
