@@ -164,12 +164,14 @@ def _as_bits(tensor: Tensor) -> Array:
     flat = tensor.detach().cpu().contiguous()
     shape = tuple(flat.shape)
     kind = _TORCH_BITS[flat.dtype.itemsize]
-    return flat.reshape(-1).view(kind).numpy().view(_BITS[flat.dtype.itemsize]).reshape(shape)
+    bits: Array = flat.reshape(-1).view(kind).numpy().view(_BITS[flat.dtype.itemsize])
+    return bits.reshape(shape)
 
 
 def _view(elements: Array, placed: Placed, *, writeable: bool = False) -> Array:
     strides = tuple(s * elements.itemsize for s in placed.strides)
-    view: Array = as_strided(elements[placed.offset :], placed.shape, strides, writeable=writeable)
+    start = elements[placed.offset :]
+    view: Array = as_strided(start, placed.shape, strides, writeable=writeable)
     return view
 
 

@@ -100,7 +100,7 @@ def _tensor(
     if literal is not None:
         values = _literal(spec, shape, literal, case.dtype)
     else:
-        extent = spec.extent and evaluate(spec.extent, {**settings, **case.sizes})
+        extent = evaluate(spec.extent, {**settings, **case.sizes}) if spec.extent else None
         values = draw(
             spec,
             shape,

@@ -12,6 +12,7 @@ differ between devices and library versions.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -38,21 +39,34 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
     A 32 by 32 bit product does not fit an int64. Both multipliers m are at least 2**31, so c * m is
     computed as c * (m - 2**32) + c * 2**32: the first product is above -2**63, its low word is
     that of c * m, and its high word is short by c.
+
+    The words cross over in each round. Rather than turning both pairs round, the even pair is kept
+    in alternating order, and the odd pair in the opposite one.
     """
-    even, odd = counter[0::2], counter[1::2]
-    device = counter.device
-    negative = torch.tensor([[m - 2**32] for m in _MULTIPLIERS], dtype=torch.int64, device=device)
-    schedule = [
-        [[(k + r * w) & _MASK32] for k, w in zip(key, _WEYL, strict=True)] for r in range(ROUNDS)
-    ]
-    mask = torch.tensor(_MASK32, dtype=torch.int64, device=device)
-    for round_key in torch.tensor(schedule, dtype=torch.int64, device=device).unbind(0):
-        product = even * negative
+    even, odd = counter[0::2], counter[1::2].flip(0)
+    factors, round_keys, mask = _constants(key, str(counter.device))
+    for factor, round_key in zip(factors, round_keys, strict=True):
+        product = even * factor
         low = product & mask
         high = product.bitwise_right_shift_(32).add_(even)
-        even = high.flip(0).bitwise_xor_(odd).bitwise_xor_(round_key)
+        even = high.bitwise_xor_(odd).bitwise_xor_(round_key)
         odd = low.flip(0)
-    return torch.stack((even[0], odd[0], even[1], odd[1]))
+    return torch.stack((even[0], odd[1], even[1], odd[0]))
+
+
+@lru_cache(maxsize=256)
+def _constants(
+    key: tuple[int, int], device: str
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
+    """Per round, the multipliers less 2**32 and the keys, each in that round's order; the mask."""
+    factors, keys = [], []
+    for r in range(ROUNDS):
+        order = (0, 1) if r % 2 == 0 else (1, 0)
+        factors.append([[_MULTIPLIERS[i] - 2**32] for i in order])
+        keys.append([[(key[i] + r * _WEYL[i]) & _MASK32] for i in reversed(order)])
+    make = [torch.tensor(t, dtype=torch.int64, device=device) for t in (factors, keys)]
+    mask = torch.tensor(_MASK32, dtype=torch.int64, device=device)
+    return make[0].unbind(0), make[1].unbind(0), mask
 
 
 def derive(seed: int, *purpose: str) -> int:

@@ -1,0 +1,287 @@
+"""Drafts: what each strategy asks for at its k-th turn, before that is fitted to the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kerneltruth.cases import shapes
+from kerneltruth.cases.case import Domain
+from kerneltruth.cases.philox import derive
+from kerneltruth.cases.shapes import Axis, Device, Sizes
+from kerneltruth.tasks.spec import Scalar, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What drafts are made for."""
+
+    task: Task
+    seed: int
+    device: Device
+    axes: tuple[Axis, ...]
+    dtypes: tuple[str, ...]
+    extended_dtypes: tuple[str, ...]
+    domain: Domain
+    blocks: tuple[int, ...]
+
+    def pick(self, n: int, *purpose: str | int) -> int:
+        """A number in [0, n) that depends on the seed, the task and the purpose."""
+        return derive(self.seed, self.task.name, *(str(p) for p in purpose)) % n
+
+    def shuffled(self, items: Sequence[int], *purpose: str) -> list[int]:
+        """The items in an order that depends on the seed and the purpose."""
+        return sorted(items, key=lambda n: derive(self.seed, self.task.name, *purpose, str(n)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a strategy asks for; `keep` is the dim whose size matters most.
+
+    `dtype` is an index into the dtypes in rotation; None lets the count choose.
+    """
+
+    sizes: Sizes
+    keep: str | None = None
+    recipe: str = "uniform"
+    layout: str = "contiguous"
+    dtype: int | None = None
+    settings: dict[str, Scalar] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+    exact: bool = False
+
+
+Strategy = Callable[[Scene, int], Draft | None]
+
+
+def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
+    """Odd sizes spread evenly over the octaves up to the cap; few rows."""
+    sizes = {}
+    for axis in scene.axes:
+        if axis.kind == "batch":
+            choices = [n for n in shapes.FEW if axis.low <= n <= axis.cap] or [axis.low]
+            sizes[axis.symbol] = choices[scene.pick(len(choices), *purpose, axis.symbol, k)]
+            continue
+        reach = axis.cap if axis.kind != "wide" or not scene.task.contracted() else 100
+        octaves = max(min(reach, axis.cap, 700).bit_length() - 4, 1)
+        base = 2 ** (3 + scene.pick(octaves, *purpose, "octave", axis.symbol, k))
+        size = base + scene.pick(base, *purpose, "size", axis.symbol, k) | 1
+        sizes[axis.symbol] = min(max(size, axis.low), axis.cap)
+    return sizes
+
+
+def _focus(scene: Scene, k: int) -> tuple[Axis | None, int]:
+    """The axis whose turn it is, the last one first, and how often it has had its turn."""
+    if not scene.axes:
+        return None, k
+    count = len(scene.axes)
+    return scene.axes[count - 1 - k % count], k // count
+
+
+def _default(scene: Scene, k: int) -> Draft | None:
+    if k == 0:
+        first = {"batch": 3, "wide": 257, "inner": 33, "deep": 9, "contracted": 33}
+        sizes = {a.symbol: min(max(first[a.kind], a.low), a.cap) for a in scene.axes}
+        return Draft(sizes=sizes, dtype=0)
+    return Draft(sizes=_ordinary(scene, k, "default"), settings=_sometimes(scene, k))
+
+
+def _boundary(scene: Scene, k: int) -> Draft | None:
+    if k % 3 == 0 and k > 0 and (draft := _large(scene, k // 3 - 1)):
+        return draft
+    axis, _ = _focus(scene, k)
+    sizes = {}
+    for turn, other in enumerate(scene.axes):
+        first, rest = shapes.boundary_sizes(other)
+        deck = scene.shuffled(first, "boundary", other.symbol)
+        deck += scene.shuffled(rest, "boundary", other.symbol)
+        own = other is axis
+        at = k // len(scene.axes) if own else scene.pick(len(deck), "boundary", turn, k)
+        sizes[other.symbol] = deck[at % len(deck)] if deck else other.low
+    recipe = ("uniform", "normal", "negative")[k % 3] if k > 1 else "uniform"
+    return Draft(
+        sizes=sizes,
+        keep=axis.symbol if axis else None,
+        recipe=recipe,
+        settings=_sometimes(scene, k),
+    )
+
+
+def _large(scene: Scene, turn: int) -> Draft | None:
+    """A long dim; half precision first, where long reductions go wrong."""
+    large = tuple(shapes.large_sizes(scene.task, scene.axes, scene.device))[::-1]
+    if turn >= len(large) * max(len(scene.dtypes), 1):
+        return None
+    sizes = large[turn % len(large)]
+    keep = max(sizes, key=lambda s: sizes[s])
+    dtype = 1 + turn % len(large) + turn // len(large)
+    return Draft(sizes=sizes, keep=keep, dtype=dtype, exact=True)
+
+
+def _regular(scene: Scene, k: int) -> Draft | None:
+    sizes = {}
+    for axis in scene.axes:
+        deck = shapes.regular_sizes(axis)
+        sizes[axis.symbol] = deck[scene.pick(len(deck), "regular", axis.symbol, k)]
+    return Draft(sizes=sizes)
+
+
+def _single_dtype(scene: Scene, k: int) -> Draft | None:
+    recipe = ("uniform", "normal")[k % 2]
+    return Draft(sizes=_ordinary(scene, k, "single"), recipe=recipe, dtype=0)
+
+
+def _nan_injected(scene: Scene, k: int) -> Draft | None:
+    return Draft(sizes=_ordinary(scene, k, "nan"), recipe="nan_injected")
+
+
+def _adversarial(scene: Scene, k: int) -> Draft | None:
+    return Draft(sizes=_ordinary(scene, k, "adversarial"), recipe="adversarial")
+
+
+def _tiles(scene: Scene, k: int) -> Draft | None:
+    axis, turn = _focus(scene, k)
+    if axis is None:
+        return None
+    deck = shapes.tile_sizes(axis, scene.blocks, scene.task)
+    if turn >= 3 * len(deck):
+        return None
+    sizes = {}
+    for other in scene.axes:
+        few = (1, 3) if other.kind == "batch" else (17, 5, 33)
+        size = few[turn % len(few)]
+        sizes[other.symbol] = min(max(size, other.low), other.cap)
+    sizes[axis.symbol] = deck[turn % len(deck)]
+    recipes = ("uniform", "negative", "normal", "large_same_sign")
+    return Draft(sizes=sizes, keep=axis.symbol, recipe=recipes[turn % 4])
+
+
+_LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offset")
+
+
+def _layouts(scene: Scene, k: int) -> Draft | None:
+    if not scene.task.layouts:
+        return None
+    layout = _LAYOUTS[k % len(_LAYOUTS)]
+    sizes = {
+        s: max(n, min(3, a.cap))
+        for (s, n), a in zip(_ordinary(scene, k, "layouts").items(), scene.axes, strict=True)
+    }
+    if layout == "expanded":
+        batch = {d.symbol for d in scene.task.dims if d.role == "batch"}
+        reached = any(batch & set(spec.dims) for spec in scene.task.tensors)
+        if not reached or scene.task.mutates:
+            return None
+    return Draft(sizes=sizes, layout=layout, dtype=k + k // len(_LAYOUTS))
+
+
+# The recipe and the dtype with which it tells most come first; later rounds shift the dtypes.
+_STRUCTURED = (
+    ("exp_edge", 0),
+    ("large_same_sign", 0),
+    ("zero_rows", 0),
+    ("ties", 0),
+    ("negative", 1),
+    ("exp_edge", 1),
+    ("large", 0),
+    ("mixed_amplitude", 0),
+    ("constant_rows", 2),
+    ("cancelling_pairs", 0),
+    ("large", 1),
+    ("sorted", 0),
+    ("uniform01", 1),
+    ("ones", 2),
+    ("one_hot", 0),
+    ("exp_edge", 2),
+    ("large_same_sign", 1),
+    ("small", 0),
+    ("rank_one", 0),
+    ("zeros", 0),
+    ("normal", 1),
+)
+
+
+def _structured(scene: Scene, k: int) -> Draft | None:
+    recipe, dtype = _STRUCTURED[k % len(_STRUCTURED)]
+    return Draft(
+        sizes=_ordinary(scene, k, "structured"),
+        recipe=recipe,
+        dtype=dtype + k // len(_STRUCTURED),
+        settings=_sometimes(scene, k),
+    )
+
+
+def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
+    """Other attribute values in one case of three, so that they meet other faults."""
+    if k % 3 != 2:
+        return {}
+    return {
+        a.name: a.values[scene.pick(len(a.values), "sometimes", a.name, k)]
+        for a in scene.task.attributes
+    }
+
+
+def _attributes(scene: Scene, k: int) -> Draft | None:
+    """Each value of each attribute and each absent tensor alone, then together at random."""
+    optional = tuple(spec.name for spec in scene.task.tensors if spec.optional)
+    singles: list[tuple[dict[str, Scalar], tuple[str, ...]]] = [
+        ({a.name: value}, ()) for a in scene.task.attributes for value in a.values[1:]
+    ]
+    singles += [({}, (name,)) for name in optional]
+    if not singles:
+        return None
+    recipe = ("uniform", "ties", "normal", "zero_rows")[k // len(singles) % 4]
+    sizes = _ordinary(scene, k, "attributes")
+    if k < len(singles):
+        settings, absent = singles[k]
+        return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=absent)
+    settings = {
+        a.name: a.values[scene.pick(len(a.values), "attributes", a.name, k)]
+        for a in scene.task.attributes
+    }
+    absent = tuple(name for name in optional if scene.pick(2, "attributes", name, k))
+    return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=absent)
+
+
+def _empty(scene: Scene, k: int) -> Draft | None:
+    """All dims 1, then each dim 0 and each dim 1 in turn, the others ordinary."""
+    ones = {a.symbol: a.low for a in scene.axes}
+    variants: list[tuple[Sizes, str | None]] = [(ones, None)]
+    for axis in scene.axes:
+        if axis.low == 1:
+            variants.append(({axis.symbol: 1}, axis.symbol))
+        if axis.may_be_empty:
+            variants.append(({axis.symbol: 0}, axis.symbol))
+    if k >= len(variants) * max(len(scene.dtypes), 1):
+        return None
+    sizes, keep = variants[k % len(variants)]
+    return Draft(
+        sizes=_ordinary(scene, k, "empty") | sizes,
+        keep=keep,
+        dtype=k // len(variants),
+        exact=keep is None or 0 in sizes.values(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """When a strategy first has its turn, and how long it then waits."""
+
+    draft: Strategy
+    start: float
+    step: float
+
+
+TURNS = {
+    "default": Turn(draft=_default, start=0.0, step=7.0),
+    "boundary": Turn(draft=_boundary, start=0.5, step=4.0),
+    "structured": Turn(draft=_structured, start=1.0, step=2.4),
+    "tiles": Turn(draft=_tiles, start=1.5, step=4.0),
+    "attributes": Turn(draft=_attributes, start=2.0, step=6.0),
+    "layouts": Turn(draft=_layouts, start=2.5, step=5.0),
+    "nan_injected": Turn(draft=_nan_injected, start=4.0, step=9.0),
+    "adversarial": Turn(draft=_adversarial, start=5.0, step=9.0),
+    "empty": Turn(draft=_empty, start=6.0, step=8.0),
+    "regular": Turn(draft=_regular, start=10.0, step=12.0),
+    "single_dtype": Turn(draft=_single_dtype, start=12.0, step=16.0),
+}

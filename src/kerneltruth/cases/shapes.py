@@ -1,0 +1,309 @@
+"""Shapes: which sizes are worth trying for a dim, and how they are made to fit a task.
+
+On the CPU every program of a launch is run by an interpreter, so shapes there keep the likely
+number of programs small: few rows, and long dims one at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from kerneltruth.tasks.spec import Dim, Scalar, Task, TensorSpec, evaluate
+
+Device = Literal["cpu", "cuda"]
+Sizes = dict[str, int]
+Settings = Mapping[str, Scalar]
+
+PUBLISHED = (1025, 3, 256, 7, 1)
+AROUND_POWERS = (2, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 511, 513, 1023, 1024)
+POWERS = (256, 64, 16, 128, 32, 1024, 8, 512, 4, 2, 1)
+FEW = (3, 2, 5, 4, 6, 7)
+
+Kind = Literal["batch", "inner", "wide", "deep", "contracted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A dim as a source of sizes.
+
+    `kind` is what its size costs: `batch` a program per element; `inner` and `wide` a program per
+    tile; `deep` a part of a higher-rank tensor; `contracted` a loop.
+    """
+
+    symbol: str
+    kind: Kind
+    low: int
+    cap: int
+    may_be_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What an ordinary case may cost.
+
+    Attributes:
+        elements: of the largest input.
+        rows: product of the batch dims of one tensor.
+        lead: product of all but the last dim of a tensor of rank 3 or more.
+        work: product of all dims.
+    """
+
+    elements: int
+    rows: int
+    lead: int
+    work: int
+
+
+LIMITS: dict[Device, Limits] = {
+    "cpu": Limits(elements=4096, rows=8, lead=96, work=2**18),
+    "cuda": Limits(elements=2**16, rows=2048, lead=4096, work=2**24),
+}
+_CAPS: dict[Device, dict[str, int]] = {
+    "cpu": {"batch": 7, "inner": 129, "wide": 1025, "contracted": 130, "deep": 65, "deeper": 33},
+    "cuda": {
+        "batch": 1025,
+        "inner": 1025,
+        "wide": 8193,
+        "contracted": 1025,
+        "deep": 257,
+        "deeper": 129,
+    },
+}
+_BLOCKS: dict[Kind, tuple[int, ...]] = {
+    "batch": (4, 2),
+    "inner": (32, 64, 16, 128),
+    "wide": (128, 1024, 256, 64, 512),
+    "deep": (16, 8, 32),
+    "contracted": (32, 16, 64, 128),
+}
+
+
+def axes(task: Task, device: Device) -> tuple[Axis, ...]:
+    """The task's dims as sources of sizes."""
+    found = []
+    for dim in task.dims:
+        kind, name = _kind(task, dim)
+        low = max(dim.low, 1)
+        cap = max(_CAPS[device][name], low)
+        found.append(
+            Axis(
+                symbol=dim.symbol,
+                kind=kind,
+                low=low,
+                cap=cap if dim.high is None else min(cap, dim.high),
+                may_be_empty=dim.low == 0,
+            )
+        )
+    return tuple(found)
+
+
+def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
+    """The axis kind of a dim, and the name of its cap."""
+    word = re.compile(rf"\b{re.escape(dim.symbol)}\b")
+    places = [
+        (len(spec.dims), position)
+        for spec in task.tensors
+        for position, expression in enumerate(spec.dims)
+        if word.search(expression)
+    ]
+    rank = max((r for r, _ in places), default=0)
+    last = any(position == r - 1 for r, position in places)
+    if dim.role == "contracted":
+        return "contracted", "contracted"
+    if dim.role == "batch":
+        if (
+            places
+            and all(r == 1 for r, _ in places)
+            and all(s.kind != "index" for s in task.tensors)
+        ):
+            return "wide", "wide"
+        tiled = task.contracted() and any(r == 2 and p == 0 for r, p in places)
+        return ("inner", "inner") if tiled else ("batch", "batch")
+    if dim.role == "reduced" and (rank <= 2 or last):
+        return "wide", "wide"
+    if 1 <= rank <= 2:
+        return ("wide", "wide") if last else ("inner", "inner")
+    return "deep", "deep" if rank == 3 else "deeper"
+
+
+def elementwise(task: Task) -> bool:
+    """Whether nothing is reduced and every tensor is a matrix at most: large ones cost little."""
+    roles = {d.role for d in task.dims}
+    return not roles & {"reduced", "contracted"} and max(len(s.dims) for s in task.tensors) <= 2
+
+
+def boundary_sizes(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The published boundary sizes of an axis, then those around powers of two."""
+    first = [n for n in PUBLISHED if axis.low <= n <= axis.cap]
+    if axis.kind == "batch":
+        first += [n for n in (2, 5) if axis.low <= n <= axis.cap]
+    rest = [n for n in (*AROUND_POWERS, axis.low, axis.cap) if axis.low <= n <= axis.cap]
+    return tuple(dict.fromkeys(first)), tuple(n for n in dict.fromkeys(rest) if n not in first)
+
+
+def regular_sizes(axis: Axis) -> tuple[int, ...]:
+    """Powers of two for an axis."""
+    return tuple(n for n in POWERS if axis.low <= n <= axis.cap) or (axis.low,)
+
+
+def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ...]:
+    """Sizes one past, one short of, one past twice, and at each block size."""
+    reach = 2 * axis.cap + 1
+    if axis.kind == "batch":
+        reach = 33
+    if axis.kind == "wide":
+        reach = 2**15 if elementwise(task) else 4 * axis.cap
+    known = sorted({b for b in blocks if b >= 2}, key=lambda b: (b & (b - 1) != 0, b))[:6]
+    chosen = known or _BLOCKS[axis.kind]
+    sizes = [size(b) for size in (_one_past, _one_short, _one_past_two, _whole) for b in chosen]
+    high = min(reach, task.dim(axis.symbol).high or reach)
+    fitting = tuple(dict.fromkeys(n for n in sizes if axis.low <= n <= high))
+    return fitting or boundary_sizes(axis)[0] or (axis.low,)
+
+
+def _one_past(block: int) -> int:
+    return block + 1
+
+
+def _one_short(block: int) -> int:
+    return block - 1
+
+
+def _one_past_two(block: int) -> int:
+    return 2 * block + 1
+
+
+def _whole(block: int) -> int:
+    return block
+
+
+def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator[Sizes]:
+    """Sizes beyond the ordinary, one dim at a time: a grid, a block or a loop that is too short."""
+    small = {a.symbol: min(max(3, a.low), a.cap) for a in found}
+    cuda = device == "cuda"
+    for axis in found:
+        high = task.dim(axis.symbol).high
+        if axis.kind == "wide" and elementwise(task):
+            rows = prod(small[a.symbol] for a in found if a is not axis)
+            size = (2**20 if cuda else 2**16) // rows + 2
+        elif axis.kind == "wide" and not task.contracted():
+            size = 16_387 if cuda else 4099
+        elif axis.kind == "contracted":
+            size = 4099 if cuda else 1025
+        elif axis.kind == "batch" and max(len(s.dims) for s in task.tensors) <= 2:
+            size = 4099 if cuda else 129
+        else:
+            continue
+        if high is None or size <= high:
+            yield small | {axis.symbol: size}
+
+
+def within(
+    task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, device: Device
+) -> bool:
+    """Whether a case of these sizes costs no more than an ordinary one."""
+    limits = LIMITS[device]
+    batch = {a.symbol for a in found if a.kind == "batch"}
+    if prod(max(n, 1) for n in sizes.values()) > limits.work:
+        return False
+    for spec in task.tensors:
+        shape = _shape(task, spec, sizes, settings)
+        if shape is None:
+            continue
+        if prod(shape) > limits.elements:
+            return False
+        if prod(max(sizes[s], 1) for s in spec.dims if s in batch) > limits.rows:
+            return False
+        if len(shape) >= 3 and prod(shape[:-1]) > limits.lead:
+            return False
+    return True
+
+
+def shrink(
+    sizes: Sizes, found: tuple[Axis, ...], keep: str | None, fits: Callable[[Sizes], bool]
+) -> Sizes:
+    """Halve the largest dims, to odd sizes, until the case fits; `keep` stays as it is."""
+    sizes = dict(sizes)
+    movable = [a for a in found if a.symbol != keep]
+    while not fits(sizes):
+        largest = max(movable, key=lambda a: sizes[a.symbol] / a.low, default=None)
+        if largest is None or sizes[largest.symbol] <= largest.low:
+            return sizes
+        sizes[largest.symbol] = max(largest.low, (sizes[largest.symbol] // 2 - 1) | 1)
+    return sizes
+
+
+def _shape(
+    task: Task, spec: TensorSpec, sizes: Sizes, settings: Settings
+) -> tuple[int, ...] | None:
+    try:
+        return task.shape(spec, sizes, settings)
+    except (ZeroDivisionError, TypeError):
+        return None
+
+
+def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = False) -> int:
+    """How many rules of the task the sizes break; tensors without elements count unless `empty`."""
+    scope = {**settings, **sizes}
+    broken = 0
+    for dim in task.dims:
+        n = sizes[dim.symbol]
+        broken += n < dim.low or (dim.high is not None and n > dim.high)
+    for constraint in task.constraints:
+        try:
+            broken += not evaluate(constraint, scope)
+        except (ZeroDivisionError, TypeError):
+            broken += 1
+    if broken:
+        return broken
+    for spec in task.tensors:
+        shape = _shape(task, spec, sizes, settings)
+        least = 0 if empty else 1
+        if shape is None or any(n < least for n in shape):
+            broken += 1
+            continue
+        no_index = spec.extent and prod(shape) and evaluate(spec.extent, scope) < 1
+        broken += bool(no_index)
+    return broken
+
+
+def repair(
+    task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, keep: str | None
+) -> Sizes | None:
+    """The nearest sizes that the task allows, found by moving one dim at a time, or None.
+
+    `keep` is moved only when no other dim helps.
+    """
+    sizes = dict(sizes)
+    broken = violations(task, sizes, settings)
+    for _ in range(6):
+        if not broken:
+            return sizes
+        best: tuple[int, bool, int] | None = None
+        chosen = sizes
+        for axis in found:
+            for size in _nearby(axis, sizes):
+                moved = sizes | {axis.symbol: size}
+                score = (
+                    violations(task, moved, settings),
+                    axis.symbol == keep,
+                    abs(size - sizes[axis.symbol]),
+                )
+                if best is None or score < best:
+                    best, chosen = score, moved
+        if best is None or best[0] >= broken:
+            return None
+        sizes, broken = chosen, best[0]
+    return None
+
+
+def _nearby(axis: Axis, sizes: Sizes) -> tuple[int, ...]:
+    n = sizes[axis.symbol]
+    steps = [n + d for d in (1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8, -8)]
+    candidates = [*steps, *sizes.values(), *POWERS, axis.low]
+    high = max(axis.cap, n)
+    return tuple(c for c in dict.fromkeys(candidates) if axis.low <= c <= high and c != n)

@@ -1,0 +1,200 @@
+"""Strategies: which cases of a task to try, and in which order.
+
+A strategy turns a count into a draft (see `drafts`): sizes it asks for, and how the case departs
+from the ordinary. `generate` fits drafts to the task and interleaves the strategies, so that
+contiguous cases at odd sizes come first and every strategy has its say early. A case depends on
+the seed, the task, its strategy and its number there, and on nothing else, so candidates of one
+task share cases whatever else differs (the sizes of `tiles` depend on the block sizes too).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from kerneltruth.cases import shapes
+from kerneltruth.cases.case import Case, Domain
+from kerneltruth.cases.drafts import TURNS, Draft, Scene
+from kerneltruth.cases.philox import derive
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.shapes import Device, Sizes
+from kerneltruth.errors import UserError
+from kerneltruth.tasks.spec import Scalar, Task
+
+# A strategy that fails this often in a row has nothing more to offer.
+_PATIENCE = 24
+
+STRATEGIES = tuple(TURNS)
+
+
+def _case(scene: Scene, strategy: str, k: int, draft: Draft) -> Case | str:
+    """Fit a draft to the task: a case, or the reason why there is none."""
+    task = scene.task
+    recipe = RECIPES[draft.recipe]
+    extended = (
+        draft.layout != "contiguous" or recipe.domain == "extended" or 0 in draft.sizes.values()
+    )
+    if extended and scene.domain == "core":
+        return "extended domain"
+    defaults = {a.name: a.default for a in task.attributes}
+    settings = defaults | draft.settings
+    sizes = _fit(scene, draft, settings)
+    if sizes is None and draft.settings and strategy != "attributes":
+        settings = defaults
+        sizes = _fit(scene, draft, settings)
+    if sizes is None:
+        return "no sizes satisfy the task's constraints"
+    dtype = _dtype(scene, strategy, k, draft)
+    extended = extended or dtype not in task.dtypes or 0 in sizes.values()
+    return Case(
+        task=task.name,
+        dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),
+        attributes=tuple(settings.items()),
+        dtype=dtype,
+        layout=draft.layout,
+        recipe=draft.recipe,
+        seed=derive(scene.seed, task.name, strategy, str(k)),
+        absent=draft.absent,
+        strategy=strategy,
+        domain="extended" if extended else "core",
+    )
+
+
+def _fit(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | None:
+    """Sizes near the draft's that the task allows, at ordinary cost."""
+    task, axes = scene.task, scene.axes
+    if 0 in draft.sizes.values():
+        ordinary = {s: n or 1 for s, n in draft.sizes.items()}
+        fitted = shapes.shrink(
+            ordinary, axes, draft.keep, lambda s: _affordable(scene, s, settings)
+        )
+        fitted |= {s: 0 for s, n in draft.sizes.items() if n == 0}
+        return None if shapes.violations(task, fitted, settings, empty=True) else fitted
+    sizes = draft.sizes
+    if not draft.exact:
+        sizes = shapes.shrink(sizes, axes, draft.keep, lambda s: _affordable(scene, s, settings))
+    return shapes.repair(task, axes, sizes, settings, draft.keep)
+
+
+def _affordable(scene: Scene, sizes: Sizes, settings: dict[str, Scalar]) -> bool:
+    return shapes.within(scene.task, scene.axes, sizes, settings, scene.device)
+
+
+def _dtype(scene: Scene, strategy: str, k: int, draft: Draft) -> str:
+    """Dtypes in rotation; every fourth case takes one of the extended domain."""
+    index = k + STRATEGIES.index(strategy) if draft.dtype is None else draft.dtype
+    more = scene.extended_dtypes if scene.domain == "extended" else ()
+    if more and (k % 4 == 3 or not scene.dtypes) and strategy != "single_dtype":
+        return more[(k // 4 + STRATEGIES.index(strategy)) % len(more)]
+    return scene.dtypes[index % len(scene.dtypes)] if scene.dtypes else more[index % len(more)]
+
+
+class Cases(Iterator[Case]):
+    """The cases that `generate` yields; `skipped` counts the drafts that gave none, by reason."""
+
+    def __init__(self, scene: Scene, strategies: Sequence[str], count: int) -> None:
+        self.skipped: Counter[str] = Counter()
+        self._scene = scene
+        self._left = count
+        self._turns = {name: (TURNS[name].start, i) for i, name in enumerate(strategies)}
+        self._drafted: Counter[str] = Counter()
+        self._seen: set[tuple[object, ...]] = set()
+
+    def __next__(self) -> Case:
+        """The next case in turn.
+
+        Raises:
+            StopIteration: the count is reached, or no strategy has more to offer.
+        """
+        if self._left <= 0:
+            raise StopIteration
+        while self._turns:
+            name = min(self._turns, key=lambda n: self._turns[n])
+            when, order = self._turns[name]
+            case = self._next_of(name)
+            if case is None:
+                del self._turns[name]
+                continue
+            self._turns[name] = (when + TURNS[name].step, order)
+            self._left -= 1
+            return case
+        raise StopIteration
+
+    def _next_of(self, name: str) -> Case | None:
+        """The strategy's next case that differs from all before in more than its seed."""
+        for _ in range(_PATIENCE):
+            k = self._drafted[name]
+            self._drafted[name] += 1
+            draft = TURNS[name].draft(self._scene, k)
+            if draft is None:
+                continue
+            case = _case(self._scene, name, k, draft)
+            if isinstance(case, str):
+                self.skipped[f"{name}: {case}"] += 1
+                continue
+            key = (case.dims, case.attributes, case.dtype, case.layout, case.recipe, case.absent)
+            if key in self._seen:
+                self.skipped[f"{name}: the same sizes, dtype and recipe again"] += 1
+                continue
+            self._seen.add(key)
+            return case
+        return None
+
+
+def generate(
+    task: Task,
+    *,
+    strategies: Sequence[str] = (),
+    seed: int,
+    count: int,
+    device: str = "cpu",
+    dtypes: Sequence[str] | None = None,
+    domain: Domain = "extended",
+    blocks: Sequence[int] = (),
+) -> Cases:
+    """Cases of a task, the easy and most telling ones first.
+
+    Args:
+        task: what kernels compute.
+        strategies: names from `STRATEGIES`; empty means all.
+        seed: master seed; the same seed gives the same cases.
+        count: how many cases at most; fewer come if the strategies have no more to offer.
+        device: "cpu" keeps launches small; anything else is taken for a GPU.
+        dtypes: restriction of the task's dtypes.
+        domain: "core" leaves out what is beyond the core domain.
+        blocks: block sizes of the candidate, for `tiles`.
+
+    Raises:
+        UserError: an unknown strategy, or dtypes of which the task has none.
+    """
+    names = tuple(dict.fromkeys(_strategy(name) for name in strategies)) or STRATEGIES
+    wanted = None if dtypes is None else set(dtypes)
+    core = tuple(d for d in task.dtypes if wanted is None or d in wanted)
+    more = tuple(d for d in task.extended_dtypes if wanted is None or d in wanted)
+    if not core and (not more or domain == "core"):
+        declared = ", ".join((*task.dtypes, *(task.extended_dtypes if domain != "core" else ())))
+        raise UserError(
+            f"{task.name} has none of the dtypes {sorted(wanted or ())}; it has {declared}"
+        )
+    kind: Device = "cpu" if device == "cpu" else "cuda"
+    scene = Scene(
+        task=task,
+        seed=seed,
+        device=kind,
+        axes=shapes.axes(task, kind),
+        dtypes=core,
+        extended_dtypes=more,
+        domain=domain,
+        blocks=tuple(blocks),
+    )
+    return Cases(scene, names, count)
+
+
+def _strategy(name: str) -> str:
+    plain = name.strip().replace(" ", "_").replace("-", "_")
+    if plain in TURNS:
+        return plain
+    near = get_close_matches(plain, STRATEGIES, n=1)
+    hint = f"nearest: {near[0]}; " if near else ""
+    raise UserError(f"unknown strategy {name!r}; {hint}there are {', '.join(STRATEGIES)}")
