@@ -78,3 +78,15 @@ def _cpu_model() -> str:
     except OSError:
         names = []
     return f"{os.cpu_count()} x {names[0]}" if names else f"{os.cpu_count()} cores"
+
+
+def driver_version() -> str | None:
+    """Version of the NVIDIA driver, if there is one."""
+    import subprocess
+
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ran.stdout.splitlines()[0].strip() if ran.returncode == 0 and ran.stdout else None

@@ -7,12 +7,11 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.commands.devices import cuda_devices, device_name
+from kerneltruth.commands.devices import cuda_devices, device_name, driver_version
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 _LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes", "safetensors", "typer", "rich")
@@ -57,7 +56,7 @@ def examine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "cores": os.cpu_count(),
         "devices": devices,
-        "driver": _driver() if count else None,
+        "driver": driver_version() if count else None,
         "libraries": libraries,
         "compile_targets": list(TARGETS) if compile_tools["ptxas"] else [],
         "tools": compile_tools,
@@ -71,15 +70,6 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _driver() -> str | None:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ran.stdout.splitlines()[0].strip() if ran.returncode == 0 and ran.stdout else None
 
 
 def _compile_tools() -> dict[str, str | None]:

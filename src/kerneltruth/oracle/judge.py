@@ -107,7 +107,7 @@ def _inputs_and_guards(
         seen = inspect(place, after)
         if not (seen.guards_intact and seen.gaps_intact):
             return Failed(kind="out_of_bounds", detail=f"wrote outside of the elements of {name}")
-        if seen.changed and name not in task.mutates:
+        if not seen.elements_intact and name not in task.mutates:
             mutated.append(name)
     if mutated:
         return Failed(kind="input_mutated", detail="wrote to its input " + ", ".join(mutated))

@@ -14,7 +14,7 @@ from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
 from kerneltruth.cases.layouts import Placed, place
-from kerneltruth.cases.materialize import layout_of
+from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.attempt import (
@@ -49,7 +49,7 @@ from kerneltruth.runner.protocol import (
     ScalarArgument,
     TensorArgument,
 )
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Attribute, Task
 
 MAX_CONFIGS = 64
 CONFIGS_ON_FIRST_CASE = 8
@@ -133,7 +133,9 @@ class Trial:
         """
         self.loaded()
         assert self._run is not None
-        arguments, placed = lay_out(self.task, expectation, guards=guards)
+        arguments, placed = lay_out(
+            self.task, expectation.case, expectation.inputs, guards=guards
+        )
         observation = self._run.call(
             arguments,
             poison=poison_of(expectation.case, poison),
@@ -148,6 +150,12 @@ class Trial:
             )
         return ruling, observation, placed
 
+    def run(self, arguments: tuple[Argument, ...], *, poison: bytes) -> Observation:
+        """Call the candidate on other arguments than a case's; nobody judges the outcome here."""
+        self.loaded()
+        assert self._run is not None
+        return self._run.call(arguments, poison=poison, deadline_s=self.deadline_s)
+
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int
     ) -> CompileError | None:
@@ -158,7 +166,7 @@ class Trial:
         self._compiled |= keys
         if self._compile is None:
             self._compile = self.runner.open(self.candidate, mode="compile")
-        arguments, _ = lay_out(self.task, expectation, guards=0)
+        arguments, _ = lay_out(self.task, expectation.case, expectation.inputs)
         observation = self._compile.call(
             arguments,
             poison=poison_of(expectation.case, 0),
@@ -186,30 +194,35 @@ def poison_of(case: Case, index: int) -> bytes:
 
 
 def lay_out(
-    task: Task, expectation: Expectation, *, guards: int
+    task: Task,
+    case: Case,
+    inputs: Inputs,
+    *,
+    guards: int = 0,
 ) -> tuple[tuple[Argument, ...], dict[str, Placed]]:
-    """The call's arguments in memory, in the order of the task's signature."""
-    case, inputs = expectation.case, expectation.inputs
-    defaults = {a.name: a.default for a in task.attributes}
+    """A call's arguments in memory as the case lays them out, in the order of the signature."""
     arguments: list[Argument] = []
     placed: dict[str, Placed] = {}
-    specs = {spec.name: spec for spec in task.tensors}
-    for name in inputs.order:
-        if name in defaults:
-            value = inputs.scalars[name]
-            is_default = value == defaults[name]
-            arguments.append(ScalarArgument(name=name, value=value, is_default=is_default))
+    for spec in task.arguments:
+        if isinstance(spec, Attribute):
+            value = inputs.scalars[spec.name]
+            argument = ScalarArgument(name=spec.name, value=value, default=spec.default)
+            arguments.append(argument)
             continue
-        tensor = inputs.tensors[name]
+        tensor = inputs.tensors[spec.name]
         if tensor is None:
-            arguments.append(ScalarArgument(name=name, value=None, is_default=True))
+            arguments.append(ScalarArgument(name=spec.name, value=None))
             continue
-        layout = layout_of(case, specs[name])
-        spot = place(tensor, layout, seed=derive(case.seed, "guards", str(guards), name))
-        placed[name] = spot
+        spot = place(
+            tensor,
+            layout_of(case, spec),
+            seed=derive(case.seed, "guards", str(guards), spec.name),
+            expand=expanded_dim(task, spec) if case.layout == "expanded" else None,
+        )
+        placed[spec.name] = spot
         arguments.append(
             TensorArgument(
-                name=name,
+                name=spec.name,
                 dtype=spot.dtype,
                 shape=spot.shape,
                 strides=spot.strides,

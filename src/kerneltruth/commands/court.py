@@ -1,0 +1,149 @@
+"""One candidate heard: judged, explained, and put before the peers' checks, with one runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kerneltruth.cases.layouts import inspect
+from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
+from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
+from kerneltruth.oracle.baselines.answers import Answer
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Plan, Trial, lay_out, poison_of, try_candidate
+from kerneltruth.oracle.verdict import CompileError, Infra
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.suite import find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One candidate to be heard.
+
+    Attributes:
+        name: how results call it.
+        task: name of the task.
+        baseline_seed: from which the peers' checks draw; None leaves them out.
+        effort: what explaining a failure may cost; None leaves it out.
+    """
+
+    name: str
+    task: str
+    candidate: Candidate
+    plan: Plan
+    baseline_seed: int | None = None
+    effort: Effort | None = Effort()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a hearing yields."""
+
+    attempt: Attempt
+    tags: tuple[str, ...] = ()
+    baselines: dict[str, BaselineResult] = field(default_factory=dict)
+
+
+class Court:
+    """A runner, and the expectations that candidates of one task share.
+
+    Made before judge processes are forked, so that they share its warm zygotes.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str,
+        targets: tuple[str, ...],
+        policy: Policy,
+        work_root: Path | None = None,
+        cache_root: Path | None = None,
+    ) -> None:
+        self.runner = Runner(
+            device=device,
+            targets=targets if device == "cpu" else (),
+            work_root=work_root,
+            cache_root=cache_root,
+        )
+        self.cache = ExpectationCache(policy)
+        self.draws = DrawCache()
+
+    def start(self) -> None:
+        """Begin to warm up, and return at once."""
+        compiles = self.runner.device == "cpu" and self.runner.targets
+        self.runner.start(("run", "compile") if compiles else ("run",))
+
+    def warm(self) -> None:
+        """Wait until the runner is warm: judge processes forked after this share it."""
+        self.runner.versions()
+
+    def close(self) -> None:
+        """End every child."""
+        self.runner.close()
+
+    def hear(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
+        """Judge one candidate; `report(n)` is called as cases are judged."""
+        task = find(job.task)
+        try:
+            with Trial(
+                task, job.candidate, self.runner, self.cache, deadline_s=job.plan.deadline_s
+            ) as trial:
+                return self._hear(trial, task, job, report)
+        except MemoryError as error:
+            return lost(job, f"the judge ran out of memory: {error}")
+
+    def _hear(
+        self, trial: Trial, task: Task, job: Job, report: Callable[[int], None]
+    ) -> Heard:
+        judgements: list[Judgement] = []
+        attempt: Attempt | None = None
+        for event in try_candidate(trial, job.plan):
+            if isinstance(event, AttemptEnded):
+                attempt = event.attempt
+            else:
+                judgements.append(event.judgement)
+                report(1)
+        assert attempt is not None
+        tags: tuple[str, ...] = ()
+        if attempt.failure is not None and job.effort is not None:
+            others = [j for j in judgements if j is not attempt.failure]
+            diagnosis = diagnose(trial, attempt.failure, others, job.effort)
+            tags = diagnosis.tags
+            attempt = replace(
+                attempt, minimal=diagnosis.minimal, explanation=diagnosis.explanation
+            )
+        elif isinstance(attempt.verdict, CompileError):
+            attempt = replace(attempt, explanation=attempt.verdict.detail)
+        baselines: dict[str, BaselineResult] = {}
+        if job.baseline_seed is not None:
+            baselines = run_all(
+                task,
+                lambda draw: self._answer(trial, task, draw),
+                job.baseline_seed,
+                cache=self.draws,
+            )
+        return Heard(attempt=attempt, tags=tags, baselines=baselines)
+
+    def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
+        """Run the candidate on a peer's draw."""
+        arguments, placed = lay_out(task, draw.case, draw.inputs)
+        observation = trial.run(arguments, poison=poison_of(draw.case, 0))
+        mutated = [
+            inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
+            for name in task.mutates
+        ]
+        return answer(observation, mutated)
+
+
+def lost(job: Job, reason: str) -> Heard:
+    """What is left of a job whose judge was lost."""
+    c = job.candidate
+    ref = CandidateRef(sha256=c.sha256, path=c.path, language=c.language, entry=c.entry)
+    verdict = Infra(reason=reason)
+    attempt = Attempt(task=job.task, candidate=ref, verdict=verdict, cases=0, failed=0)
+    return Heard(attempt=attempt)

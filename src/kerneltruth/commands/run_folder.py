@@ -1,0 +1,86 @@
+"""The run directory of a command: a new one, a named one, or one to go on with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kerneltruth.codec import content_hash
+from kerneltruth.commands.devices import device_name, driver_version
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runs.records import Manifest, environment_fingerprint
+from kerneltruth.runs.store import RunStore, now
+from kerneltruth.tasks.suite import TASKS
+
+
+def suite_hash() -> str:
+    """A hash of every task's declaration that a verdict may depend on."""
+    return content_hash(
+        [
+            [t.name, t.signature, t.dtypes, t.constraints, dict(t.tolerance)]
+            for t in TASKS.values()
+        ]
+    )
+
+
+def open_run(out: Path | None, *, command: str, identity: str, device: str, seed: int) -> RunStore:
+    """Begin a run, or go on with the unfinished run of the same command in `out`.
+
+    Args:
+        out: the directory; None makes one below `runs/`, or in a temporary folder where the
+            working directory cannot be written.
+        command: name of the command.
+        identity: what a resumed run must have been asked for too.
+        device: "cpu" or "cuda:N".
+        seed: master seed.
+
+    Raises:
+        UserError: `out` holds another run, or a finished one.
+    """
+    arguments = (command, identity)
+    if out is not None and (out / "run.json").exists():
+        store = RunStore.open(out)
+        if store.manifest.arguments[:2] != arguments or store.manifest.seed != seed:
+            raise UserError(f"--out {out}: it holds a run of something else; name a new directory")
+        return store
+    manifest = Manifest(
+        arguments=(*arguments, *sys.argv[1:]),
+        seed=seed,
+        suite_hash=suite_hash(),
+        environment=environment(device),
+        started=now(),
+    )
+    return RunStore.create(out or _new_folder(command), manifest)
+
+
+def environment(device: str) -> dict[str, str | None]:
+    """The fingerprint of this machine for results on `device`."""
+    return environment_fingerprint(
+        device, name=device_name(device), driver=None if device == "cpu" else driver_version()
+    )
+
+
+def _new_folder(command: str) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    for parent in (Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"):
+        for number in range(1000):
+            path = parent / (f"{command}-{stamp}" + (f"-{number}" if number else ""))
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError:
+                break
+            return path
+    raise EnvironmentFault(
+        f"no run directory can be made below {os.getcwd()}; name one with --out"
+    )
+
+
+def cache_root() -> Path:
+    """Where compiled kernels are kept between runs, by candidate: makes a second run warm."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "kerneltruth" / "compiled"
