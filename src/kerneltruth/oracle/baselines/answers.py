@@ -1,0 +1,57 @@
+"""What a candidate answers to a draw, as far as a peer's check would see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from kerneltruth.oracle.judge import tensor_of
+from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+
+Ended = Literal["raised", "died", "timeout", "unsupported"]
+
+_ENDED: dict[str, Ended] = {
+    "raised": "raised",
+    "load_failed": "raised",
+    "compile_failed": "raised",
+    "died": "died",
+    "flooded": "died",
+    "timeout": "timeout",
+    "unsupported": "unsupported",
+    "lost": "unsupported",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoAnswer:
+    """The candidate returned no tensors: how it ended, and the reason in one line."""
+
+    ended: Ended
+    detail: str
+
+
+Answer = tuple[torch.Tensor, ...] | NoAnswer
+
+
+def answer(observation: Observation, mutated: Sequence[torch.Tensor] = ()) -> Answer:
+    """Turn an observation into an answer.
+
+    Args:
+        observation: what the child reported; guards and input digests are not looked at, as no
+            peer does.
+        mutated: for an in-place task, its inputs after the call, which stand for outputs where the
+            entry returned none.
+    """
+    if observation.ended != "returned":
+        lines = (observation.message or "").strip().splitlines()
+        words = [w for w in (observation.error, lines[0] if lines else None) if w]
+        detail = ": ".join(words) or observation.ended
+        return NoAnswer(ended=_ENDED.get(observation.ended, "unsupported"), detail=detail)
+    others = [r for r in observation.results if isinstance(r, OtherResult)]
+    if others:
+        return NoAnswer(ended="raised", detail=f"returned a {others[0].type}, not a tensor")
+    tensors = tuple(tensor_of(r) for r in observation.results if isinstance(r, TensorResult))
+    return tensors or tuple(mutated)

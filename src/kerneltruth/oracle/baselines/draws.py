@@ -1,0 +1,222 @@
+"""The inputs that a peer's check would draw, made from a task's benchmark declaration."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
+from kerneltruth.cases.philox import derive, stream
+from kerneltruth.cases.strategies import generate
+from kerneltruth.oracle.dtypes import DTYPES
+from kerneltruth.oracle.reference import cast, evaluate
+from kerneltruth.tasks.spec import Task
+
+# The sizes from which torch's operator samples are built: S, M, L and XS of its test suite.
+SAMPLE_SIZES = (5, 10, 20, 3, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draw:
+    """Concrete inputs on which a check wants the candidate run.
+
+    Attributes:
+        key: equal for two draws exactly if their inputs are equal and one run may serve both.
+        case: from which the inputs come; what a check changed of them afterwards is in the key.
+        inputs: the arguments, as the check changed them.
+    """
+
+    key: str
+    case: Case
+    inputs: Inputs
+
+
+class CannotRun(Exception):
+    """The check itself cannot run on this task; the reason, in one line."""
+
+
+class DrawCache:
+    """Draws and references by key, so that candidates of one task share them.
+
+    Bounded by the bytes of the tensors that it holds; the least recently used go first.
+    """
+
+    def __init__(self, *, limit_bytes: int = 64 * 2**20) -> None:
+        self._limit = limit_bytes
+        self._held = 0
+        self._entries: OrderedDict[str, tuple[Draw | tuple[torch.Tensor, ...], int]] = OrderedDict()
+
+    def draw(self, key: str, make: Callable[[], Draw]) -> Draw:
+        """The draw of that key, made on first use."""
+        found = self._get(key)
+        if not isinstance(found, Draw):
+            found = make()
+            self._put(key, found, [t for t in found.inputs.tensors.values() if t is not None])
+        return found
+
+    def outputs(
+        self, key: str, make: Callable[[], tuple[torch.Tensor, ...]]
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference outputs of that key, made on first use."""
+        found = self._get(key)
+        if not isinstance(found, tuple):
+            found = make()
+            self._put(key, found, list(found))
+        return found
+
+    def _get(self, key: str) -> Draw | tuple[torch.Tensor, ...] | None:
+        if key not in self._entries:
+            return None
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
+
+    def _put(
+        self, key: str, value: Draw | tuple[torch.Tensor, ...], tensors: list[torch.Tensor]
+    ) -> None:
+        size = sum(t.numel() * t.element_size() for t in tensors)
+        self._entries[key] = (value, size)
+        self._held += size
+        while self._held > self._limit and len(self._entries) > 1:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._held -= freed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """Where a check runs: one task, one dtype, one seed."""
+
+    task: Task
+    dtype: str
+    seed: int
+    cache: DrawCache
+
+    def at_benchmark(self, distribution: str, index: int = 0, *, seed: int | None = None) -> Draw:
+        """Draw number `index` at the task's benchmark shape."""
+        chosen = self.seed if seed is None else seed
+        return self.of(benchmark_case(self.task, chosen, self.dtype, distribution, index))
+
+    def of(self, case: Case) -> Draw:
+        """The draw of a case."""
+
+        def make() -> Draw:
+            return Draw(key=case.identity, case=case, inputs=materialize(self.task, case))
+
+        return self.cache.draw(case.identity, make)
+
+    def samples(self, count: int) -> Iterator[Draw]:
+        """Draws at `count` small shapes that the task allows, values uniform in [-10, 10]."""
+        base = benchmark_case(self.task, self.seed, self.dtype, "uniform", 0)
+        seen: set[tuple[int, ...]] = set()
+        for attempt in range(8 * count):
+            words = stream(self.seed, self.task.name, "operator samples", str(attempt))
+            picks = [SAMPLE_SIZES[int(w) % 5] for w in words.words(len(base.dims))]
+            case = base.with_dims(**dict(zip((s for s, _ in base.dims), picks, strict=True)))
+            if tuple(picks) in seen or not self.task.allows(case.sizes, case.settings):
+                continue
+            seen.add(tuple(picks))
+            seed = derive(self.seed, self.task.name, "operator sample", str(attempt))
+            yield self.of(replace(case, recipe="uniform", seed=seed))
+            if len(seen) == count:
+                return
+
+    def schema_cases(self, count: int) -> Iterator[Draw]:
+        """Draws of the published schema: boundary and ordinary sizes, uniform in [-10, 10]."""
+        cases = generate(
+            self.task,
+            strategies=("default",),
+            seed=self.seed,
+            count=count,
+            dtypes=(self.dtype,),
+            domain="core",
+        )
+        yield from map(self.of, cases)
+
+    def working_reference(self, draw: Draw) -> tuple[torch.Tensor, ...]:
+        """What the task's reference gives on the same tensors, in working precision.
+
+        Raises:
+            CannotRun: torch refuses these inputs.
+        """
+
+        def make() -> tuple[torch.Tensor, ...]:
+            given = draw.inputs
+            own = {n: None if t is None else t.clone() for n, t in given.tensors.items()}
+            return _run(draw, lambda: evaluate(self.task, own, given.scalars))
+
+        return self.cache.outputs(f"{draw.key}>working", make)
+
+    def rounded_reference(self, draw: Draw, precision: str) -> tuple[torch.Tensor, ...]:
+        """What the reference gives in a wider precision, rounded once to the output dtypes.
+
+        Raises:
+            CannotRun: torch refuses these inputs.
+        """
+
+        def make() -> tuple[torch.Tensor, ...]:
+            wider = cast(self.task, draw.inputs.tensors, DTYPES[precision])
+            exact = _run(draw, lambda: evaluate(self.task, wider, draw.inputs.scalars))
+            wanted = (self.dtype if o.dtype == "same" else o.dtype for o in self.task.outputs)
+            return tuple(t.to(DTYPES[d]) for t, d in zip(exact, wanted, strict=True))
+
+        return self.cache.outputs(f"{draw.key}>{precision}", make)
+
+
+def _run(draw: Draw, call: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[torch.Tensor, ...]:
+    try:
+        return call()
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise CannotRun(f"the reference refuses {draw.case.summary()}: {lines[0]}") from error
+
+
+def scaled(setting: Setting, draw: Draw, factor: float) -> Draw:
+    """The draw with its real inputs multiplied; a kind with a range of its own stays as it is."""
+    if factor == 1:
+        return draw
+    real = {s.name for s in setting.task.tensors if s.kind == "real"}
+    return _changed(setting, draw, f"x{factor:g}", lambda n, t: t * factor if n in real else t)
+
+
+def with_outliers(setting: Setting, draw: Draw) -> Draw:
+    """The draw with 0.1% to 1% of its real elements made 10 to 50 times as large."""
+    real = {s.name for s in setting.task.tensors if s.kind == "real"}
+
+    def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        if name not in real:
+            return tensor
+        rng = stream(draw.case.seed, name, "outliers")
+        share, scale = rng.uniform(2).tolist()
+        struck = rng.uniform(tensor.numel()).reshape(tensor.shape) < 0.001 + 0.009 * share
+        return torch.where(struck, tensor * (10 + 40 * scale), tensor)
+
+    return _changed(setting, draw, "outliers", change)
+
+
+def all_cast(setting: Setting, draw: Draw) -> Draw:
+    """The draw with every tensor cast to the working dtype, indices and masks included."""
+    target = DTYPES[setting.dtype]
+    if all(t is None or t.dtype == target for t in draw.inputs.tensors.values()):
+        return draw
+    return _changed(setting, draw, "cast", lambda _, t: t.to(target))
+
+
+def _changed(
+    setting: Setting, draw: Draw, how: str, change: Callable[[str, torch.Tensor], torch.Tensor]
+) -> Draw:
+    key = f"{draw.key}|{how}"
+
+    def make() -> Draw:
+        given = draw.inputs.tensors
+        changed = {n: None if t is None else change(n, t) for n, t in given.items()}
+        return replace(draw, key=key, inputs=replace(draw.inputs, tensors=changed))
+
+    return setting.cache.draw(key, make)
+
+
+def again(draw: Draw) -> Draw:
+    """The same inputs for a second run, which an answer already given must not serve."""
+    return replace(draw, key=f"{draw.key}|again")

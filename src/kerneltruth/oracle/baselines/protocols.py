@@ -1,0 +1,294 @@
+"""The peers' checks, each as the draws it makes and what it does with the answers.
+
+Common to all but two: the reference is the task's own formula in torch, in working precision, on
+the same tensors and before the candidate. So an input that the candidate overwrites, memory it
+shares with an input and a layout other than contiguous are not seen; neither are guard bands.
+Where a peer does not seed its draws, they come from our seed: a result can be had again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+
+import torch
+
+from kerneltruth.oracle.baselines.answers import Answer, NoAnswer
+from kerneltruth.oracle.baselines.comparisons import (
+    Comparison,
+    absolute,
+    all_close,
+    asserted_close,
+    both_exceed,
+    similar,
+)
+from kerneltruth.oracle.baselines.draws import (
+    CannotRun,
+    Draw,
+    Setting,
+    again,
+    all_cast,
+    scaled,
+    with_outliers,
+)
+from kerneltruth.tasks.spec import Task
+
+Protocol = Generator[Draw, Answer, str | None]
+"""Yields draws, is sent answers, returns None for a pass or why it fails."""
+
+KERNELBENCH_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
+KERNELBENCHX_TOLERANCE = {"float64": 1e-5, "float32": 1e-5, "float16": 5e-3, "bfloat16": 5e-3}
+GPUEMU_CASES = 30
+GPUEMU_DTYPES = ("float32", "float16")
+
+# Where no tolerance is published for the operator, that of the nearest published family: for
+# matrix products that is float32 alone.
+GPUEMU_ELEMENTWISE = {"float32": 1e-4, "float16": 5e-2}
+GPUEMU_CONTRACTED = {"float32": 5e-2}
+
+# With the trace these are the 13 tests per operator that BackendBench documents.
+OPERATOR_SAMPLES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A peer's check.
+
+    Attributes:
+        protocol: what it draws and compares, in one dtype.
+        says: one line for people.
+        knows: the dtypes in which it is defined for a task.
+        every: it passes if it passes in each of its dtypes, instead of in any.
+    """
+
+    name: str
+    protocol: Callable[[Setting], Protocol]
+    says: str
+    knows: Callable[[Task], tuple[str, ...]] = lambda task: task.dtypes
+    every: bool = False
+
+    def dtypes_for(self, task: Task) -> tuple[str, ...]:
+        """The task's main dtypes in which the check is defined, float32 first."""
+        known = [d for d in task.dtypes if d in self.knows(task)]
+        return tuple(sorted(known, key=lambda d: d != "float32"))
+
+
+def kernelbench(setting: Setting) -> Protocol:
+    """KernelBench: five draws at one shape, allclose by dtype; every tensor cast to the dtype.
+
+    It compares one tensor by its shape, so a task with several outputs stops it; the cast stops it
+    where an input is an index or a mask that torch needs as such.
+    """
+    _one_output(setting.task)
+    tolerance = KERNELBENCH_TOLERANCE.get(setting.dtype, 1e-4)
+    draws = (all_cast(setting, draw) for draw in _five(setting))
+    compare = all_close(atol=tolerance, rtol=tolerance, shape=True)
+    return (yield from _against_reference(setting, draws, compare))
+
+
+def kernelbench_v0(setting: Setting) -> Protocol:
+    """KernelBench as published: 1e-2 for every dtype, and no cast."""
+    _one_output(setting.task)
+    compare = all_close(atol=1e-2, rtol=1e-2, shape=True)
+    return (yield from _against_reference(setting, _five(setting), compare))
+
+
+def kernelbench_verified(setting: Setting) -> Protocol:
+    """KernelBench-Verified: one draw, scaled by 1, 3, 0.01 and -1; 1e-3 in float32.
+
+    Inputs whose kind has a range of its own (probabilities, positive numbers) are not scaled.
+    """
+    draw = setting.at_benchmark(setting.task.benchmark.distribution)
+    draws = (scaled(setting, draw, factor) for factor in (1, 3, 0.01, -1))
+    compare = all_close(atol=1e-3, rtol=1e-3, shape=True)
+    return (yield from _against_reference(setting, draws, compare))
+
+
+def kernelbenchx(setting: Setting) -> Protocol:
+    """KernelBenchX: one shape and seed 0, a standard and an outlier mode, assert_close.
+
+    Quantization is judged by its usual thresholds: cosine 0.95, relative L1 0.05, RMSE 0.1.
+    """
+    tolerance = KERNELBENCHX_TOLERANCE.get(setting.dtype, 1e-5)
+    compare = asserted_close(tolerance)
+    if setting.task.category == "Quantization":
+        compare = similar(cosine=0.95, l1=0.05, rmse=0.1)
+    standard = setting.at_benchmark("normal", seed=0)
+    modes = (standard, with_outliers(setting, standard))
+    return (yield from _against_reference(setting, modes, compare))
+
+
+def tritonbench(setting: Setting) -> Protocol:
+    """TritonBench: runs the entry on the benchmark's inputs and passes if nothing is raised.
+
+    The peer compares what the author's test prints. Nearly all of its tests print nothing, so that
+    two empty texts are compared; our kernels come with no printing test, so there is no text to
+    compare here either. This is the check as it works for 177 of its 184 operators, not more.
+    """
+    answer = yield setting.at_benchmark(setting.task.benchmark.distribution)
+    if not isinstance(answer, NoAnswer):
+        return None
+    if answer.ended == "unsupported":
+        raise CannotRun(answer.detail)
+    return f"{answer.ended}: {answer.detail}"
+
+
+def backendbench(setting: Setting) -> Protocol:
+    """BackendBench: in bfloat16, a trace from [0, 1) and operator samples; 1e-2, equal_nan.
+
+    The trace has the benchmark's shape. The samples are small shapes from the sizes of torch's own
+    operator samples, values uniform in [-10, 10] (torch: [-9, 9]); zero-size and strided ones are
+    left out. The reference stands for one ATen operator, which computes in float32 and rounds once.
+    """
+
+    def draws() -> Iterable[Draw]:
+        yield setting.at_benchmark("uniform")
+        yield from setting.samples(OPERATOR_SAMPLES)
+
+    compare = asserted_close(1e-2)
+    for draw in draws():
+        want = setting.rounded_reference(draw, "float32")
+        wrong = _wrong(compare, _outputs((yield draw)), want)
+        if wrong:
+            return wrong
+    return None
+
+
+def flashinfer_bench(setting: Setting) -> Protocol:
+    """FlashInfer-Bench: three normal draws; an element fails if both errors exceed 1e-2."""
+    draws = (setting.at_benchmark("normal", index) for index in range(3))
+    compare = both_exceed(atol=1e-2, rtol=1e-2)
+    return (yield from _against_reference(setting, draws, compare))
+
+
+def robust_kbench(setting: Setting) -> Protocol:
+    """robust-kbench: five draws, candidate, reference, candidate again; 1e-5, shape unchecked.
+
+    It draws from seed 42; here the draws are those of `kernelbench`.
+    """
+    compare = all_close(atol=1e-5, rtol=1e-5, shape=False)
+    for draw in _five(setting):
+        for turn in (draw, again(draw)):
+            wrong = _wrong(compare, _outputs((yield turn)), setting.working_reference(draw))
+            if wrong:
+                return wrong
+    return None
+
+
+def gpuemu(setting: Setting) -> Protocol:
+    """The Correctness Illusion's harness: 30 cases of the schema against a rounded float64 truth.
+
+    Half of the cases are float32, half float16, where there is a tolerance for both. It stops at
+    the first failing case.
+    """
+    tolerance = gpuemu_tolerance(setting.task, setting.dtype)
+    if tolerance is None:
+        raise CannotRun(f"it has no tolerance for {setting.task.name} in {setting.dtype}")
+    compare = absolute(tolerance)
+    count = GPUEMU_CASES // len(gpuemu_dtypes(setting.task))
+    for draw in setting.schema_cases(count):
+        want = setting.rounded_reference(draw, "float64")
+        wrong = _wrong(compare, _outputs((yield draw)), want)
+        if wrong:
+            return f"{draw.case.summary()}: {wrong}"
+    return None
+
+
+def gpuemu_tolerance(task: Task, dtype: str) -> float | None:
+    """The published absolute tolerance, or that of the nearest published family, if any."""
+    family = GPUEMU_CONTRACTED if task.contracted() else GPUEMU_ELEMENTWISE
+    return task.tolerance.get(dtype, family.get(dtype))
+
+
+def gpuemu_dtypes(task: Task) -> tuple[str, ...]:
+    """The task's main dtypes for which there is a tolerance."""
+    known = (d for d in GPUEMU_DTYPES if gpuemu_tolerance(task, d) is not None)
+    return tuple(d for d in known if d in task.dtypes)
+
+
+def one_shape(setting: Setting) -> Protocol:
+    """One line of allclose on one normal draw at one power-of-two shape."""
+    draws = (setting.at_benchmark("normal"),)
+    compare = all_close(atol=1e-5, rtol=1e-2, shape=False)
+    return (yield from _against_reference(setting, draws, compare))
+
+
+def _five(setting: Setting) -> Iterable[Draw]:
+    distribution = setting.task.benchmark.distribution
+    return (setting.at_benchmark(distribution, index) for index in range(5))
+
+
+def _one_output(task: Task) -> None:
+    if len(task.outputs) != 1:
+        raise CannotRun(f"it compares one tensor, and {task.name} has {len(task.outputs)} outputs")
+
+
+def _against_reference(setting: Setting, draws: Iterable[Draw], compare: Comparison) -> Protocol:
+    for draw in draws:
+        want = setting.working_reference(draw)
+        wrong = _wrong(compare, _outputs((yield draw)), want)
+        if wrong:
+            return wrong
+    return None
+
+
+def _outputs(answer: Answer) -> tuple[torch.Tensor, ...]:
+    if isinstance(answer, NoAnswer):
+        raise CannotRun(f"{answer.ended}: {answer.detail}")
+    return answer
+
+
+def _wrong(
+    compare: Comparison, got: tuple[torch.Tensor, ...], want: tuple[torch.Tensor, ...]
+) -> str | None:
+    if len(got) != len(want):
+        return f"{len(got)} outputs, not {len(want)}"
+    reasons = (compare(x, y) for x, y in zip(got, want, strict=True))
+    return next((reason for reason in reasons if reason), None)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="kernelbench",
+        protocol=kernelbench,
+        says="5 draws, one shape, 1e-4 (float32) or 1e-2",
+    ),
+    Check(name="kernelbench-v0", protocol=kernelbench_v0, says="5 draws, one shape, 1e-2"),
+    Check(
+        name="kernelbench-verified",
+        protocol=kernelbench_verified,
+        says="one draw times 1, 3, 0.01 and -1, 1e-3",
+        knows=lambda _: ("float32",),
+    ),
+    Check(
+        name="kernelbenchx",
+        protocol=kernelbenchx,
+        says="one shape, seed 0, standard and outlier values, 1e-5 (float32) or 5e-3",
+    ),
+    Check(name="tritonbench", protocol=tritonbench, says="the author's test prints the same text"),
+    Check(
+        name="backendbench",
+        protocol=backendbench,
+        says="operator samples and a trace in bfloat16, 1e-2",
+        knows=lambda _: ("bfloat16",),
+    ),
+    Check(
+        name="flashinfer-bench",
+        protocol=flashinfer_bench,
+        says="3 normal draws, one shape, absolute and relative error above 1e-2",
+    ),
+    Check(
+        name="robust-kbench",
+        protocol=robust_kbench,
+        says="5 draws, one shape, 1e-5, shape unchecked",
+        knows=lambda _: ("float32",),
+    ),
+    Check(
+        name="gpuemu",
+        protocol=gpuemu,
+        says="30 cases of the operator's schema, absolute tolerance",
+        knows=gpuemu_dtypes,
+        every=True,
+    ),
+    Check(name="one-shape", protocol=one_shape, says="one normal draw, 1e-5 plus 1e-2 relative"),
+)

@@ -1,0 +1,124 @@
+"""Runs the peers' checks on one candidate, and says what each concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kerneltruth.oracle.baselines.answers import Answer
+from kerneltruth.oracle.baselines.draws import CannotRun, Draw, DrawCache, Setting
+from kerneltruth.oracle.baselines.protocols import CHECKS, Check
+from kerneltruth.tasks.spec import Task
+
+Says = Literal["pass", "fail", "error"]
+Execute = Callable[[Draw], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineOutcome:
+    """What a check concludes in one dtype; `why` is None for a pass only."""
+
+    verdict: Says
+    why: str | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineResult:
+    """What a check concludes of a candidate.
+
+    `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
+    check of several dtypes at once passes if it passes in each, and fails if it fails in one.
+    """
+
+    name: str
+    verdict: Says
+    why: str | None
+    by_dtype: dict[str, BaselineOutcome] = field(default_factory=dict)
+
+
+def run_check(
+    check: Check,
+    task: Task,
+    dtype: str,
+    seed: int,
+    execute: Execute,
+    *,
+    cache: DrawCache | None = None,
+) -> BaselineOutcome:
+    """Run one check in one dtype.
+
+    Args:
+        check: which.
+        task: what the candidate computes.
+        dtype: one of the task's main dtypes.
+        seed: from which all draws derive.
+        execute: runs the candidate on a draw.
+        cache: draws and references that other candidates of the task may share.
+    """
+    setting = Setting(task=task, dtype=dtype, seed=seed, cache=cache or DrawCache())
+    protocol = check.protocol(setting)
+    runs = 0
+    try:
+        draw = next(protocol)
+        while True:
+            runs += 1
+            draw = protocol.send(execute(draw))
+    except StopIteration as end:
+        return BaselineOutcome(verdict="fail" if end.value else "pass", why=end.value, runs=runs)
+    except CannotRun as reason:
+        return BaselineOutcome(verdict="error", why=str(reason), runs=runs)
+
+
+def run_all(
+    task: Task,
+    execute: Execute,
+    seed: int,
+    *,
+    checks: Sequence[Check] = CHECKS,
+    dtypes: Sequence[str] | None = None,
+    cache: DrawCache | None = None,
+) -> dict[str, BaselineResult]:
+    """Run the checks on one candidate; a draw that several of them make is executed once.
+
+    Args:
+        task: what the candidate computes.
+        execute: runs the candidate on a draw.
+        seed: from which all draws derive.
+        checks: which.
+        dtypes: of the task's main dtypes, those to try; all by default.
+        cache: draws and references that other candidates of the task may share.
+    """
+    answers: dict[str, Answer] = {}
+    shared = cache or DrawCache()
+
+    def once(draw: Draw) -> Answer:
+        if draw.key not in answers:
+            answers[draw.key] = execute(draw)
+        return answers[draw.key]
+
+    results: dict[str, BaselineResult] = {}
+    for check in checks:
+        wanted = [d for d in check.dtypes_for(task) if dtypes is None or d in dtypes]
+        by_dtype: dict[str, BaselineOutcome] = {}
+        for dtype in wanted:
+            by_dtype[dtype] = run_check(check, task, dtype, seed, once, cache=shared)
+            decided = "fail" if check.every else "pass"
+            if by_dtype[dtype].verdict == decided:
+                break
+        results[check.name] = _concluded(check, task, by_dtype)
+    return results
+
+
+def _concluded(check: Check, task: Task, by_dtype: dict[str, BaselineOutcome]) -> BaselineResult:
+    verdicts = [outcome.verdict for outcome in by_dtype.values()]
+    order: tuple[Says, ...] = (
+        ("fail", "error", "pass") if check.every else ("pass", "fail", "error")
+    )
+    verdict: Says = next((v for v in order if v in verdicts), "error")
+    why = next((o.why for o in by_dtype.values() if o.verdict == verdict), None)
+    if not by_dtype:
+        known = ", ".join(check.knows(task)) or "no dtype of it"
+        why = f"it knows {known}, and {task.name} is tried in {', '.join(task.dtypes)}"
+    return BaselineResult(name=check.name, verdict=verdict, why=why, by_dtype=by_dtype)
