@@ -86,9 +86,7 @@ class Case:
 
     def with_attributes(self, **values: Scalar) -> Case:
         """The same case with other attribute values."""
-        return replace(
-            self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes)
-        )
+        return replace(self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes))
 
     def summary(self) -> str:
         """One line for people: `M=3 N=257 bfloat16 transposed ties`."""

@@ -1,0 +1,55 @@
+"""What the corpus says of each of its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal
+
+from kerneltruth.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One kernel of the corpus.
+
+    Attributes:
+        name: the kernel's name, which is also its file's.
+        task: the task that it claims to compute.
+        role: a control must never be flagged, a bug must be caught.
+        fault: what is wrong, in a few words; None for a control.
+        control: the control that does the same without the fault; None for a control.
+        note: where the fault shows, or what the control is about.
+    """
+
+    name: str
+    task: str
+    role: Literal["control", "bug"]
+    fault: str | None
+    control: str | None
+    note: str
+
+    def __post_init__(self) -> None:
+        is_bug = self.role == "bug"
+        if is_bug != (self.fault is not None) or is_bug != (self.control is not None):
+            raise InternalError(f"{self.name}: a bug, and only a bug, has a fault and a control")
+
+
+def control(name: str, task: str, note: str) -> Entry:
+    """Declare a correct kernel."""
+    return Entry(name=name, task=task, role="control", fault=None, control=None, note=note)
+
+
+def bug(name: str, task: str, *, control: str, fault: str, note: str) -> Entry:
+    """Declare a wrong kernel."""
+    return Entry(name=name, task=task, role="bug", fault=fault, control=control, note=note)
+
+
+def filename(entry: Entry) -> str:
+    """The kernel's file, relative to this folder."""
+    return f"{entry.role}s/{entry.name}.py"
+
+
+def source(entry: Entry) -> str:
+    """The kernel's source text."""
+    return files("kerneltruth.corpus").joinpath(filename(entry)).read_text(encoding="utf-8")

@@ -1,0 +1,71 @@
+"""Normalizations over the last dim."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
+
+_ROWS: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
+_BENCHMARK = Benchmark(dims={"M": 8, "N": 256}, distribution="normal")
+_TOLERANCE = {"float32": 1e-4, "float16": 5e-2}
+
+
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def _layer_norm_by_steps(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    centered = x - x.mean(-1, True)
+    y = centered / torch.sqrt(centered.square().mean(-1, True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _l2_norm(x: Tensor, eps: float) -> Tensor:
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(eps)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "layer_norm(x[M, N], weight[N]?, bias[N]?, eps=1e-5)",
+        category="Normalization",
+        dims=_ROWS,
+        reference=_layer_norm,
+        description="""Each row less its mean, over the square root of its (biased) variance plus
+            eps; times `weight` and plus `bias`, where they are not None.""",
+        flops="8*M*N",
+        benchmark=_BENCHMARK,
+        tolerance=_TOLERANCE,
+        admissible=(_layer_norm_by_steps,),
+    ),
+    task(
+        "rms_norm(x[M, N], weight[N], eps=1e-6)",
+        category="Normalization",
+        dims=_ROWS,
+        reference=lambda x, weight, eps: x * torch.rsqrt(x.square().mean(-1, True) + eps) * weight,
+        description="""Each row over the square root of its mean square plus eps, times
+            `weight`.""",
+        flops="4*M*N",
+        benchmark=_BENCHMARK,
+        tolerance=_TOLERANCE,
+        admissible=(lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps),),
+    ),
+    task(
+        "l2_norm(x[M, N], eps=1e-6)",
+        category="Normalization",
+        dims=_ROWS,
+        reference=lambda x, eps: (
+            x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(eps)
+        ),
+        description="Each row over its Euclidean norm, or over eps where the norm is smaller.",
+        flops="3*M*N",
+        benchmark=_BENCHMARK,
+        tolerance=_TOLERANCE,
+        admissible=(lambda x, eps: x / x.square().sum(-1, True).sqrt().clamp_min(eps),),
+    ),
+)
