@@ -16,7 +16,7 @@ def max_pool2d_kernel(
     out_width,
     stride,
     padding,
-    KERNEL: tl.constexpr,
+    kernel_size,
     BLOCK: tl.constexpr,
 ):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -25,8 +25,8 @@ def max_pool2d_kernel(
     top = offsets // out_width % out_height * stride - padding
     left = offsets % out_width * stride - padding
     best = tl.full([BLOCK], float("-inf"), dtype=tl.float32)
-    for i in tl.static_range(KERNEL):
-        for j in tl.static_range(KERNEL):
+    for i in range(kernel_size):
+        for j in range(kernel_size):
             y = top + i
             x = left + j
             inside = mask & (y >= 0) & (y < height) & (x >= 0) & (x < width)
@@ -55,7 +55,7 @@ def max_pool2d(input, kernel_size=3, stride=2, padding=1):
             out_width,
             stride,
             padding,
-            KERNEL=kernel_size,
+            kernel_size,
             BLOCK=1024,
         )
     return out

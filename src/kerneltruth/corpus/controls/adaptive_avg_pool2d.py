@@ -59,7 +59,7 @@ def adaptive_avg_pool2d(input, output_size=(4, 4)):
             input.stride(1),
             input.stride(2),
             BLOCK_H=8,
-            BLOCK_W=16,
+            BLOCK_W=8,
             CHANNELS=32,
             channels=channels,
         )
