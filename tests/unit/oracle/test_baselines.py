@@ -323,6 +323,7 @@ def test_robust_kbench_runs_the_kernel_twice_on_each_draw():
     turns = draws_of("robust-kbench", RELU, torch.relu)
     assert len(turns) == 10
     assert [t.case for t in turns[0::2]] == [t.case for t in turns[1::2]]
+    assert [t.turn for t in turns] == [0, 1] * 5
 
 
 def test_robust_kbench_sees_a_second_answer_that_is_wrong():
@@ -407,7 +408,7 @@ def test_candidates_of_one_task_share_draws_and_references():
 
 
 def test_the_cache_forgets_the_oldest_beyond_its_limit():
-    cache = DrawCache(limit_bytes=3 * 4 * 64 * 4)
+    cache = DrawCache(limit_bytes=2 * 3 * 8192)
     kernel = Kernel(torch.relu)
     for _ in range(2):
         run_check(CHECK["kernelbench"], RELU, "float32", 0, kernel, cache=cache)
@@ -492,3 +493,11 @@ def test_only_the_chosen_dtypes_are_tried():
     kernel = Kernel(torch.zeros_like)
     result = run_all(RELU, kernel, 0, checks=(CHECK["kernelbench"],), dtypes=("bfloat16",))
     assert list(result["kernelbench"].by_dtype) == ["bfloat16"]
+
+
+def test_a_kernel_that_never_ends_is_run_twice_at_most():
+    kernel = Kernel(lambda x: NoAnswer(ended="timeout", detail="10 s"))
+    results = run_all(RELU, kernel, 0)
+    assert len(kernel.draws) == 2
+    assert {r.verdict for n, r in results.items() if n != "tritonbench"} == {"error"}
+    assert results["tritonbench"].verdict == "fail"

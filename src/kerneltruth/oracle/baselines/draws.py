@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.dtypes import DTYPES
+from kerneltruth.oracle.recent import Recent
 from kerneltruth.oracle.reference import cast, evaluate
 from kerneltruth.tasks.spec import Task
 
@@ -28,11 +28,13 @@ class Draw:
         key: equal for two draws exactly if their inputs are equal and one run may serve both.
         case: from which the inputs come; what a check changed of them afterwards is in the key.
         inputs: the arguments, as the check changed them.
+        turn: 1 where the check runs the candidate a second time on the same inputs.
     """
 
     key: str
     case: Case
     inputs: Inputs
+    turn: int = 0
 
 
 class CannotRun(Exception):
@@ -40,49 +42,16 @@ class CannotRun(Exception):
 
 
 class DrawCache:
-    """Draws and references by key, so that candidates of one task share them.
-
-    Bounded by the bytes of the tensors that it holds; the least recently used go first.
-    """
+    """Draws and reference outputs by key, so that candidates of one task share them."""
 
     def __init__(self, *, limit_bytes: int = 64 * 2**20) -> None:
-        self._limit = limit_bytes
-        self._held = 0
-        self._entries: OrderedDict[str, tuple[Draw | tuple[torch.Tensor, ...], int]] = OrderedDict()
-
-    def draw(self, key: str, make: Callable[[], Draw]) -> Draw:
-        """The draw of that key, made on first use."""
-        found = self._get(key)
-        if not isinstance(found, Draw):
-            found = make()
-            self._put(key, found, [t for t in found.inputs.tensors.values() if t is not None])
-        return found
-
-    def outputs(
-        self, key: str, make: Callable[[], tuple[torch.Tensor, ...]]
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference outputs of that key, made on first use."""
-        found = self._get(key)
-        if not isinstance(found, tuple):
-            found = make()
-            self._put(key, found, list(found))
-        return found
-
-    def _get(self, key: str) -> Draw | tuple[torch.Tensor, ...] | None:
-        if key not in self._entries:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key][0]
-
-    def _put(
-        self, key: str, value: Draw | tuple[torch.Tensor, ...], tensors: list[torch.Tensor]
-    ) -> None:
-        size = sum(t.numel() * t.element_size() for t in tensors)
-        self._entries[key] = (value, size)
-        self._held += size
-        while self._held > self._limit and len(self._entries) > 1:
-            _, (_, freed) = self._entries.popitem(last=False)
-            self._held -= freed
+        self.draws: Recent[Draw] = Recent(
+            lambda d: (t for t in d.inputs.tensors.values() if t is not None),
+            limit_bytes=limit_bytes // 2,
+        )
+        self.outputs: Recent[tuple[torch.Tensor, ...]] = Recent(
+            lambda tensors: tensors, limit_bytes=limit_bytes // 2
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +74,7 @@ class Setting:
         def make() -> Draw:
             return Draw(key=case.identity, case=case, inputs=materialize(self.task, case))
 
-        return self.cache.draw(case.identity, make)
+        return self.cache.draws.get(case.identity, make)
 
     def samples(self, count: int) -> Iterator[Draw]:
         """Draws at `count` small shapes that the task allows, values uniform in [-10, 10]."""
@@ -147,7 +116,7 @@ class Setting:
             own = {n: None if t is None else t.clone() for n, t in given.tensors.items()}
             return _run(draw, lambda: evaluate(self.task, own, given.scalars))
 
-        return self.cache.outputs(f"{draw.key}>working", make)
+        return self.cache.outputs.get(f"{draw.key}>working", make)
 
     def rounded_reference(self, draw: Draw, precision: str) -> tuple[torch.Tensor, ...]:
         """What the reference gives in a wider precision, rounded once to the output dtypes.
@@ -162,7 +131,7 @@ class Setting:
             wanted = (self.dtype if o.dtype == "same" else o.dtype for o in self.task.outputs)
             return tuple(t.to(DTYPES[d]) for t, d in zip(exact, wanted, strict=True))
 
-        return self.cache.outputs(f"{draw.key}>{precision}", make)
+        return self.cache.outputs.get(f"{draw.key}>{precision}", make)
 
 
 def _run(draw: Draw, call: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[torch.Tensor, ...]:
@@ -214,9 +183,9 @@ def _changed(
         changed = {n: None if t is None else change(n, t) for n, t in given.items()}
         return replace(draw, key=key, inputs=replace(draw.inputs, tensors=changed))
 
-    return setting.cache.draw(key, make)
+    return setting.cache.draws.get(key, make)
 
 
 def again(draw: Draw) -> Draw:
     """The same inputs for a second run, which an answer already given must not serve."""
-    return replace(draw, key=f"{draw.key}|again")
+    return replace(draw, key=f"{draw.key}|again", turn=1)

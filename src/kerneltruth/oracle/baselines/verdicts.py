@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kerneltruth.oracle.baselines.answers import Answer
+from kerneltruth.oracle.baselines.answers import Answer, NoAnswer
 from kerneltruth.oracle.baselines.draws import CannotRun, Draw, DrawCache, Setting
 from kerneltruth.oracle.baselines.protocols import CHECKS, Check
 from kerneltruth.tasks.spec import Task
 
 Says = Literal["pass", "fail", "error"]
 Execute = Callable[[Draw], Answer]
+
+# A kernel that never ends would otherwise wait for the deadline in every check and dtype.
+MAX_TIMEOUTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,8 @@ def run_all(
 ) -> dict[str, BaselineResult]:
     """Run the checks on one candidate; a draw that several of them make is executed once.
 
+    After two timeouts the candidate is not run again: every further draw gets that answer.
+
     Args:
         task: what the candidate computes.
         execute: runs the candidate on a draw.
@@ -93,9 +98,15 @@ def run_all(
     answers: dict[str, Answer] = {}
     shared = cache or DrawCache()
 
+    timeouts: list[NoAnswer] = []
+
     def once(draw: Draw) -> Answer:
         if draw.key not in answers:
-            answers[draw.key] = execute(draw)
+            if len(timeouts) >= MAX_TIMEOUTS:
+                return timeouts[-1]
+            answers[draw.key] = found = execute(draw)
+            if isinstance(found, NoAnswer) and found.ended == "timeout":
+                timeouts.append(found)
         return answers[draw.key]
 
     results: dict[str, BaselineResult] = {}
