@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 ALIGNMENT = 256
 # A tile that runs over its last row writes far beyond the end, and seldom before the beginning.
+# The first is a multiple of the pattern's length, so that an allocation begins as the pattern does.
 _BAND_BEFORE = 16 * 1024
 _BAND_AFTER = 64 * 1024
 _TILE_BYTES = 8192
@@ -93,12 +94,10 @@ def _far_integers(noise: bytes, size: int) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Allocation:
-    """A guarded allocation: all of its memory, and where the candidate's part begins and ends."""
+    """A guarded allocation: the band before, the candidate's part, the band after."""
 
     name: str
     memory: torch.Tensor
-    start: int
-    end: int
     dtype: torch.dtype
 
 
@@ -143,10 +142,11 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             device=device,
             pin_memory=bool(kwargs.get("pin_memory")),
         )
-        start = _BAND_BEFORE + -memory.data_ptr() % ALIGNMENT
+        shift = -memory.data_ptr() % ALIGNMENT
+        memory = memory[shift : memory.numel() - ALIGNMENT + shift]
         _fill(memory, self._ribbon(plan.dtype, device))
-        self._hold(memory, start, start + size, plan)
-        middle = memory[start : start + size].view(plan.dtype)
+        self._hold(memory, plan)
+        middle = memory[_BAND_BEFORE : _BAND_BEFORE + size].view(plan.dtype)
         return middle.as_strided(plan.size(), plan.stride())
 
     def _plan(
@@ -169,12 +169,10 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._ribbons[key] = torch.frombuffer(pattern, dtype=torch.uint8).to(device)
         return self._ribbons[key]
 
-    def _hold(self, memory: torch.Tensor, start: int, end: int, plan: torch.Tensor) -> None:
+    def _hold(self, memory: torch.Tensor, plan: torch.Tensor) -> None:
         name = f"{str(plan.dtype).removeprefix('torch.')}{list(plan.shape)} #{self._count}"
         self._count += 1
-        self._held.append(
-            _Allocation(name=name, memory=memory, start=start, end=end, dtype=plan.dtype)
-        )
+        self._held.append(_Allocation(name=name, memory=memory, dtype=plan.dtype))
         self._held_bytes += memory.numel()
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
             self._release()
@@ -183,8 +181,9 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         old = self._held.popleft()
         self._held_bytes -= old.memory.numel()
         ribbon = self._ribbon(old.dtype, old.memory.device)
-        before = _is_intact(old.memory, 0, old.start, ribbon)
-        after = _is_intact(old.memory, old.end, old.memory.numel(), ribbon)
+        size = old.memory.numel()
+        before = _is_intact(old.memory, 0, _BAND_BEFORE, ribbon)
+        after = _is_intact(old.memory, size - _BAND_AFTER, size, ribbon)
         if not (before and after):
             side = "before and after" if not (before or after) else "after" if before else "before"
             self._hits.append(f"{old.name}, {side} it")

@@ -121,7 +121,7 @@ class Runner:
     def _fork(self, candidate: Candidate, mode: Mode) -> Link:
         cache = self._cache_root / candidate.sha256 if self._cache_root else None
         errand = {
-            "folder": f"child-{next(self._numbers)}",
+            "folder": f"child-{os.getpid()}-{next(self._numbers)}",
             "cache": str(cache) if cache else None,
             "limits": asdict(self._limits),
         }
@@ -162,6 +162,13 @@ class Session:
         self.close()
 
     @property
+    def device(self) -> str:
+        """Where a right result lies: Triton candidates on a CPU are made to believe in CUDA."""
+        if self._runner.device == "cpu" and self.candidate.language == "triton":
+            return "cuda:0"
+        return self._runner.device
+
+    @property
     def loaded(self) -> Observation:
         """How loading the candidate ended; waits for it."""
         if self._loaded is None:
@@ -197,7 +204,8 @@ class Session:
         self._runner._forget(self)
 
     def _attempt(self, call: Call, deadline_s: float) -> Observation:
-        if self._link is None:
+        failed = self._loaded is not None and self._loaded.ended not in ("returned", "lost")
+        if self._link is None and not failed:
             self._begin()
         if self.loaded.ended != "returned":
             return self.loaded

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from kerneltruth.runner import facade
 from kerneltruth.runner.protocol import (
     ITEMSIZE,
     OtherResult,
@@ -77,13 +78,13 @@ def raw_bytes(tensor: torch.Tensor) -> bytes:
 def collect(returned: Any, inputs: Sequence[Placed], *, arrays: bool) -> tuple[Result, ...]:
     """What the entry returned, flattened; None alone is no result.
 
-    NumPy arrays count as tensors if `arrays`: from a NumPy candidate.
+    NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
+    though a result lies where the candidate was made to believe.
     """
     if returned is None:
         return ()
     values = list(islice(_flattened(returned), _MOST_RESULTS))
-    with torch._C.DisableTorchFunction():
-        return tuple(_result(value, inputs, arrays=arrays) for value in values)
+    return tuple(_result(value, inputs, arrays=arrays) for value in values)
 
 
 def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -112,8 +113,7 @@ def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
         dtype=name,
         shape=tuple(tensor.shape),
         strides=tuple(tensor.stride()),
-        # Past any facade that has the candidate believe in another device.
-        device=str(torch._C.TensorBase.device.__get__(tensor)),
+        device=str(facade.claimed_device(value)),
         data=raw_bytes(tensor) if name in ITEMSIZE else b"",
         alias=_alias(tensor.data_ptr(), _steps(tensor), inputs),
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.runner import binding, guards, placing
+from kerneltruth.runner import binding, facade, guards, placing
 from kerneltruth.runner.protocol import (
     Argument,
     Call,
@@ -122,7 +122,7 @@ class _Worker:
                 )
             return
         if on_cpu:
-            importlib.import_module("kerneltruth.runner.facade").install()
+            facade.install()
         if self._compiling:
             self._dry = importlib.import_module("kerneltruth.runner.dry")
             self._dry.install(self._load.targets)
@@ -137,15 +137,18 @@ class _Worker:
         if self._launches is not None:
             self._launches.begin(call.config)
         try:
-            arguments = [self._offered(a, inputs) for a in call.arguments]
-            if self._device.type == "cuda":
-                guard.prime_cuda(self._device)
+            with facade.suspended():
+                arguments = [self._offered(a, inputs) for a in call.arguments]
+                if self._device.type == "cuda":
+                    guard.prime_cuda(self._device)
             returned = self._invoke(arguments, call, guard)
-            observation = self._observed(returned, inputs)
+            with facade.suspended():
+                observation = self._observed(returned, inputs)
         except BaseException as error:
             observation = _failure(error)
         try:
-            observation = self._completed(observation, inputs, guard)
+            with facade.suspended():
+                observation = self._completed(observation, inputs, guard)
         except BaseException as error:
             observation = _failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
@@ -183,7 +186,7 @@ class _Worker:
         own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
         model = self._model(**{a.name: a.value for a in own})
         if isinstance(model, torch.nn.Module):
-            model = model.to(self._device)
+            model = model.to("cuda" if facade.is_on() else self._device)
         return model, [a for a in arguments if a not in own]
 
     def _observed(self, returned: Any, inputs: list[placing.Placed]) -> Observation:

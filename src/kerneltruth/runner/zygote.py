@@ -39,7 +39,11 @@ _PRELOADED = (
     "triton.runtime.errors",
     "triton.runtime.interpreter",
     "kerneltruth.runner.worker",
+    "kerneltruth.runner.launches",
 )
+# Absent in some versions of Triton; what a first launch would import.
+_PRELOADED_IF_THERE = ("triton.compiler.code_generator", "triton.experimental.gluon")
+_PRELOADED_TO_COMPILE = ("triton.compiler.compiler", "kerneltruth.runner.dry")
 _REQUEST_BYTES = 65536
 _LOOK_UP_S = 1.0
 
@@ -68,11 +72,16 @@ def _warm_up() -> dict[str, str]:
     """Import everything; returns the versions that the children will have."""
     for name in _PRELOADED:
         importlib.import_module(name)
+    for name in _PRELOADED_IF_THERE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     torch, triton = sys.modules["torch"], sys.modules["triton"]
     torch.set_num_threads(1)
     if os.environ.get("TRITON_INTERPRET") == "1":
-        with contextlib.suppress(ImportError):  # TEMPORARY until the package is complete
-            importlib.import_module("kerneltruth.runner.interpreter").install()
+        importlib.import_module("kerneltruth.runner.interpreter").install()
+    else:
+        for name in _PRELOADED_TO_COMPILE:
+            importlib.import_module(name)
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()

@@ -1,0 +1,120 @@
+import hashlib
+
+import pytest
+
+from kerneltruth.errors import UserError
+from kerneltruth.runner.candidate import block_sizes, load_candidate, read_candidate
+
+TASKS = ("softmax", "relu", "rms_norm")
+TRITON = "import torch, triton\nimport triton.language as tl\n@triton.jit\ndef kernel(x): pass\n"
+
+
+def read(source, task=None):
+    return read_candidate(source, "file.py", task_names=TASKS, task=task)
+
+
+def test_the_function_with_the_tasks_name_is_the_entry():
+    assert read("def relu(x): return x").entry == "relu"
+
+
+def test_the_tasks_name_comes_before_kernel_function_and_run():
+    source = "def run(x): pass\ndef kernel_function(x): pass\ndef relu(x): pass"
+    assert read(source, "relu").entry == "relu"
+    assert read(source, "softmax").entry == "kernel_function"
+
+
+def test_a_model_class_is_the_last_resort():
+    source = "import torch\nclass ModelNew(torch.nn.Module): pass"
+    assert read(source, "relu").entry == "ModelNew"
+
+
+def test_a_wrapping_assignment_is_the_same_entry():
+    source = "import torch\ndef relu(x): return x\nrelu = torch.compile(relu)"
+    assert read(source).entry == "relu"
+
+
+def test_a_triton_kernel_is_no_entry():
+    source = TRITON + "@triton.jit\ndef relu(x): pass\ndef kernel_function(x): pass"
+    assert read(source, "relu").entry == "kernel_function"
+
+
+def test_an_imported_function_is_no_entry():
+    source = "from torch.nn.functional import softmax\ndef run(x): return softmax(x)"
+    assert read(source, "softmax").entry == "run"
+
+
+def test_branches_may_each_define_the_entry():
+    source = "if 1:\n    def relu(x): return 1\nelse:\n    def relu(x): return 2"
+    assert read(source).entry == "relu"
+
+
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [
+        (TRITON + "def relu(x): pass", "triton"),
+        ("from torch.utils.cpp_extension import load_inline\ndef relu(x): pass", "cuda"),
+        ("import torch.utils.cpp_extension as e\ndef relu(x): e.load()", "cuda"),
+        ("import numpy as np\ndef relu(x): return np.maximum(x, 0)", "numpy"),
+        ("import numpy, torch\ndef relu(x): return x", "torch"),
+        ("def relu(x):\n    'not load_inline, nor triton'", "torch"),
+    ],
+)
+def test_the_language_is_recognized(source, language):
+    assert read(source).language == language
+
+
+@pytest.mark.parametrize(
+    ("source", "task", "words"),
+    [
+        ("def relu(x:\n", None, "not Python: line 1"),
+        ("x = '\0'", None, "not Python"),
+        ("(" * 5000, None, "not Python"),
+        ("def f(x): pass", None, "no entry"),
+        ("def f(x): pass", "relu", "it defines f"),
+        ("def kernel_function(x): pass", None, "pass --task"),
+        ("def relu(x): pass\ndef softmax(x): pass", None, "2 tasks: relu, softmax"),
+        ("def relu(x): pass\n\ndef relu(x): pass", "relu", "lines 1 and 3"),
+        ("def relu(x): pass", "softmx", "nearest: softmax"),
+    ],
+)
+def test_a_users_mistake_is_one_line(source, task, words):
+    with pytest.raises(UserError, match=words) as caught:
+        read(source, task)
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_are_a_users_mistake(tmp_path):
+    path = tmp_path / "relu.py"
+    path.write_bytes(b"def relu(x): return '\xff\xfe'")
+    with pytest.raises(UserError, match="byte 21 is not UTF-8"):
+        load_candidate(path, task_names=TASKS)
+
+
+def test_a_missing_file_is_a_users_mistake(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        load_candidate(tmp_path / "nothing.py", task_names=TASKS)
+
+
+def test_a_file_is_read_with_its_hash(tmp_path):
+    path = tmp_path / "relu.py"
+    path.write_text("def relu(x): return x")
+    candidate = load_candidate(path, task_names=TASKS)
+    assert candidate.path == str(path)
+    assert candidate.sha256 == hashlib.sha256(b"def relu(x): return x").hexdigest()
+
+
+def test_block_sizes_come_from_calls_defaults_assignments_and_configs():
+    source = """
+BLOCK_M = 16
+TILE: tl.constexpr = 24
+CHUNKS = [48, 2 * 49]
+def f(x, BLOCK_N=32, *, block_k=1 << 6): pass
+f(x, BLOCK_N=128, num_warps=4, NUM_STAGES=3, NUM_ROWS=5, other=7)
+triton.Config({"BLOCK_M": 256, "SPLIT": 9}, num_stages=2)
+BLOCK_D = 512 if big else 1
+"""
+    assert block_sizes(source) == (5, 16, 24, 32, 48, 64, 98, 128, 256, 512)
+
+
+def test_what_is_not_python_names_no_block_sizes():
+    assert block_sizes("def (") == ()
