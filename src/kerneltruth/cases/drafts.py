@@ -38,7 +38,8 @@ class Scene:
 class Draft:
     """What a strategy asks for; `keep` is the dim whose size matters most.
 
-    `dtype` is an index into the dtypes in rotation; None lets the count choose.
+    `dtype` is an index into the dtypes in rotation; None lets the count choose. `exact` sizes are
+    not shrunk, whatever they cost; others are, to odd sizes or by halves.
     """
 
     sizes: Sizes
@@ -49,6 +50,7 @@ class Draft:
     settings: dict[str, Scalar] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     exact: bool = False
+    odd: bool = True
 
 
 Strategy = Callable[[Scene, int], Draft | None]
@@ -87,16 +89,18 @@ def _default(scene: Scene, k: int) -> Draft | None:
 
 
 def _boundary(scene: Scene, k: int) -> Draft | None:
-    if k % 3 == 0 and k > 0 and (draft := _large(scene, k // 3 - 1)):
-        return draft
-    axis, _ = _focus(scene, k)
+    large = tuple(shapes.large_sizes(scene.task, scene.axes, scene.device))[::-1]
+    turns = len(large) * max(len(scene.dtypes), 1)
+    if k and k % 3 == 0 and k // 3 <= turns:
+        return _large(large, k // 3 - 1)
+    k -= min(k // 3, turns)
+    axis, own = _focus(scene, k)
     sizes = {}
     for turn, other in enumerate(scene.axes):
         first, rest = shapes.boundary_sizes(other)
         deck = scene.shuffled(first, "boundary", other.symbol)
         deck += scene.shuffled(rest, "boundary", other.symbol)
-        own = other is axis
-        at = k // len(scene.axes) if own else scene.pick(len(deck), "boundary", turn, k)
+        at = own if other is axis else scene.pick(len(deck), "boundary", turn, k)
         sizes[other.symbol] = deck[at % len(deck)] if deck else other.low
     recipe = ("uniform", "normal", "negative")[k % 3] if k > 1 else "uniform"
     return Draft(
@@ -107,11 +111,8 @@ def _boundary(scene: Scene, k: int) -> Draft | None:
     )
 
 
-def _large(scene: Scene, turn: int) -> Draft | None:
+def _large(large: tuple[Sizes, ...], turn: int) -> Draft:
     """A long dim; half precision first, where long reductions go wrong."""
-    large = tuple(shapes.large_sizes(scene.task, scene.axes, scene.device))[::-1]
-    if turn >= len(large) * max(len(scene.dtypes), 1):
-        return None
     sizes = large[turn % len(large)]
     keep = max(sizes, key=lambda s: sizes[s])
     dtype = 1 + turn % len(large) + turn // len(large)
@@ -123,7 +124,7 @@ def _regular(scene: Scene, k: int) -> Draft | None:
     for axis in scene.axes:
         deck = shapes.regular_sizes(axis)
         sizes[axis.symbol] = deck[scene.pick(len(deck), "regular", axis.symbol, k)]
-    return Draft(sizes=sizes)
+    return Draft(sizes=sizes, odd=False)
 
 
 def _single_dtype(scene: Scene, k: int) -> Draft | None:

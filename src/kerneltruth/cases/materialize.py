@@ -47,7 +47,9 @@ class Inputs:
 
 
 def _bytes(tensor: Tensor) -> bytes:
-    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    # A single element may keep any stride, which a view as bytes refuses; a clone does not.
+    flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
+    return flat.view(torch.uint8).numpy().tobytes()
 
 
 def layout_of(case: Case, spec: TensorSpec) -> str:

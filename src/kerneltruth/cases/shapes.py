@@ -224,16 +224,22 @@ def within(
 
 
 def shrink(
-    sizes: Sizes, found: tuple[Axis, ...], keep: str | None, fits: Callable[[Sizes], bool]
+    sizes: Sizes,
+    found: tuple[Axis, ...],
+    keep: str | None,
+    fits: Callable[[Sizes], bool],
+    *,
+    odd: bool = True,
 ) -> Sizes:
-    """Halve the largest dims, to odd sizes, until the case fits; `keep` stays as it is."""
+    """Halve the largest dims (to odd sizes) until the case fits; `keep` stays as it is."""
     sizes = dict(sizes)
     movable = [a for a in found if a.symbol != keep]
     while not fits(sizes):
         largest = max(movable, key=lambda a: sizes[a.symbol] / a.low, default=None)
         if largest is None or sizes[largest.symbol] <= largest.low:
             return sizes
-        sizes[largest.symbol] = max(largest.low, (sizes[largest.symbol] // 2 - 1) | 1)
+        half = sizes[largest.symbol] // 2
+        sizes[largest.symbol] = max(largest.low, (half - 1) | 1 if odd else half)
     return sizes
 
 

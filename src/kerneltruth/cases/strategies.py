@@ -73,7 +73,11 @@ def _fit(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | Non
         return None if shapes.violations(task, fitted, settings, empty=True) else fitted
     sizes = draft.sizes
     if not draft.exact:
-        sizes = shapes.shrink(sizes, axes, draft.keep, lambda s: _affordable(scene, s, settings))
+
+        def fits(s: Sizes) -> bool:
+            return _affordable(scene, s, settings)
+
+        sizes = shapes.shrink(sizes, axes, draft.keep, fits, odd=draft.odd)
     return shapes.repair(task, axes, sizes, settings, draft.keep)
 
 

@@ -1,0 +1,154 @@
+"""Layouts: every one holds the same values, and every stray write is seen."""
+
+import numpy as np
+import pytest
+import torch
+
+from kerneltruth.cases.layouts import LAYOUTS, inspect, place, poison
+from kerneltruth.errors import InternalError
+
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
+SHAPES = ((3, 5), (7,), (), (2, 3, 4), (0, 4), (1, 1), (6, 1))
+
+
+def _tensor(shape, dtype="float32"):
+    count = int(np.prod(shape))
+    return torch.arange(count).remainder(100).reshape(shape).to(getattr(torch, dtype))
+
+
+def _as_torch(placed):
+    whole = torch.frombuffer(bytearray(placed.buffer), dtype=getattr(torch, placed.dtype))
+    return whole.as_strided(placed.shape, placed.strides, placed.offset)
+
+
+def _same_bits(a, b):
+    flat = [t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b)]
+    return a.shape == b.shape and torch.equal(*(f.view(torch.uint8) for f in flat))
+
+
+def _changed(placed, byte):
+    after = bytearray(placed.buffer)
+    after[byte] ^= 0x55
+    return inspect(placed, bytes(after))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_holds_the_values_it_was_given(layout, dtype):
+    for shape in SHAPES:
+        tensor = _tensor(shape, dtype)
+        placed = place(tensor, layout, seed=3)
+        assert _same_bits(_as_torch(placed), tensor)
+        assert _same_bits(inspect(placed, placed.buffer).tensor, tensor)
+
+
+@pytest.mark.parametrize(
+    ("layout", "strides"),
+    [
+        ("contiguous", (15, 5, 1)),
+        ("transposed", (15, 1, 3)),
+        ("strided", (30, 10, 2)),
+        ("row_gaps", (30, 10, 1)),
+        ("offset", (15, 5, 1)),
+        ("misaligned", (15, 5, 1)),
+    ],
+)
+def test_layouts_have_their_strides(layout, strides):
+    assert place(_tensor((2, 3, 5)), layout, seed=1).strides == strides
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_only_the_misaligned_layout_is_off_16_bytes(dtype):
+    itemsize = getattr(torch, dtype).itemsize
+    starts = {
+        layout: place(_tensor((2, 3), dtype), layout, seed=1).offset * itemsize
+        for layout in LAYOUTS
+    }
+    assert starts["contiguous"] % 256 == 0
+    assert starts["offset"] % 256 == 16
+    assert starts.pop("misaligned") % 16 == itemsize % 16
+    assert all(start % 16 == 0 for start in starts.values())
+
+
+def test_a_vector_is_strided_where_a_matrix_would_be_transposed():
+    assert place(_tensor((7,)), "transposed", seed=1).strides == (2,)
+    assert place(_tensor((7,)), "row_gaps", seed=1).strides == (2,)
+
+
+def test_expanded_takes_the_first_dim_along_which_nothing_varies():
+    row = _tensor((1, 5)).expand(3, 5)
+    assert place(row, "expanded", seed=1).strides == (0, 1)
+    assert place(row.t(), "expanded", seed=1).strides == (1, 0)
+    assert place(_tensor((3, 5)), "expanded", seed=1).strides == (5, 1)
+
+
+def test_expanding_a_dim_that_varies_is_refused():
+    with pytest.raises(InternalError, match="vary along dim 0"):
+        place(_tensor((3, 5)), "expanded", seed=1, expand=0)
+
+
+def test_a_write_before_or_behind_the_elements_is_a_broken_guard():
+    placed = place(_tensor((3, 5)), "contiguous", seed=1)
+    for byte in (0, 255, 256 + 60, len(placed.buffer) - 1):
+        seen = _changed(placed, byte)
+        assert (seen.guards_intact, seen.gaps_intact, seen.elements_intact) == (False, True, True)
+
+
+@pytest.mark.parametrize(("layout", "gap"), [("strided", 1), ("row_gaps", 5)])
+def test_a_write_between_elements_is_a_broken_gap(layout, gap):
+    placed = place(_tensor((3, 5)), layout, seed=1)
+    seen = _changed(placed, 4 * (placed.offset + gap))
+    assert (seen.guards_intact, seen.gaps_intact, seen.elements_intact) == (True, False, True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_write_to_an_element_is_a_changed_input(layout):
+    placed = place(torch.ones(3, 5), layout, seed=1)
+    seen = _changed(placed, 4 * placed.offset + 3)
+    assert (seen.guards_intact, seen.gaps_intact, seen.elements_intact) == (True, True, False)
+    assert seen.tensor[0, 0] != 1
+
+
+def test_a_buffer_of_another_size_is_refused():
+    placed = place(_tensor((3, 5)), "contiguous", seed=1)
+    with pytest.raises(InternalError, match="came back with 4"):
+        inspect(placed, placed.buffer[:4])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_float_poison_is_nan_or_huge_of_either_sign(dtype):
+    bits = poison(4000, dtype, seed=7)
+    values = torch.from_numpy(bits.view(f"i{bits.itemsize}")).view(getattr(torch, dtype)).double()
+    huge = values[~values.isnan()]
+    assert 0.3 < values.isnan().double().mean() < 0.7
+    assert huge.isfinite().all()
+    assert huge.abs().min() > torch.finfo(getattr(torch, dtype)).max / 300
+    assert huge.min() < 0 < huge.max()
+
+
+def test_integer_poison_lies_at_the_ends_and_bool_poison_is_valid():
+    assert set(np.abs(poison(500, "int8", 1).view(np.int8).astype(int)) >= 96) == {True}
+    assert set(poison(500, "bool", 1).tolist()) == {0, 1}
+
+
+def test_poison_is_fresh_for_each_seed_and_the_same_for_one():
+    assert poison(64, "float32", 1).tobytes() != poison(64, "float32", 2).tobytes()
+    assert poison(50_000, "float32", 1).tobytes() == poison(50_000, "float32", 1).tobytes()
+
+
+def test_a_guard_that_would_break_alignment_is_refused():
+    with pytest.raises(InternalError, match="multiple of 256"):
+        place(_tensor((3,)), "contiguous", seed=1, guard_bytes=100)
