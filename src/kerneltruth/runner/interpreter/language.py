@@ -1,0 +1,181 @@
+"""Lends `triton.language` to kernels that Python runs.
+
+Two kinds of replacement. Builtins get, for good, the interpreter's semantic when nobody passes
+one; the compiler always passes its own, so compiling in the same process is not affected. What
+the compiler recognizes by identity, or what changes a class, is replaced only while a kernel is
+being interpreted.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import triton.language as tl
+import triton.runtime.interpreter as it
+from triton.language.extra import libdevice as generic_libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
+
+from kerneltruth.runner.interpreter import control, reductions, types
+
+_MISSING = object()
+
+# Replaced while interpreting only: the compiler compares these with what a kernel calls.
+_BY_IDENTITY = frozenset(
+    ["static_assert", "static_print", "static_range", "range", "reduce", "associative_scan"]
+)
+
+
+def _restore(owner: Any, name: str, value: Any) -> None:
+    if value is _MISSING:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+class _Recorder:
+    """Collects what Triton's own patching would set, without setting it."""
+
+    def __init__(self) -> None:
+        self.changes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+
+    def set_attr(self, owner: Any, name: str, value: Any) -> None:
+        self.changes[(id(owner), name)] = (owner, name, value)
+
+    def run(self, patch: Callable[..., Any], target: Any) -> None:
+        """Call one of Triton's patching functions, which from 3.6 on take a scope to record in."""
+        if len(inspect.signature(patch).parameters) == 2:
+            patch(target, self)
+            return
+        owners = (tl, tl.core, tl.tensor, tl.dtype)
+        before = [dict(vars(owner)) for owner in owners]
+        patch(target)
+        for owner, old in zip(owners, before, strict=True):
+            for name, value in dict(vars(owner)).items():
+                if old.get(name, _MISSING) is not value:
+                    self.set_attr(owner, name, value)
+                    _restore(owner, name, old.get(name, _MISSING))
+
+
+def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
+    semantic = it.interpreter_semantic
+
+    @functools.wraps(member)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("_semantic") is None:
+            kwargs["_semantic"] = semantic
+        return member(*args, **kwargs)
+
+    return call
+
+
+def lend_builtins() -> None:
+    """Let every builtin of the language be called without a semantic."""
+    lent: dict[Any, Any] = {}
+    owners = [tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base, cuda_libdevice]
+    owners += [o for o in (getattr(tl.core, "tensor_descriptor", None), tl.extra.cuda) if o]
+    owners += [m for m in vars(tl.extra.cuda).values() if isinstance(m, ModuleType)]
+    for owner in owners:
+        for name, member in inspect.getmembers(owner, tl.core.is_builtin):
+            if name not in _BY_IDENTITY:
+                new = lent.setdefault(member, None) or _lent(member)
+                lent[member] = lent[new] = new
+                setattr(owner, name, new)
+    _lend_libdevice()
+
+
+def _lend_libdevice() -> None:
+    # The portable names are stubs without a body; the compiler looks them up by module and name.
+    for name, stub in inspect.getmembers(generic_libdevice, inspect.isfunction):
+        real = getattr(cuda_libdevice, name, None)
+        if real is None or stub.__module__ != generic_libdevice.__name__:
+            continue
+        forward = functools.partial(_forward, real)
+        setattr(generic_libdevice, name, functools.wraps(stub)(_function(forward)))
+
+
+def _forward(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return real(*args, **kwargs)
+
+
+def _function(call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: call(*args, **kwargs)
+
+
+def _to_ir(original: Callable[..., Any]) -> Callable[..., Any]:
+    extra = {"fp8e4b8": "get_fp8e4b8_ty", "fp8e5b16": "get_fp8e5b16_ty"}
+
+    def to_ir(self: Any, builder: Any) -> Any:
+        if self.name in extra:
+            return getattr(builder, extra[self.name])()
+        return original(self, builder)
+
+    return to_ir
+
+
+def _replacements() -> list[tuple[Any, str, Any]]:
+    recorder = _Recorder()
+    recorder.run(it._patch_lang_tensor, tl.tensor)
+    for language in (tl, tl.core):
+        recorder.run(it._patch_lang_core, language)
+    for language in (tl, tl.core):
+        recorder.set_attr(language, "range", control.dynamic_range)
+        recorder.set_attr(language, "static_range", control.static_range)
+        recorder.set_attr(language, "reduce", reductions.reduce)
+        recorder.set_attr(language, "associative_scan", reductions.associative_scan)
+    original = recorder.changes[(id(tl.dtype), "to_ir")][2]
+    recorder.set_attr(tl.dtype, "to_ir", _to_ir(original))
+    recorder.set_attr(tl.tensor, "__index__", _index)
+    recorder.set_attr(tl.tensor, "__init__", types.init_tensor)
+    recorder.set_attr(tl.block_type, "__init__", types.init_block_type)
+    return list(recorder.changes.values())
+
+
+def _index(self: Any) -> int:
+    return int(self.handle.data.reshape(-1)[0])
+
+
+class _Scope:
+    """Sets the replacements on first entry and takes them back on last exit."""
+
+    def __init__(self) -> None:
+        self.replacements = _replacements()
+        self.originals: list[tuple[Any, str, Any]] = []
+        self.depth = 0
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > 1:
+            return
+        self.originals = [
+            (owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in self.replacements
+        ]
+        for owner, name, value in self.replacements:
+            setattr(owner, name, value)
+
+    def leave(self) -> None:
+        self.depth -= 1
+        if self.depth:
+            return
+        for owner, name, value in reversed(self.originals):
+            _restore(owner, name, value)
+
+
+@functools.cache
+def _scope() -> _Scope:
+    return _Scope()
+
+
+@contextmanager
+def interpreting() -> Iterator[None]:
+    """While inside, the language is the interpreter's."""
+    scope = _scope()
+    scope.enter()
+    try:
+        yield
+    finally:
+        scope.leave()

@@ -1,0 +1,156 @@
+"""Runs a launch: binds the arguments as the compiler types them and loops over the grid."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+import triton.runtime.interpreter as it
+from triton.runtime.errors import InterpreterError
+
+from kerneltruth.runner.interpreter import control, rewriting
+from kerneltruth.runner.interpreter.handles import make
+from kerneltruth.runner.interpreter.language import interpreting
+from kerneltruth.runner.interpreter.numbers import STORAGE
+from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+
+_signatures: dict[Any, inspect.Signature] = {}
+_rewritten: dict[Any, Callable[..., Any]] = {}
+_convert_other = it._implicit_cvt
+
+
+def _signature(fn: Any) -> inspect.Signature:
+    if fn not in _signatures:
+        _signatures[fn] = inspect.signature(fn)
+    return _signatures[fn]
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    note = parameter.annotation
+    if note is inspect.Parameter.empty:
+        return ""
+    return str(getattr(note, "name", None) or getattr(note, "__name__", None) or note)
+
+
+def _scalar(value: Any, ty: Any) -> Any:
+    if ty.is_floating():
+        return tl.core.tensor(make(np.array([value], dtype=np.float64), ty), ty)
+    wrapped = int(value) & 0xFFFFFFFFFFFFFFFF
+    data = np.array([wrapped], dtype=np.uint64).astype(STORAGE[ty.name])
+    return tl.core.tensor(it.TensorHandle(data, ty), ty)
+
+
+_ANNOTATED = {
+    name: ty
+    for ty in (
+        tl.int1, tl.int8, tl.int16, tl.int32, tl.int64, tl.uint8, tl.uint16, tl.uint32, tl.uint64,
+        tl.float16, tl.bfloat16, tl.float32, tl.float64,
+    )
+    for name in (ty.name, f"tl.{ty.name}", str(ty))
+}  # fmt: skip
+
+
+def _integer_type(value: int) -> Any:
+    if -(2**31) <= value < 2**31:
+        return tl.int32
+    return tl.int64 if value < 2**63 else tl.uint64
+
+
+def _argument(value: Any, annotation: str) -> Any:
+    """The run-time value of an argument: a float is fp32, an int the narrowest that fits."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tl.tuple([_argument(item, "") for item in value])
+    if isinstance(value, (bool, int, float)):
+        if annotation in _ANNOTATED:
+            return _scalar(value, _ANNOTATED[annotation])
+        if isinstance(value, bool):
+            return _scalar(value, tl.int1)
+        return _scalar(value, tl.float32 if isinstance(value, float) else _integer_type(value))
+    return _convert_other(value)
+
+
+def bind(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What the kernel's parameters hold: constants bare, all else as run-time values."""
+    bound = {}
+    for name, value in arguments.items():
+        annotation = _annotation(signature.parameters[name])
+        constant = "constexpr" in annotation or value is None
+        if constant:
+            bound[name] = value.value if isinstance(value, tl.constexpr) else value
+        else:
+            bound[name] = _argument(value, annotation)
+    return bound
+
+
+def _on_host(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_on_host(item) for item in value)
+    if hasattr(value, "base") and hasattr(value, "block_shape"):
+        return _on_host(value.base)
+    if not hasattr(value, "data_ptr"):
+        return True
+    device = getattr(it._unwrap_tensor(value), "device", None)
+    return getattr(device, "type", None) == "cpu"
+
+
+def _grid(grid: Any, arguments: dict[str, Any]) -> tuple[int, int, int]:
+    sizes = tuple(grid(arguments) if callable(grid) else grid)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"a grid has 1 to 3 dimensions, got {len(sizes)}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _run_programs(fn: Callable[..., Any], sizes: tuple[int, int, int], bound: Any) -> None:
+    builder = it.interpreter_builder
+    builder.set_grid_dim(*sizes)
+    try:
+        for x in range(sizes[0]):
+            for y in range(sizes[1]):
+                for z in range(sizes[2]):
+                    builder.set_grid_idx(x, y, z)
+                    fn(**bound)
+    except (UnsupportedHere, InterpreterError):
+        raise
+    except Exception as error:
+        raise InterpreterError(repr(error)) from error
+
+
+def launch(self: Any, *args: Any, **kwargs: Any) -> None:
+    """One launch; replaces `GridExecutor.__call__`."""
+    signature = _signature(self.fn)
+    kwargs = {k: v for k, v in kwargs.items() if k in signature.parameters}
+    on_host = _on_host(args) and _on_host(tuple(kwargs.values()))
+    host_args, host_kwargs = (args, kwargs) if on_host else self._init_args_hst(args, kwargs)
+    for hook in getattr(self, "pre_run_hooks", ()):
+        hook(*host_args, **host_kwargs)
+    binding = signature.bind(*host_args, **host_kwargs)
+    binding.apply_defaults()
+    arguments = dict(binding.arguments)
+    sizes = _grid(self.grid, arguments)
+    # Undefined results (0/0, overflow) are the kernel's business, not NumPy's to warn about.
+    with interpreting(), np.errstate(all="ignore"):
+        _run_programs(self.fn, sizes, bind(signature, arguments))
+    if not on_host:
+        self._restore_args_dev(args, host_args, kwargs, host_kwargs)
+
+
+def rewrite(self: Any) -> Callable[..., Any]:
+    """The runnable form of a kernel; replaces `InterpretedFunction.rewrite`."""
+    if self.fn not in _rewritten:
+        _rewritten[self.fn] = rewriting.rewrite(self.fn, control)
+    return _rewritten[self.fn]
+
+
+def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call from inside a kernel; replaces `InterpretedFunction.__call__`."""
+    try:
+        with interpreting():
+            return rewrite(self)(*args, **kwargs)
+    except (UnsupportedHere, InterpreterError, control.AmbiguousTruth):
+        raise
+    except Exception as error:
+        raise InterpreterError(repr(error)) from error

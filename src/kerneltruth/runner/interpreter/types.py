@@ -1,0 +1,52 @@
+"""Faster construction of the language's types, which is most of what a program costs.
+
+Every operation makes a tensor and its block type anew; shapes repeat, so what follows from a
+shape alone is kept. The results are those of the original constructors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import triton.language as tl
+from triton._utils import validate_block_shape
+
+_CONSTEXPR = tl.core.constexpr
+_TUPLE = tl.core.tuple
+# By a block's shape: the shape as the language's tuple and the number of elements.
+_blocks: dict[tuple[int, ...], tuple[Any, int]] = {}
+_names: dict[tuple[tuple[int, ...], str], str] = {}
+# By a tensor's shape: the number of elements and the shape, both as constants.
+_tensors: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+
+def _bare(shape: Any) -> tuple[int, ...]:
+    items = shape.values if type(shape) is _TUPLE else shape
+    return tuple([n.value if type(n) is _CONSTEXPR else n for n in items])
+
+
+def init_block_type(self: Any, element_ty: Any, shape: Any) -> None:
+    """Replaces `block_type.__init__`."""
+    bare = _bare(shape)
+    if bare not in _blocks:
+        if not bare:
+            raise TypeError("0d block_type is forbidden")
+        _blocks[bare] = (_TUPLE(bare), validate_block_shape(bare))
+    element = element_ty.name
+    if (bare, element) not in _names:
+        _names[bare, element] = f"<{_TUPLE(bare)}, {element_ty}>"
+    self.element_ty = element_ty
+    self.shape, self.numel = _blocks[bare]
+    self.name = _names[bare, element]
+
+
+def init_tensor(self: Any, handle: Any, type: Any) -> None:
+    """Replaces `tensor.__init__`."""
+    shape = tuple(type.shape.values) if type.is_block() else ()
+    if shape not in _tensors:
+        _tensors[shape] = (_CONSTEXPR(math.prod(shape)), _TUPLE([_CONSTEXPR(n) for n in shape]))
+    self.handle = handle
+    self.type = type
+    self.dtype = type.scalar
+    self.numel, self.shape = _tensors[shape]
