@@ -1,0 +1,187 @@
+"""A failing case as one standalone Python script that needs only torch, triton and NumPy."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import math
+import textwrap
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.layouts import Placed
+from kerneltruth.explain.reproducer_body import BODY
+from kerneltruth.oracle.dtypes import DTYPES, NAMES
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.verdict import Failed, TimedOut, Verdict, word
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.tasks.spec import Task
+
+# Up to here elements are written as numbers that a reader can see and change.
+MOST_WRITTEN = 256
+_LINE = 96
+
+
+def script(
+    *,
+    task: Task,
+    candidate: Candidate,
+    expectation: Expectation,
+    placed: Mapping[str, Placed],
+    verdict: Verdict,
+    explanation: str = "",
+    config: int = 0,
+) -> str:
+    """The script's text. It exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot run.
+
+    Args:
+        task: for the inputs that the operator writes by contract.
+        candidate: goes in verbatim.
+        expectation: of the failing case: inputs, expected outputs and bounds.
+        placed: how each input lay in memory; its guard bytes are not kept.
+        verdict: what the judge concluded.
+        explanation: where and how the output is wrong.
+        config: which configuration of an autotuned kernel failed.
+    """
+    case, inputs = expectation.case, expectation.inputs
+    kind = verdict.kind if isinstance(verdict, Failed) else word(verdict)
+    deadline = math.ceil(verdict.seconds) if isinstance(verdict, TimedOut) else 60
+    tensors = {
+        name: None if value is None else _input(value, placed[name])
+        for name, value in inputs.tensors.items()
+    }
+    settings = {
+        "CASE": f"{case.task} {case.summary()}",
+        "KIND": kind,
+        "CONFIG": config,
+        "DEADLINE_S": max(deadline, 1),
+        "ENTRY": candidate.entry,
+        "ARRAYS": candidate.language == "numpy",
+        "ARGUMENTS": list(inputs.order),
+        "MUTATES": list(task.mutates),
+        "SCALARS": dict(inputs.scalars),
+        "NOTES": _notes(expectation),
+        "TENSORS": tensors,
+        "EXPECTED": [_expected(o) for o in expectation.outputs],
+    }
+    lines = [f"{name} = {_python(value)}" for name, value in settings.items()]
+    return "\n".join(
+        (
+            "#!/usr/bin/env python3",
+            _docstring(expectation, verdict, explanation),
+            "from math import inf, nan",
+            "",
+            f"CANDIDATE = {source_literal(candidate.source)}",
+            "",
+            *lines,
+            BODY,
+        )
+    )
+
+
+def _docstring(expectation: Expectation, verdict: Verdict, explanation: str) -> str:
+    case = expectation.case
+    said = getattr(verdict, "detail", "") or getattr(verdict, "reason", "")
+    head = f"A wrong kernel for {case.task}, on {case.summary()}."
+    kind = verdict.kind if isinstance(verdict, Failed) else ""
+    verdict_line = " ".join(w for w in (f"Verdict: {word(verdict)}", kind) if w)
+    usage = (
+        "Run it with Python where torch, triton and NumPy are installed: on the GPU where there is "
+        "one, else in Triton's interpreter. It exits with 1 if the kernel is wrong here, with 0 if "
+        "it is right, and with 2 if it cannot run here."
+    )
+    parts = [head, f"{verdict_line}. {said}".strip(), explanation, usage]
+    text = "\n\n".join("\n".join(textwrap.wrap(p, _LINE)) for p in parts if p)
+    return '"""' + text.replace("\\", "\\\\").replace('"""', "'''").replace("\0", "") + '\n"""'
+
+
+def _notes(expectation: Expectation) -> list[str]:
+    several = [o.spec.name for o in expectation.outputs if o.spec.compare == "accept"]
+    if not several:
+        return []
+    return [f"several answers are right for {', '.join(several)}; one of them is expected here"]
+
+
+def source_literal(source: str) -> str:
+    """The source as a Python literal that means exactly it, readable where that is possible."""
+    for quotes in ("'''", '"""'):
+        for prefix in ("r", ""):
+            literal = f"{prefix}{quotes}{source}{quotes}"
+            try:
+                if ast.literal_eval(literal) == source:
+                    return literal
+            except (SyntaxError, ValueError):
+                continue
+    return repr(source)
+
+
+def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
+    return {
+        **_data(value),
+        "strides": placed.strides,
+        "offset": placed.offset,
+        "length": len(placed.buffer) // DTYPES[placed.dtype].itemsize,
+    }
+
+
+def _expected(output: ExpectedOutput) -> dict[str, Any]:
+    """The expected output: float64 where it is bounded, else in the output dtype."""
+    exact = output.bound is None
+    bound: Any = None
+    if output.bound is not None:
+        bound = _data(_coarse(output.bound.to(torch.float64)))
+        first = output.bound.reshape(-1)[:1]
+        if not first.numel() or bool((output.bound == first).all()):
+            bound = float(first) if first.numel() else 0.0
+    value = output.rounded if exact else output.reference
+    return {**_data(value), "output_dtype": output.dtype, "bound": bound}
+
+
+def _coarse(bound: Tensor) -> Tensor:
+    """Many bounds are rounded up to 8 bits, by less than 1%: that is a third of the text."""
+    if bound.numel() <= MOST_WRITTEN:
+        return bound
+    mantissa, exponent = torch.frexp(bound)
+    return torch.ldexp((mantissa * 256).ceil() / 256, exponent)
+
+
+def _data(value: Tensor) -> dict[str, Any]:
+    """A tensor's elements: as numbers where they are few, else as compressed bytes."""
+    value = value.detach().cpu().contiguous()
+    data: list[Any] | _Packed
+    if value.numel() <= MOST_WRITTEN:
+        flat = value.reshape(-1)
+        data = (flat.to(torch.float64) if flat.is_floating_point() else flat).tolist()
+    else:
+        raw = value.reshape(-1).view(torch.uint8).numpy().tobytes()
+        data = _Packed(base64.b64encode(zlib.compress(raw, 9)).decode())
+    return {"dtype": NAMES[value.dtype], "shape": tuple(value.shape), "data": data}
+
+
+class _Packed(str):
+    """Text that the script spreads over lines."""
+
+
+def _python(value: Any, indent: int = 0) -> str:
+    """A Python expression for the value; `nan` and `inf` are names in the script."""
+    inner = " " * (indent + 4)
+    if isinstance(value, _Packed):
+        chunks = [value[i : i + _LINE - indent] for i in range(0, len(value), _LINE - indent)]
+        return "\n".join(("(", *(f'{inner}"{c}"' for c in chunks), " " * indent + ")"))
+    if isinstance(value, dict):
+        if not value:
+            return "{}"
+        items = (f"{inner}{k!r}: {_python(v, indent + 4)}," for k, v in value.items())
+        return "\n".join(("{", *items, " " * indent + "}"))
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        items = (f"{inner}{_python(v, indent + 4)}," for v in value)
+        return "\n".join(("[", *items, " " * indent + "]"))
+    text = repr(value)
+    if len(text) + indent > _LINE and isinstance(value, list):
+        wrapped = textwrap.wrap(text[1:-1], _LINE - indent - 4, break_long_words=False)
+        return "\n".join(("[", *(inner + w for w in wrapped), " " * indent + "]"))
+    return text

@@ -1,0 +1,305 @@
+"""What every reproducing script does, as its source text; the data stand before it in the script.
+
+The script must run where kerneltruth is not installed, so it is text and imports nothing of ours.
+It stays short enough to be read by whoever receives it.
+"""
+
+BODY = r'''
+import base64
+import importlib.util
+import inspect
+import math
+import os
+import signal
+import sys
+import tempfile
+import traceback
+import zlib
+
+import numpy
+import torch
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA and not ARRAYS else "cpu"
+if not CUDA:
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: it reads this only once
+numpy.seterr(all="ignore")  # Triton's interpreter warns where a GPU silently gives NaN
+RAISES = ("runtime_error", "compile_error", "crash", "timeout")
+INEXACT = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+POISON = 0  # which pattern fills memory that the kernel allocates uninitialized
+ALLOCATED = []  # that memory, with a band before and after it
+
+
+def tensor(spec):
+    """The logical elements of a tensor, exactly."""
+    dtype, shape, data = getattr(torch, spec["dtype"]), spec["shape"], spec["data"]
+    if isinstance(data, str):
+        raw = bytearray(zlib.decompress(base64.b64decode(data)))
+        return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
+    if dtype.is_floating_point:
+        return torch.tensor(data, dtype=torch.float64).to(dtype).reshape(shape)
+    return torch.tensor(data, dtype=dtype).reshape(shape)
+
+
+def surroundings(dtype, pattern):
+    """A value that nothing should read."""
+    if dtype.is_floating_point:
+        return math.nan if pattern == 0 else torch.finfo(dtype).max / 4
+    if dtype == torch.bool:
+        return pattern == 0
+    return torch.iinfo(dtype).max - pattern if pattern == 0 else torch.iinfo(dtype).min + 1
+
+
+def lay_out(spec, pattern):
+    """The tensor as it lay in memory: strides, offset, and guard elements around and between."""
+    values = tensor(spec)
+    buffer = torch.zeros(spec["length"], dtype=values.dtype)
+    buffer.fill_(surroundings(values.dtype, pattern))
+    first = tuple(slice(0, 1) if step == 0 else slice(None) for step in spec["strides"])
+    part = values[first]
+    if values.numel():
+        buffer.as_strided(part.shape, spec["strides"], spec["offset"]).copy_(part)
+    buffer = buffer.to(DEVICE)
+    return buffer, buffer.as_strided(spec["shape"], spec["strides"], spec["offset"])
+
+
+def raw(t):
+    """The tensor's elements as bytes, row-major."""
+    if not torch.is_tensor(t):
+        return repr(t).encode()
+    flat = t.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+
+
+def poisoned(make, allocate=torch.empty):
+    """An allocating function whose memory holds a pattern and lies between two bands of it."""
+
+    def guarded(*args, **kwargs):
+        made = make(*args, **kwargs)
+        if isinstance(made, numpy.ndarray):
+            made.fill(surroundings(torch.from_numpy(made[:0]).dtype, POISON))
+            return made
+        if made.is_complex() or made.layout != torch.strided or made.device.type == "meta":
+            return made
+        size = made.untyped_storage().nbytes()
+        band = max(4096, -(-min(size, 2**20) // 256) * 256)
+        buffer = allocate(2 * band + -(-size // 256) * 256, dtype=torch.uint8, device=made.device)
+        buffer.view(made.dtype).fill_(surroundings(made.dtype, POISON))
+        ALLOCATED.append((buffer, band, size, raw(buffer)))
+        start = band // made.element_size()
+        view = buffer.view(made.dtype).as_strided(made.shape, made.stride(), start)
+        return view.requires_grad_() if made.requires_grad else view
+
+    return guarded
+
+
+def overrun():
+    """Whether the kernel wrote beyond memory that it allocated."""
+    return any(
+        raw(buffer)[:band] != before[:band] or raw(buffer)[band + size :] != before[band + size :]
+        for buffer, band, size, before in ALLOCATED
+    )
+
+
+def fixed_configuration(configs, *_, **__):
+    """In place of triton.autotune: the configuration that was judged, without benchmarking."""
+
+    class Fixed:
+        def __init__(self, kernel):
+            self.kernel, self.config = kernel, configs[CONFIG % len(configs)]
+
+        def __getattr__(self, name):
+            return getattr(self.kernel, name)
+
+        def __getitem__(self, grid):
+            return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        def run(self, *args, grid, warmup=False, **kwargs):
+            if self.config.pre_hook is not None:
+                names = dict(zip(self.kernel.arg_names, args))
+                self.config.pre_hook({**names, **kwargs, **self.config.all_kwargs()})
+            return self.kernel[grid](*args, **{**kwargs, **self.config.all_kwargs()})
+
+    return Fixed
+
+
+def load():
+    """The candidate's entry, from a file of its own, so that Triton finds the source."""
+    for owner, name in (
+        (torch, "empty"),
+        (torch, "empty_like"),
+        (torch, "empty_strided"),
+        (torch.Tensor, "new_empty"),
+        *((numpy, name) for name in ("empty", "empty_like") if ARRAYS),
+    ):
+        setattr(owner, name, poisoned(getattr(owner, name)))
+    if "triton" in CANDIDATE:
+        import triton
+
+        triton.autotune = fixed_configuration
+    folder = tempfile.mkdtemp(prefix="candidate_")
+    path = os.path.join(folder, "candidate.py")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(CANDIDATE)
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    return getattr(module, ENTRY)
+
+
+def bind(entry, values):
+    """Arguments by name where the entry knows the name, the others by place."""
+    parameters = inspect.signature(getattr(entry, "forward", entry)).parameters
+    kinds = {p.kind for p in parameters.values()}
+    named = {n: v for n, v in values.items() if n in parameters}
+    left = [(n, v) for n, v in values.items() if n not in named]
+    for name, p in parameters.items():
+        if left and name not in named and p.kind is p.POSITIONAL_OR_KEYWORD:
+            if p.default is p.empty or torch.is_tensor(left[0][1]):
+                named[name] = left.pop(0)[1]
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        named.update(left)
+    return named
+
+
+def call(entry, pattern=0):
+    """Run the candidate once: its outputs, and what it did to its inputs."""
+    global POISON
+    POISON = pattern
+    ALLOCATED.clear()
+    placed = {n: lay_out(s, pattern) for n, s in TENSORS.items() if s is not None}
+    values = {n: placed[n][1] if n in placed else SCALARS.get(n) for n in ARGUMENTS}
+    before = {n: (raw(buffer), raw(view)) for n, (buffer, view) in placed.items()}
+    if inspect.isclass(entry):  # a model takes the attributes that its constructor knows
+        own = [n for n in SCALARS if n in inspect.signature(entry).parameters]
+        entry = entry(**{n: values.pop(n) for n in own}).to(DEVICE)
+    if ARRAYS:
+        values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
+    result = entry(**bind(entry, values))
+    if CUDA:
+        torch.cuda.synchronize()
+    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    if ARRAYS:
+        outputs = [torch.from_numpy(numpy.ascontiguousarray(o)) for o in outputs]
+    if result is None and MUTATES:
+        outputs = [placed[n][1] for n in MUTATES]
+    problems = ["it wrote beyond memory that it allocated"] if overrun() else []
+    for name, (buffer, view) in placed.items():
+        if raw(view) != before[name][1] and name not in MUTATES:
+            problems.append(f"it changed its input {name}")
+        elif raw(view) == before[name][1] and raw(buffer) != before[name][0]:
+            problems.append(f"it wrote outside of the elements of {name}")
+        for i, out in enumerate(outputs):
+            if torch.is_tensor(out) and out.numel() and name not in MUTATES:
+                if 0 <= out.data_ptr() - buffer.data_ptr() < buffer.nbytes:
+                    problems.append(f"output {i} shares memory with the input {name}")
+    return outputs, problems
+
+
+def differing(out, spec):
+    """Which elements are wrong, and the float64 numbers got and due."""
+    due, got = tensor(spec).double(), out.detach().cpu().double()
+    rounded = tensor(spec).to(out.dtype).double()
+    if spec["bound"] is None:
+        same = (got == rounded) | (got.isnan() & rounded.isnan())
+        return ~same, got, due
+    bound = spec["bound"]
+    if isinstance(bound, dict):
+        bound = tensor(bound)
+    bound = torch.as_tensor(bound, dtype=torch.float64).expand(due.shape)
+    parity = got.isnan() != rounded.isnan()
+    infinite = (got.isinf() | rounded.isinf()) & ~(got.isnan() & rounded.isnan())
+    parity |= infinite & (got != rounded)
+    finite = got.isfinite() & due.isfinite() & rounded.isfinite()
+    return (finite & ((got - due).abs() > bound)) | (parity & ~bound.isinf()), got, due
+
+
+def check(outputs):
+    """What is wrong with the outputs, one line each."""
+    if len(outputs) != len(EXPECTED):
+        return [f"it returned {len(outputs)} outputs, {len(EXPECTED)} are due"]
+    problems = []
+    for i, (out, spec) in enumerate(zip(outputs, EXPECTED)):
+        if not torch.is_tensor(out):
+            problems.append(f"output {i} is a {type(out).__name__}, a tensor is due")
+            continue
+        if tuple(out.shape) != tuple(spec["shape"]):
+            problems.append(f"output {i} has shape {tuple(out.shape)}, {spec['shape']} is due")
+            continue
+        if out.dtype != getattr(torch, spec["output_dtype"]):
+            problems.append(f"output {i} is {out.dtype}, torch.{spec['output_dtype']} is due")
+            continue
+        wrong, got, due = differing(out, spec)
+        if not wrong.any():
+            continue
+        error = torch.where(wrong, (got - due).abs().nan_to_num(math.inf), -1.0)
+        index = tuple(int(k) for k in torch.unravel_index(error.reshape(-1).argmax(), due.shape))
+        problems.append(f"output {i}: {int(wrong.sum())} of {wrong.numel()} elements are wrong")
+        problems.append(f"  worst element: {list(index)}")
+        problems.append(f"  expected: {float(due[index])!r}")
+        problems.append(f"  got:      {float(got[index])!r}")
+    return problems
+
+
+def repeat(entry, first):
+    """For a fault of the surroundings or of timing: whether the result depends on them."""
+    before = [raw(o) for o in first]
+    for _ in range(20 if KIND == "nondeterministic" else 0):
+        if [raw(o) for o in call(entry)[0]] != before:
+            return ["the same call gives different results"]
+    if KIND in ("uninitialized", "out_of_bounds"):
+        if [raw(o) for o in call(entry, pattern=1)[0]] != before:
+            return ["the result changes with memory that the kernel should not read"]
+    return []
+
+
+def main():
+    print(f"case: {CASE}")
+    print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if CUDA else 'the CPU'}")
+    if not CUDA and any(s and s["dtype"] in INEXACT for s in TENSORS.values()):
+        print("note: Triton's interpreter computes this dtype wrongly by itself; use a GPU")
+    if not CUDA and KIND in ("compile_error", "nondeterministic"):
+        print(f"note: {KIND} does not show without a GPU")
+    for line in NOTES:
+        print(f"note: {line}")
+    try:
+        entry = load()
+        outputs, problems = call(entry)
+        problems += check(outputs)
+        problems += repeat(entry, outputs)
+    except BaseException as error:
+        traceback.print_exc()
+        if not CUDA and KIND not in RAISES:
+            print(f"cannot run without a GPU: {type(error).__name__}: {error}")
+            return 2
+        problems = [f"it raised {type(error).__name__}: {error}"]
+    for line in problems:
+        print(line)
+    print("WRONG" if problems else "RIGHT")
+    return 1 if problems else 0
+
+
+def in_a_child():
+    """For a kernel that dies or hangs: run it apart, and say how it ended."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(DEADLINE_S)
+        code = main()
+        sys.stdout.flush()
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        late = number == signal.SIGALRM
+        print(f"it did not end within {DEADLINE_S} s" if late else f"it died by signal {number}")
+        print("WRONG")
+        return 1
+    return os.WEXITSTATUS(status)
+
+
+if __name__ == "__main__":
+    sys.exit(in_a_child() if KIND in ("crash", "timeout") else main())
+'''
