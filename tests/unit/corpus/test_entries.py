@@ -1,0 +1,70 @@
+"""What the corpus declares is there, and hangs together."""
+
+import ast
+
+import pytest
+
+from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.corpus.entry import filename
+from kerneltruth.errors import InternalError
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.suite import TASKS
+
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+CONTROLS = [e.name for e in ENTRIES if e.role == "control"]
+BUGS = [e.name for e in ENTRIES if e.role == "bug"]
+
+
+def test_names_are_unique():
+    assert len(BY_NAME) == len(ENTRIES)
+
+
+def test_the_corpus_is_as_large_as_promised():
+    assert len(CONTROLS) >= 45
+    assert len(BUGS) >= 34
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_kernel_is_a_candidate_for_its_task(name):
+    entry = BY_NAME[name]
+    candidate = read_candidate(source(entry), filename(entry), task_names=tuple(TASKS))
+    assert candidate.entry == entry.task
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_kernel_imports_nothing_of_ours(name):
+    imported = set()
+    for node in ast.walk(ast.parse(source(BY_NAME[name]))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").partition(".")[0])
+    assert imported <= {"torch", "triton", "numpy", "math"}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_has_a_control_of_the_same_task_that_differs(name):
+    entry = BY_NAME[name]
+    control = BY_NAME[entry.control]
+    assert control.role == "control"
+    assert control.task == entry.task
+    assert source(control) != source(entry)
+
+
+def test_every_file_is_declared():
+    from importlib.resources import files
+
+    declared = {filename(entry) for entry in ENTRIES}
+    root = files("kerneltruth.corpus")
+    found = {
+        f"{folder}/{path.name}"
+        for folder in ("controls", "bugs")
+        for path in root.joinpath(folder).iterdir()
+        if path.name.endswith(".py")
+    }
+    assert found == declared
+
+
+def test_a_bug_without_a_control_is_refused():
+    with pytest.raises(InternalError, match="has a fault and a control"):
+        Entry(name="x", task="relu", role="bug", fault="wrong", control=None, note="")

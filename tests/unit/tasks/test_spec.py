@@ -1,0 +1,100 @@
+"""The signature notation, and what a declaration refuses."""
+
+import pytest
+
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import (
+    Attribute,
+    Dim,
+    Output,
+    TensorSpec,
+    evaluate,
+    parse_signature,
+    task,
+)
+
+
+def declare(signature, **more):
+    given = {"dims": {"M": "batch", "N": "reduced"}, "flops": "M*N", "benchmark": {"M": 2, "N": 4}}
+    return task(
+        signature, category="Math", reference=lambda *a: a, description="d", **(given | more)
+    )
+
+
+def test_a_signature_gives_tensors_and_attributes_in_call_order():
+    parsed = parse_signature('f(x[M, N], i[M]: index(N), w[N]?, eps=1e-6, mode="none")')
+    assert parsed.name == "f"
+    assert parsed.tensors_and_defaults == (
+        TensorSpec(name="x", dims=("M", "N")),
+        TensorSpec(name="i", dims=("M",), kind="index", extent="N"),
+        TensorSpec(name="w", dims=("N",), optional=True),
+        ("eps", 1e-6),
+        ("mode", "none"),
+    )
+
+
+def test_commas_inside_brackets_do_not_split_arguments():
+    assert parse_signature("f(size=(4, 4))").tensors_and_defaults == (("size", (4, 4)),)
+
+
+@pytest.mark.parametrize("text", ["f", "f(x", "f(x[N], y)", "1f(x[N])"])
+def test_a_signature_that_is_no_call_is_refused(text):
+    with pytest.raises(InternalError):
+        parse_signature(text)
+
+
+def test_a_dim_may_be_an_expression_of_dims_and_attributes():
+    declared = declare("f(x[M, N // groups], groups=2)")
+    assert declared.shape(declared.tensors[0], {"M": 3, "N": 8}, {"groups": 4}) == (3, 2)
+
+
+def test_constraints_and_ranges_decide_what_is_allowed():
+    declared = declare(
+        "f(x[M, N])",
+        dims={"M": Dim(symbol="M", role="batch", low=1, high=8), "N": "reduced"},
+        constraints=("N % 2 == 0",),
+    )
+    assert declared.allows({"M": 8, "N": 2}, {})
+    assert not declared.allows({"M": 0, "N": 2}, {})
+    assert not declared.allows({"M": 9, "N": 2}, {})
+    assert not declared.allows({"M": 1, "N": 3}, {})
+
+
+def test_a_negative_size_is_not_allowed():
+    assert not declare("f(x[M, N - 2])").allows({"M": 1, "N": 1}, {})
+
+
+def test_attribute_values_start_with_the_default():
+    declared = declare("f(x[M, N], alpha=1.0)", attributes={"alpha": (0.5, 1.0)})
+    assert declared.attributes == (Attribute(name="alpha", default=1.0, values=(1.0, 0.5)),)
+
+
+def test_a_contracted_dim_makes_the_task_a_product():
+    assert declare("f(x[M, N])", dims={"M": "batch", "N": "contracted"}).contracted()
+    assert not declare("f(x[M, N])").contracted()
+
+
+def test_a_tensor_of_a_fixed_kind_ignores_the_working_dtype():
+    assert TensorSpec(name="x", dims=("N",)).dtype("float16") == "float16"
+    assert TensorSpec(name="m", dims=("N",), kind="mask").dtype("float16") == "bool"
+    assert TensorSpec(name="q", dims=("N",), kind="int8").dtype("float16") == "int8"
+
+
+def test_expressions_see_no_builtins_but_min_max_and_abs():
+    assert evaluate("max(N, 3)", {"N": 2}) == 3
+    with pytest.raises(NameError):
+        evaluate("open('/etc/passwd')", {})
+
+
+def test_an_unknown_role_kind_or_lonely_extent_is_refused():
+    with pytest.raises(InternalError, match="role"):
+        Dim(symbol="N", role="wide")
+    with pytest.raises(InternalError, match="kind"):
+        TensorSpec(name="x", dims=("N",), kind="imaginary")
+    with pytest.raises(InternalError, match="extent"):
+        TensorSpec(name="x", dims=("N",), extent="N")
+
+
+def test_accept_goes_with_its_way_of_comparing():
+    with pytest.raises(InternalError, match="accept"):
+        Output(compare="accept")
