@@ -1,4 +1,4 @@
-"""Every declaration of the suite is sound: references run, expressions evaluate, names are unique."""
+"""Every declaration is sound: references run, expressions evaluate, names are unique."""
 
 import warnings
 
@@ -9,7 +9,7 @@ from kerneltruth.errors import InternalError, UserError
 from kerneltruth.tasks.spec import TensorSpec, evaluate, task
 from kerneltruth.tasks.suite import TASKS, by_name, find
 
-MINE = [
+FLOAT_TASKS = (
     "relu",
     "leaky_relu",
     "sigmoid",
@@ -33,7 +33,7 @@ MINE = [
     "addmm",
     "attention",
     "causal_attention",
-]
+)
 
 RANGES = {"index": (0, 1), "probability": (0, 1), "unit": (-1, 1), "positive": (0.5, 2)}
 
@@ -93,7 +93,7 @@ def test_the_reference_gives_every_declared_output_in_float64(name, generator):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", MINE)
+@pytest.mark.parametrize("name", FLOAT_TASKS)
 def test_the_reference_keeps_the_working_dtype(name, dtype, generator):
     declared = TASKS[name]
     arguments = tensors(declared, declared.benchmark.dims, dtype, generator)
@@ -101,7 +101,7 @@ def test_the_reference_keeps_the_working_dtype(name, dtype, generator):
     assert declared.reference(**arguments).dtype == expected
 
 
-@pytest.mark.parametrize("name", [n for n in MINE if TASKS[n].admissible])
+@pytest.mark.parametrize("name", [n for n in FLOAT_TASKS if TASKS[n].admissible])
 def test_admissible_formulations_agree_with_the_reference_in_float64(name, generator):
     declared = TASKS[name]
     arguments = tensors(declared, declared.benchmark.dims, torch.float64, generator)
@@ -110,7 +110,7 @@ def test_admissible_formulations_agree_with_the_reference_in_float64(name, gener
         torch.testing.assert_close(formulation(**arguments), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", MINE)
+@pytest.mark.parametrize("name", FLOAT_TASKS)
 def test_further_attribute_values_change_nothing_but_the_result(name, generator):
     declared = TASKS[name]
     arguments = tensors(declared, declared.benchmark.dims, torch.float64, generator)
@@ -120,7 +120,7 @@ def test_further_attribute_values_change_nothing_but_the_result(name, generator)
             assert result.isfinite().all()
 
 
-@pytest.mark.parametrize("name", MINE)
+@pytest.mark.parametrize("name", FLOAT_TASKS)
 def test_the_smallest_shapes_give_a_result_without_a_warning(name, generator):
     declared = TASKS[name]
     smallest = {d.symbol: d.low for d in declared.dims}
@@ -130,7 +130,9 @@ def test_the_smallest_shapes_give_a_result_without_a_warning(name, generator):
         declared.reference(**arguments)
 
 
-@pytest.mark.parametrize("name", [n for n in MINE if any(t.optional for t in TASKS[n].tensors)])
+@pytest.mark.parametrize(
+    "name", [n for n in FLOAT_TASKS if any(t.optional for t in TASKS[n].tensors)]
+)
 def test_optional_tensors_may_be_left_out(name, generator):
     declared = TASKS[name]
     arguments = tensors(declared, declared.benchmark.dims, torch.float64, generator)
