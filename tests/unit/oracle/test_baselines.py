@@ -219,6 +219,10 @@ def test_quantization_is_judged_by_similarity():
     assert outcome("kernelbenchx", quantize, lambda x: -quantize.reference(x)).verdict == "fail"
 
 
+def test_assert_close_says_how_many_elements_differ():
+    assert "Mismatched elements: 256 / 256" in outcome("kernelbenchx", RELU, lambda x: x + 9).why
+
+
 # NaN
 
 

@@ -32,7 +32,8 @@ def asserted_close(tolerance: float) -> Comparison:
         try:
             torch.testing.assert_close(got, want, atol=tolerance, rtol=tolerance, equal_nan=True)
         except AssertionError as error:
-            return str(error).splitlines()[0]
+            # The first line says that they differ, the next one that is not empty how much.
+            return " ".join([line for line in str(error).splitlines() if line][:2])
         return None
 
     return compare
