@@ -12,7 +12,7 @@ differ between devices and library versions.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -44,8 +44,11 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
     in alternating order, and the odd pair in the opposite one.
     """
     even, odd = counter[0::2], counter[1::2].flip(0)
-    factors, round_keys, mask = _constants(key, str(counter.device))
-    for factor, round_key in zip(factors, round_keys, strict=True):
+    factors, mask = _constants(str(counter.device))
+    schedule = [(key[i] + r * _WEYL[i]) & _MASK32 for r in range(ROUNDS) for i in (~r & 1, r & 1)]
+    round_keys = torch.tensor(schedule, dtype=torch.int64, device=counter.device)
+    for r, round_key in enumerate(round_keys.view(ROUNDS, 2, 1).unbind(0)):
+        factor = factors[r & 1]
         product = even * factor
         low = product & mask
         high = product.bitwise_right_shift_(32).add_(even)
@@ -54,19 +57,12 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
     return torch.stack((even[0], odd[1], even[1], odd[0]))
 
 
-@lru_cache(maxsize=256)
-def _constants(
-    key: tuple[int, int], device: str
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
-    """Per round, the multipliers less 2**32 and the keys, each in that round's order; the mask."""
-    factors, keys = [], []
-    for r in range(ROUNDS):
-        order = (0, 1) if r % 2 == 0 else (1, 0)
-        factors.append([[_MULTIPLIERS[i] - 2**32] for i in order])
-        keys.append([[(key[i] + r * _WEYL[i]) & _MASK32] for i in reversed(order)])
-    make = [torch.tensor(t, dtype=torch.int64, device=device) for t in (factors, keys)]
-    mask = torch.tensor(_MASK32, dtype=torch.int64, device=device)
-    return make[0].unbind(0), make[1].unbind(0), mask
+@lru_cache(maxsize=8)
+def _constants(device: str) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """The multipliers less 2**32 in both orders, and the mask of a word."""
+    low, high = ([m - 2**32] for m in _MULTIPLIERS)
+    make = partial(torch.tensor, dtype=torch.int64, device=device)
+    return (make([low, high]), make([high, low])), make(_MASK32)
 
 
 def derive(seed: int, *purpose: str) -> int:
@@ -111,10 +107,13 @@ class Stream:
         return (parts[0] if len(parts) == 1 else torch.cat(parts))[:n]
 
     def _block(self, first: int, n: int, device: str) -> Tensor:
-        position = torch.arange(first, first + n, dtype=torch.int64, device=device)
         counter = torch.zeros((4, n), dtype=torch.int64, device=device)
-        counter[0] = position & _MASK32
-        counter[1] = position >> 32
+        position = torch.arange(first, first + n, dtype=torch.int64, device=device)
+        if first + n <= 2**32:
+            counter[0] = position
+        else:
+            counter[0] = position & _MASK32
+            counter[1] = position >> 32
         return philox4x32(counter, self._key).t().reshape(-1)
 
     def uniform(self, n: int) -> Tensor:

@@ -57,6 +57,13 @@ def test_two_draws_of_whole_blocks_equal_one_long_draw():
     )
 
 
+def test_a_counter_beyond_32_bits_carries_into_the_second_word():
+    far = Stream(0)
+    far._position = 2**32 - 1
+    counter = torch.tensor([[2**32 - 1, 0], [0, 1], [0, 0], [0, 0]], dtype=torch.int64)
+    assert torch.equal(far.words(8), philox4x32(counter, (0, 0)).t().reshape(-1))
+
+
 def test_purposes_are_told_apart_by_their_words_not_their_letters():
     assert (
         len({derive(1, "ab", "c"), derive(1, "a", "bc"), derive(1, "abc"), derive(2, "abc")}) == 4
