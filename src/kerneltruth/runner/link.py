@@ -19,7 +19,7 @@ from kerneltruth.runner.protocol import Message, Observation, ProtocolError, dec
 
 KEPT_OUTPUT = 8 * 1024
 MOST_OUTPUT = 16 * 2**20
-LARGEST_ANSWER = 8 * 2**30
+LARGEST_ANSWER = 2 * 2**30
 _CHUNK = 2**20
 _LAST_WORDS_S = 2.0
 _KILL_S = 15.0
@@ -115,7 +115,6 @@ class Link:
         end = time.monotonic() + _KILL_S
         with contextlib.suppress(OSError):
             self._channel.send(b"kill")
-        # A child that is blocked while it prints must not keep the warden waiting: it is killed.
         with contextlib.suppress(OSError):
             self._channel.setblocking(True)
             self._channel.settimeout(0.5)

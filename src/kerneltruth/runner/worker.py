@@ -10,6 +10,8 @@ import contextlib
 import ctypes
 import importlib
 import linecache
+import os
+import random
 import socket
 import sys
 import time
@@ -20,11 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from kerneltruth.runner import binding, facade, guards, placing
 from kerneltruth.runner.protocol import (
     Argument,
+    Binary,
     Call,
     Load,
     Observation,
@@ -41,12 +45,18 @@ _COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRComp
 _COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
 
 
+# The private folder; known before the candidate can leave it.
+_FOLDER = ""
+
+
 class _NoEntry(Exception):
     """The source loaded and has no such entry."""
 
 
 def main(wire: int) -> None:
     """Serve one host until it hangs up."""
+    global _FOLDER
+    _FOLDER = os.getcwd()
     connection = socket.socket(fileno=wire)
     reader = connection.makefile("rb")
     worker: _Worker | None = None
@@ -73,6 +83,15 @@ def main(wire: int) -> None:
         connection.sendall(_encoded(answer))
 
 
+def _seed() -> None:
+    """The same random numbers in each call, so that a call can be repeated."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - it is the candidate's choice which generator it uses
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(0)
+
+
 def _encoded(answer: Observation) -> bytes:
     try:
         return encode(answer)
@@ -97,6 +116,12 @@ class _Worker:
         start = time.perf_counter()
         try:
             self._prepare()
+        except UnsupportedHere as error:
+            return _failure(error)
+        except Exception as error:
+            # Nothing of the candidate has run yet.
+            return replace(_failure(error), ended="lost")
+        try:
             found = getattr(_import(self._load), self._load.entry, None)
             if not callable(found):
                 raise _NoEntry(f"the source loads, and has no callable {self._load.entry!r}")
@@ -113,6 +138,9 @@ class _Worker:
 
     def _prepare(self) -> None:
         on_cpu = self._device.type == "cpu"
+        if not on_cpu:
+            # Most of a fresh child's time on a GPU; here it overlaps with what the judge does.
+            torch.zeros(1, device=self._device)
         if self._load.language == "cuda" and on_cpu:
             raise UnsupportedHere("a CUDA source needs a CUDA device")
         if self._load.language != "triton":
@@ -134,6 +162,7 @@ class _Worker:
         start = time.perf_counter()
         inputs: list[placing.Placed] = []
         guard = guards.Guard(call.poison)
+        _seed()
         if self._launches is not None:
             self._launches.begin(call.config)
         try:
@@ -204,7 +233,7 @@ class _Worker:
         if self._launches is not None:
             observation = replace(observation, launches=tuple(self._launches.collect()))
         if self._dry is not None:
-            return replace(observation, binaries=tuple(self._dry.collect()))
+            return _compiled(observation, tuple(self._dry.collect()))
         if observation.dirty:
             return observation
         return replace(
@@ -212,6 +241,16 @@ class _Worker:
             buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs},
             guards_hit=guard.hits(),
         )
+
+
+def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observation:
+    """How compiling ended: a refused kernel outweighs what host code made of unwritten outputs."""
+    refused = next((b for b in binaries if not b.ok), None)
+    if refused is not None:
+        observation = replace(
+            observation, ended="compile_failed", error="CompilationError", message=refused.error
+        )
+    return replace(observation, binaries=binaries)
 
 
 def _import(load: Load) -> types.ModuleType:
@@ -247,14 +286,27 @@ def _failure(error: BaseException) -> Observation:
         words in message for words in _COMPILE_WORDS
     ):
         ended = "compile_failed"
-    trace = "".join(traceback.format_exception(error))
     return Observation(
         ended=ended,
         error=type(cause).__name__.lstrip("_"),
-        message=message[:_MESSAGE],
-        trace=trace[-_TRACE:],
+        message=_without_folder(message)[:_MESSAGE],
+        trace=_trace(error)[-_TRACE:],
         dirty=_broke_device(cause, message),
     )
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback from the candidate's first frame on."""
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename == __file__:
+        start = start.tb_next
+    trace = error.with_traceback(start) if start is not None else error
+    return _without_folder("".join(traceback.format_exception(trace)))
+
+
+def _without_folder(text: str) -> str:
+    """The same words in each child, whose private folders differ."""
+    return text.replace(f"{_FOLDER}{os.sep}", "") if _FOLDER else text
 
 
 def _is_unsupported(error: BaseException) -> bool:

@@ -64,8 +64,11 @@ def main() -> None:
     try:
         _serve(control, arguments.host, wardens)
     finally:
-        _end(wardens)
+        sandbox.kill_tree()
         sandbox.remove_folder(arguments.root)
+        sys.stderr.flush()
+        # Taking an interpreter with torch in it apart takes longer than all of the above.
+        os._exit(0)
 
 
 def _warm_up() -> dict[str, str]:
@@ -138,13 +141,6 @@ def _look_after(wardens: set[int]) -> None:
     wardens -= set(ended)
     if any(ended.values()) and not nobody:
         sandbox.kill_tree(spare=wardens)
-
-
-def _end(wardens: set[int]) -> None:
-    """Tell the wardens to end their trees, and give them time for it."""
-    # Each warden sees that its host hung up, or that its zygote is gone once this process ends.
-    del wardens
-    sandbox.kill_tree()
 
 
 if __name__ == "__main__":

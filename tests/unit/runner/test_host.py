@@ -168,7 +168,12 @@ def test_a_dtype_outside_of_the_protocol_travels_without_data(opened):
 def test_an_exception_is_an_observation_with_its_trace(opened):
     seen = call(opened("def f(x): raise ValueError('no such luck')"), vector(1.0))
     assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "no such luck")
-    assert "f.py" in seen.trace
+    assert seen.trace.splitlines()[1].strip() == 'File "candidate_f.py", line 1, in f'
+
+
+def test_random_numbers_repeat_from_call_to_call(opened):
+    session = opened("import torch\ndef f(x): return torch.rand(3)")
+    assert call(session, vector(1.0)).results == call(session, vector(1.0)).results
 
 
 @pytest.mark.parametrize("word", ["SystemExit", "KeyboardInterrupt"])
@@ -443,13 +448,16 @@ def test_one_candidate_does_not_see_anothers_files(runner):
     assert not any(os.path.exists(f) for f in folders)
 
 
-def test_a_compile_cache_outlives_the_child(tmp_path):
+def test_a_compile_cache_outlives_the_runner_and_its_folder_does_not(tmp_path):
     source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
     candidate = read_candidate(source, "f.py", task_names=("f",))
-    with Runner(device=CPU, cache_root=tmp_path) as runner, runner.open(candidate) as session:
+    with Runner(device=CPU, cache_root=tmp_path) as own, own.open(candidate) as session:
         place = call(session, vector(1.0)).results[0].text.strip("'")
+        root = own._zygotes[True].root
+        assert root.is_dir()
     assert place == str(tmp_path / candidate.sha256 / "triton")
     assert (tmp_path / candidate.sha256).is_dir()
+    assert not root.exists()
 
 
 def test_restart_gives_a_fresh_child(opened):
@@ -518,14 +526,6 @@ def test_the_end_of_the_host_is_the_end_of_everything(number):
     assert not is_running(zygote)
     assert not is_running(child)
     assert not os.path.exists(root)
-
-
-def test_a_runner_removes_its_folder():
-    with Runner(device=CPU) as own:
-        own.versions()
-        root = own._zygotes[True].root
-        assert root.is_dir()
-    assert not root.exists()
 
 
 def test_a_small_call_and_a_fresh_child_are_cheap(runner):

@@ -1,0 +1,73 @@
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.runner.claims import checked
+from kerneltruth.runner.protocol import (
+    Binary,
+    Launch,
+    Observation,
+    OtherResult,
+    ProtocolError,
+    TensorResult,
+)
+
+RESULT = TensorResult(
+    dtype="float16", shape=(2, 3), strides=(3, 1), device="cpu", data=bytes(12), alias=None
+)
+LAUNCH = Launch(kernel="k", grid=(1,), constants={"B": 16}, signature={"x": "*fp32"})
+BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
+GOOD = Observation(
+    ended="returned",
+    results=(RESULT, OtherResult(type="int", text="3")),
+    buffers={"x": bytes(8)},
+    launches=(LAUNCH,),
+    binaries=(BINARY,),
+    guards_hit=("y",),
+    seconds=0.1,
+)
+
+
+def test_a_well_formed_answer_passes_unchanged():
+    assert checked(GOOD, {"x": 8}) is GOOD
+
+
+def test_an_answer_may_come_without_buffers():
+    assert checked(Observation(ended="raised"), {"x": 8}).buffers == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ended": "timeout"},
+        {"ended": ["returned"]},
+        {"error": 3},
+        {"signal": 9},
+        {"seconds": "long"},
+        {"dirty": 1},
+        {"buffers": {"x": bytes(7)}},
+        {"buffers": {"y": bytes(8)}},
+        {"buffers": ("x",)},
+        {"guards_hit": (1,)},
+        {"results": ("text",)},
+        {"results": (replace(RESULT, data=bytes(11)),)},
+        {"results": (replace(RESULT, shape=(-2, -3)),)},
+        {"results": (replace(RESULT, shape=(2**70, 0), data=b""),)},
+        {"results": (replace(RESULT, strides=(1,)),)},
+        {"results": (replace(RESULT, dtype=None),)},
+        {"results": (replace(RESULT, dtype="complex64"),)},
+        {"results": (OtherResult(type="int", text=3),)},
+        {"launches": (replace(LAUNCH, signature={"x": 1}),)},
+        {"launches": (replace(LAUNCH, grid=("a",)),)},
+        {"binaries": (replace(BINARY, registers="many"),)},
+        {"binaries": (replace(BINARY, ok=None),)},
+    ],
+)
+def test_a_malformed_answer_is_refused(change):
+    with pytest.raises(ProtocolError):
+        checked(replace(GOOD, **change), {"x": 8})
+
+
+def test_another_kind_of_message_is_no_answer():
+    with pytest.raises(ProtocolError, match="str is no answer"):
+        checked("returned", {})
