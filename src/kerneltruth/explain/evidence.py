@@ -76,10 +76,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """One thing that is true of the wrong elements: a machine's tag, and a clause for people."""
+    """One thing that is true of the wrong elements: a machine's tag, and a clause for people.
+
+    `everywhere`: it is true of every element, of which some are only too small to be called wrong,
+    so that their place says nothing.
+    """
 
     tag: str
     clause: str
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +125,12 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def ratio(value: float) -> str:
+    """A factor with as many digits as tell it from 1."""
+    digits = next((d for d in range(4, 12) if float(f"{value:.{d}g}") != 1.0), 12)
+    return number(value) if digits == 4 else f"{value:.{digits + 1}g}"
+
+
 def place(index: Iterable[int]) -> str:
     """An index as code writes it."""
     return f"[{', '.join(str(i) for i in index)}]"
@@ -138,18 +149,20 @@ def luck(*, chosen: int, offered: int, total: int) -> float:
     return math.exp(log)
 
 
-def matches(wrong: Tensor, condition: Tensor, *, least: float = 0.5) -> bool:
+def matches(
+    wrong: Tensor, condition: Tensor, *, least: float = 0.5, chance: float = CHANCE
+) -> bool:
     """Whether "only where the condition holds" is true and more than chance.
 
     All wrong elements meet the condition, at least the share `least` of those that meet it are
-    wrong, some do not meet it, and it is not by luck.
+    wrong, some do not meet it, and luck would show it less often than `chance`.
     """
     chosen, offered, total = int(wrong.sum()), int(condition.sum()), wrong.numel()
     if not 0 < chosen <= offered < total or chosen < least * offered:
         return False
     if bool((wrong & ~condition).any()):
         return False
-    return luck(chosen=chosen, offered=offered, total=total) <= CHANCE
+    return luck(chosen=chosen, offered=offered, total=total) <= chance
 
 
 def worst_index(values: Values) -> tuple[int, ...]:

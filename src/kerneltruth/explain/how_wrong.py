@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.explain.evidence import Evidence, Pattern, Values, epsilon, number
+from kerneltruth.explain.evidence import Evidence, Pattern, Values, epsilon, number, ratio
 from kerneltruth.explain.where_wrong import line_word
 
 
@@ -103,7 +103,8 @@ def copied(values: Values, evidence: Evidence) -> Pattern | None:
 def scaled(evidence: Evidence, values: Values, tolerance: float) -> Pattern | None:
     """Zeros, the wrong sign, a constant factor or a constant offset."""
     got, want = values.output[values.wrong], values.reference[values.wrong]
-    every = "every element is" if _everywhere(values) else "the wrong elements are"
+    all_of_it = _everywhere(values)
+    every = "every element is" if all_of_it else "the wrong elements are"
     if bool((got == 0).all()) and bool((want != 0).all()):
         return Pattern(tag="zeros", clause=f"{every} 0 where they should not be")
     if want.numel() < 2 or float(want.max() - want.min()) <= 4 * tolerance * _largest(want):
@@ -111,9 +112,10 @@ def scaled(evidence: Evidence, values: Values, tolerance: float) -> Pattern | No
     factor = _factor(got, want, tolerance)
     if factor is not None:
         if abs(factor + 1) <= tolerance:
-            return Pattern(tag="sign", clause=f"{every} of the wrong sign")
+            return Pattern(tag="sign", clause=f"{every} of the wrong sign", everywhere=all_of_it)
         named = factor_name(factor, evidence, tolerance)
-        return Pattern(tag="factor", clause=f"{every} off by the constant factor {named}")
+        clause = f"{every} off by the constant factor {named}"
+        return Pattern(tag="factor", clause=clause, everywhere=all_of_it)
     offsets = got - want
     offset = float(offsets.median())
     if float((offsets - offset).abs().max()) <= max(
@@ -136,7 +138,7 @@ def _everywhere(values: Values) -> bool:
 def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
     """The one factor between what is due and what is there, if it explains the error."""
     largest = _largest(want)
-    telling = want.abs() >= 0.1 * largest
+    telling = want.abs() >= 0.01 * largest
     if largest == 0 or int(telling.sum()) < 2:
         return None
     factor = float((got[telling] / want[telling]).median())
@@ -148,7 +150,7 @@ def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
 
 def factor_name(factor: float, evidence: Evidence, tolerance: float) -> str:
     """The factor, and what it is made of where a dim or an attribute explains it."""
-    shown = number(factor)
+    shown = ratio(factor)
     for words, value in _known_factors(evidence):
         if value and abs(factor / value - 1) <= min(2 * tolerance, 0.02):
             return f"{shown} = {words}"
@@ -180,11 +182,12 @@ def _known_factors(evidence: Evidence) -> Iterator[tuple[str, float]]:
 
 def wrapped(got: Tensor, want: Tensor) -> Pattern | None:
     """Integers that lost their upper bits."""
-    if bool((got != got.round()).any()) or bool((want.round() - want).abs().max() > 0.5):
+    if bool((got != got.round()).any()) or bool((want != want.round()).any()):
         return None
     for bits in (8, 16, 32):
-        turns = (want.round() - got) / 2.0**bits
-        if bool((turns == turns.round()).all()) and bool((turns != 0).all()):
+        turns = (want - got) / 2.0**bits
+        fits = bool((got >= -(2.0 ** (bits - 1))).all() and (got < 2.0**bits).all())
+        if fits and bool((turns == turns.round()).all()) and bool((turns != 0).all()):
             return Pattern(tag="wraps", clause=f"the wrong elements wrap around at {bits} bits")
     return None
 
@@ -217,7 +220,7 @@ def scaled_by_row(values: Values, tolerance: float) -> Pattern | None:
     factors = [_factor(g, w, tolerance) for g, w in zip(got, want, strict=True)]
     known = [f for f in factors if f is not None]
     if len(known) == len(factors):
-        span = f"{number(min(known))} to {number(max(known))}"
+        span = f"{ratio(min(known))} to {ratio(max(known))}"
         return Pattern(tag="row_factor", clause=f"each wrong row is off by its own factor, {span}")
     offsets = got - want
     middle = offsets.median(-1, keepdim=True).values

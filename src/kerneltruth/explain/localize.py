@@ -39,6 +39,8 @@ def localize(evidence: Evidence) -> LocalizedFault:
         told = _sentence(evidence.verdict.detail) + (f" {cases.clause}" if cases else "")
         return LocalizedFault(tags=_tags(cases) or (kind,), sentence=told)
     manner = how(evidence, values)
+    if manner is not None and manner.everywhere:
+        place_of = None
     cases = when(evidence)
     tags = _tags(cases, place_of, manner) or (kind,)
     return LocalizedFault(tags=tags, sentence=_told(evidence, values, manner, place_of, cases))

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Values, luck, matches, number
 
+# Rows are few, so luck is more likely; but a property that exactly the wrong ones have tells much.
+_EXACT_ROWS = 0.1
 _TILES = (1024, 512, 256, 128, 64, 32, 16)
 
 
@@ -205,7 +207,8 @@ def by_row_property(wrong: Tensor, inputs: Mapping[str, Tensor]) -> Pattern | No
             (f"{name} holds equal values", "ties", finite & _repeats(x)),
         )
         for words, tag, condition in conditions:
-            if matches(rows, condition):
+            exact = matches(rows, condition, least=1.0, chance=_EXACT_ROWS)
+            if exact or matches(rows, condition):
                 return Pattern(tag=tag, clause=f"only in rows where {words}")
     return None
 

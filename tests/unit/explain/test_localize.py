@@ -204,6 +204,22 @@ def test_all_elements_of_one_sign_are_named(sign, word):
     assert f"only where x is {word}" in fault.sentence
 
 
+def test_few_rows_are_named_when_exactly_they_have_the_property():
+    x, reference = noise(6, 31), noise(6, 31)
+    x[[1, 4]] = 0.0
+    output = reference.clone()
+    output[[1, 4]] = NAN
+    fault = explain(output, reference, inputs={"x": x}, kind="nan")
+    assert fault.tags == ("zero_row", "nan")
+
+
+def test_huge_floats_are_not_called_wrapped_integers():
+    reference = noise(40)
+    output = reference.clone()
+    output[32:] = 2.0**100
+    assert "wrap" not in explain(output, reference, of=case(N=40), blocks=(32,)).sentence
+
+
 # Manners
 
 
@@ -216,6 +232,7 @@ def test_all_elements_of_one_sign_are_named(sign, word):
         (100 / 99, "N/(N-1) with N=100"),
         (math.log2(math.e), "log2(e)"),
         (37.0, "factor 37."),
+        (1.0001, "factor 1.0001."),
     ],
 )
 def test_a_constant_factor_is_found_and_named(factor, words):
@@ -231,6 +248,14 @@ def test_a_constant_factor_survives_the_rounding_of_half_precision():
     output = (reference * 2).to(torch.bfloat16).double()
     fault = explain(output, reference, of=case(dtype="bfloat16", N=50))
     assert "constant factor 2." in fault.sentence
+
+
+def test_elements_too_small_to_be_wrong_do_not_hide_a_factor_of_every_element():
+    reference = torch.cat([noise(60), noise(40, low=-1e-4, high=1e-4)])
+    wrong = torch.arange(100) < 60
+    fault = explain(reference * 2, reference, wrong=wrong, of=case(N=100))
+    assert fault.tags == ("factor",)
+    assert fault.sentence.startswith("Every element is off by the constant factor 2.")
 
 
 def test_a_wrong_sign_is_named():
