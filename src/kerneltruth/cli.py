@@ -28,9 +28,7 @@ app = typer.Typer(
 
 INTERRUPTED = 130
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Seed = Annotated[int, typer.Option("--seed", help="Master seed of every random stream.")]
 Out = Annotated[
@@ -274,7 +272,9 @@ def main() -> None:
     except (UserError, EnvironmentFault) as error:
         code = _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        code = _complain("interrupted; what was judged is kept, repeat with --out to go on", INTERRUPTED)
+        code = _complain(
+            "interrupted; what was judged is kept, repeat with --out to go on", INTERRUPTED
+        )
     except BrokenPipeError:
         # The reader of our pipe has gone, as with `| head`: not an error of anyone's.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -96,9 +96,7 @@ def _job(entry: Entry, options: AuditOptions) -> Job:
 def _judge(
     jobs: list[Job], options: AuditOptions, device: str, store: RunStore, *, total: int
 ) -> Iterator[Step]:
-    court = Court(
-        device=device, targets=options.targets, policy=Policy(), cache_root=cache_root()
-    )
+    court = Court(device=device, targets=options.targets, policy=Policy(), cache_root=cache_root())
     try:
         court.start()
         fingerprint = environment(device)
@@ -125,9 +123,7 @@ def _judge(
         court.close()
 
 
-def _store(
-    store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]
-) -> None:
+def _store(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
     store.write_source(job.candidate.source)
     finding = None
     if heard.attempt.failure is not None:

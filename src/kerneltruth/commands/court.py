@@ -37,7 +37,7 @@ class Job:
     candidate: Candidate
     plan: Plan
     baseline_seed: int | None = None
-    effort: Effort | None = Effort()
+    effort: Effort | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,7 @@ class Court:
         except MemoryError as error:
             return lost(job, f"the judge ran out of memory: {error}")
 
-    def _hear(
-        self, trial: Trial, task: Task, job: Job, report: Callable[[int], None]
-    ) -> Heard:
+    def _hear(self, trial: Trial, task: Task, job: Job, report: Callable[[int], None]) -> Heard:
         judgements: list[Judgement] = []
         attempt: Attempt | None = None
         for event in try_candidate(trial, job.plan):
@@ -114,9 +112,7 @@ class Court:
             others = [j for j in judgements if j is not attempt.failure]
             diagnosis = diagnose(trial, attempt.failure, others, job.effort)
             tags = diagnosis.tags
-            attempt = replace(
-                attempt, minimal=diagnosis.minimal, explanation=diagnosis.explanation
-            )
+            attempt = replace(attempt, minimal=diagnosis.minimal, explanation=diagnosis.explanation)
         elif isinstance(attempt.verdict, CompileError):
             attempt = replace(attempt, explanation=attempt.verdict.detail)
         baselines: dict[str, BaselineResult] = {}
@@ -132,7 +128,7 @@ class Court:
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""
         arguments, placed = lay_out(task, draw.case, draw.inputs)
-        observation = trial.run(arguments, poison=poison_of(draw.case, 0))
+        observation = trial.run(arguments, poison=poison_of(draw.case, draw.turn))
         mutated = [
             inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
             for name in task.mutates

@@ -42,7 +42,9 @@ def cuda_devices() -> int:
     if torch.version.cuda is None:
         return 0
     # Asking NVML leaves CUDA uninitialized in this process, so children can still be forked.
-    count: int = torch.cuda._device_count_nvml() if hasattr(torch.cuda, "_device_count_nvml") else -1
+    count: int = (
+        torch.cuda._device_count_nvml() if hasattr(torch.cuda, "_device_count_nvml") else -1
+    )
     return count if count >= 0 else _count_in_a_child()
 
 

@@ -45,7 +45,7 @@ def examine() -> dict[str, Any]:
     if not count:
         missing.append(
             {
-                "what": "a CUDA device: Triton kernels run in the interpreter, CUDA ones not at all",
+                "what": "a CUDA device: Triton runs in its interpreter, CUDA C++ not at all",
                 "add": "nothing to install: run the same command on a CUDA machine",
             }
         )

@@ -19,10 +19,7 @@ from kerneltruth.tasks.suite import TASKS
 def suite_hash() -> str:
     """A hash of every task's declaration that a verdict may depend on."""
     return content_hash(
-        [
-            [t.name, t.signature, t.dtypes, t.constraints, dict(t.tolerance)]
-            for t in TASKS.values()
-        ]
+        [[t.name, t.signature, t.dtypes, t.constraints, dict(t.tolerance)] for t in TASKS.values()]
     )
 
 
@@ -75,9 +72,7 @@ def _new_folder(command: str) -> Path:
             except OSError:
                 break
             return path
-    raise EnvironmentFault(
-        f"no run directory can be made below {os.getcwd()}; name one with --out"
-    )
+    raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")
 
 
 def cache_root() -> Path:

@@ -6,13 +6,14 @@ spread around the float64 result is what the `spread` bound is made of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.oracle.dtypes import DTYPES, epsilon, smallest_normal
+from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
 from kerneltruth.tasks.spec import Task
 
@@ -27,14 +28,11 @@ class Implementation:
     Attributes:
         name: which arithmetic.
         outputs: float64 (or integer) tensors.
-        rounding: whether the deviation is random rounding, which a row shares, or the operator's
-            own sensitivity at that element, which it does not.
         settles: whether a non-finite value here makes the element unsettled.
     """
 
     name: str
     outputs: tuple[torch.Tensor, ...]
-    rounding: bool
     settles: bool
 
 
@@ -57,17 +55,50 @@ def implementations(
     plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
     if plain is not None:
         outputs = _round(task, plain, working)
-        yield Implementation(name=inner, outputs=outputs, rounding=True, settles=True)
+        yield Implementation(name=inner, outputs=outputs, settles=True)
     if inner != working:
         narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
         if narrow is not None:
             outputs = _widen(narrow)
-            yield Implementation(name=working, outputs=outputs, rounding=True, settles=False)
+            yield Implementation(name=working, outputs=outputs, settles=False)
     yield from _other_formulas(task, working, inner, tensors, scalars)
-    yield from _permuted(task, working, inner, tensors, scalars)
-    yield from _perturbed(task, inner, tensors, scalars, seed)
+    yield from _flipped(task, working, inner, tensors, scalars)
+    if is_float(inner):
+        yield from _perturbed(task, inner, tensors, scalars, seed)
     if tf32 and working == "float32" and task.contracted():
         yield from _tf32(task, tensors, scalars)
+
+
+def overflowing(
+    task: Task, working: str, tensors: Tensors, scalars: Scalars
+) -> tuple[torch.Tensor, ...] | None:
+    """Elements whose partial sums may leave the range of the computing precision, per output.
+
+    There the order of summation decides between a finite value, an infinity and NaN. For sums and
+    products the reference on magnitudes is the largest partial sum; None where inputs are too
+    small for that to happen.
+    """
+    sums = any(d.role in ("reduced", "contracted") for d in task.dims)
+    floats = [t for t in tensors.values() if t is not None and t.is_floating_point()]
+    limit = largest(compute_dtype(working)) if is_float(working) else math.inf
+    finite = [torch.nan_to_num(t.to(torch.float64), posinf=0.0, neginf=0.0) for t in floats]
+    if not sums or not any(t.numel() and float(t.abs().amax()) > limit**0.25 for t in finite):
+        return None
+    sizes = {
+        n: None if t is None else _magnitude(t) if t.is_floating_point() else t
+        for n, t in tensors.items()
+    }
+    outputs = _attempt(task, sizes, scalars)
+    if outputs is None:
+        return None
+    return tuple(
+        ~(o.abs() < limit) if o.is_floating_point() else torch.zeros_like(o, dtype=torch.bool)
+        for o in outputs
+    )
+
+
+def _magnitude(t: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(t.to(torch.float64), posinf=0.0, neginf=0.0).abs()
 
 
 def _attempt(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...] | None:
@@ -97,28 +128,47 @@ def _other_formulas(
     for i, formula in enumerate(task.admissible):
         outputs = evaluate(task, cast(task, tensors, DTYPES[inner]), scalars, formula=formula)
         rounded = _round(task, outputs, working)
-        yield Implementation(name=f"formula-{i}", outputs=rounded, rounding=True, settles=True)
+        yield Implementation(name=f"formula-{i}", outputs=rounded, settles=True)
 
 
-def _permuted(
+def _flipped(
     task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
-    """Sum contracted dims in the opposite order; they never appear in an output."""
+    """Sum contracted dims in the opposite order, where that leaves the exact result as it is.
+
+    A contracted dim may be a dim of the output too, as in attention; then flipping says nothing.
+    """
+    exact: tuple[torch.Tensor, ...] | None = None
     for dim in task.dims:
         if dim.role != "contracted":
             continue
-        flipped: dict[str, torch.Tensor | None] = {}
-        for spec in task.tensors:
-            t = tensors[spec.name]
-            axes = [i for i, d in enumerate(spec.dims) if d == dim.symbol]
-            if t is not None and len(axes) > 1:
-                return
-            flipped[spec.name] = t if t is None or not axes else t.flip(axes)
+        flipped = _flip(task, dim.symbol, tensors)
+        if exact is None:
+            exact = _attempt(task, cast(task, tensors, torch.float64), scalars)
+        again = _attempt(task, cast(task, flipped, torch.float64), scalars)
+        if exact is None or again is None or not _agree(exact, again):
+            continue
         outputs = _attempt(task, cast(task, flipped, DTYPES[inner]), scalars)
         if outputs is not None:
             rounded = _round(task, outputs, working)
-            name = f"flipped-{dim.symbol}"
-            yield Implementation(name=name, outputs=rounded, rounding=True, settles=False)
+            yield Implementation(name=f"flipped-{dim.symbol}", outputs=rounded, settles=True)
+
+
+def _flip(task: Task, symbol: str, tensors: Tensors) -> dict[str, torch.Tensor | None]:
+    flipped: dict[str, torch.Tensor | None] = {}
+    for spec in task.tensors:
+        t = tensors[spec.name]
+        axes = [i for i, d in enumerate(spec.dims) if d == symbol]
+        flipped[spec.name] = t if t is None or not axes else t.flip(axes)
+    return flipped
+
+
+def _agree(one: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...]) -> bool:
+    """Whether two float64 evaluations differ by no more than their own rounding."""
+    return all(
+        a.shape == b.shape and torch.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _perturbed(
@@ -141,7 +191,7 @@ def _perturbed(
             moved[key] = t * (1 + ulp * _signs(t, name, key, seed))
         outputs = _attempt(task, cast(task, moved, torch.float64), scalars)
         if outputs is not None:
-            yield Implementation(name=name, outputs=outputs, rounding=False, settles=False)
+            yield Implementation(name=name, outputs=outputs, settles=False)
     if any(t is not None and _has_subnormal(t, tiny) for t in wide.values()):
         flushed = {
             n: None if t is None else _flush(t, tiny) if t.is_floating_point() else t
@@ -149,7 +199,7 @@ def _perturbed(
         }
         outputs = _attempt(task, flushed, scalars)
         if outputs is not None:
-            yield Implementation(name="flushed", outputs=outputs, rounding=False, settles=True)
+            yield Implementation(name="flushed", outputs=outputs, settles=True)
 
 
 def _f64(t: torch.Tensor) -> torch.Tensor:
@@ -188,4 +238,4 @@ def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementa
             cut[key] = wrapped.to(torch.int32).view(torch.float32)
         outputs = _attempt(task, cast(task, cut, torch.float64), scalars)
         if outputs is not None:
-            yield Implementation(name=name, outputs=outputs, rounding=True, settles=False)
+            yield Implementation(name=name, outputs=outputs, settles=False)

@@ -25,7 +25,7 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS, Implementation
-from kerneltruth.oracle.dtypes import epsilon, is_float, smallest_normal, smallest_subnormal
+from kerneltruth.oracle.dtypes import epsilon, smallest_normal, smallest_subnormal
 from kerneltruth.tasks.spec import Task
 
 FACTOR = 1.5
@@ -78,9 +78,7 @@ class Policy:
             )
 
 
-def absolute_bound(
-    task: Task, dtype: str, reference: torch.Tensor, policy: Policy
-) -> torch.Tensor:
+def absolute_bound(task: Task, dtype: str, reference: torch.Tensor, policy: Policy) -> torch.Tensor:
     """The `fixed` or `calibrated` bound: one absolute tolerance for every element."""
     if policy.method == "fixed":
         tolerance = task.tolerance.get(dtype, FIXED_DEFAULT[dtype])
@@ -104,6 +102,7 @@ def spread_bound(
     output: int,
     *,
     tf32: bool,
+    overflowing: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The `spread` bound of one floating output; infinite where the element is not settled.
 
@@ -115,11 +114,11 @@ def spread_bound(
         implementations: admissible results.
         output: index of the output among each implementation's.
         tf32: whether the policy admits TF32 here.
+        overflowing: elements whose partial sums may overflow (see `admissible.overflowing`).
     """
     finite = torch.isfinite(reference)
     unsettled = torch.zeros_like(finite)
     spread = torch.zeros_like(reference)
-    noise = torch.zeros_like(reference)
     for implementation in implementations:
         result = implementation.outputs[output]
         if result.shape != reference.shape:
@@ -129,14 +128,13 @@ def spread_bound(
             unsettled |= ~_same_class(result, reference)
         deviation = torch.where(comparable, (result - reference).abs(), 0.0)
         spread = torch.maximum(spread, deviation)
-        noise = torch.maximum(noise, deviation)
     growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
-    bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(noise)
+    bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)
     bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
-    if bool(unsettled.any()) and is_float(dtype):
-        unsettled &= ~_overflows(reference, dtype)
-        bound = torch.where(unsettled, torch.inf, bound)
-    return bound
+    unsettled &= ~_overflows(reference, dtype)
+    if overflowing is not None and overflowing.shape == reference.shape:
+        unsettled |= overflowing
+    return torch.where(unsettled, torch.inf, bound)
 
 
 def integer_slack(

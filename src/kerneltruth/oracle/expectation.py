@@ -12,7 +12,7 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, materialize
 from kerneltruth.oracle import bounds
-from kerneltruth.oracle.admissible import Implementation, implementations
+from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.decoys import decoys
 from kerneltruth.oracle.dtypes import DTYPES, is_float
@@ -66,6 +66,14 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Known:
+    """What is known of correct results on a case beside the reference."""
+
+    implementations: tuple[Implementation, ...] = ()
+    overflowing: tuple[torch.Tensor, ...] | None = None
+
+
 def expect(task: Task, case: Case, policy: Policy) -> Expectation:
     """Materialize a case, evaluate its reference and bounds, and try the decoys."""
     inputs = materialize(task, case)
@@ -74,12 +82,12 @@ def expect(task: Task, case: Case, policy: Policy) -> Expectation:
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
-    known: list[Implementation] = []
+    known = _Known()
     if policy.method == "spread":
-        known = list(
-            implementations(
-                task, case.dtype, inputs.tensors, inputs.scalars, seed=case.seed, tf32=policy.tf32
-            )
+        given = (task, case.dtype, inputs.tensors, inputs.scalars)
+        known = _Known(
+            implementations=tuple(implementations(*given, seed=case.seed, tf32=policy.tf32)),
+            overflowing=overflowing(*given),
         )
     outputs = tuple(
         _expected_output(task, case, policy, spec, value, i, known)
@@ -96,7 +104,7 @@ def _expected_output(
     spec: Output,
     value: torch.Tensor,
     index: int,
-    known: list[Implementation],
+    known: _Known,
 ) -> ExpectedOutput:
     dtype = case.dtype if spec.dtype == "same" else spec.dtype
     rounded = value.to(DTYPES[dtype])
@@ -105,11 +113,20 @@ def _expected_output(
         value = value.to(torch.float64)
         if policy.method == "spread":
             tf32 = policy.tf32 and task.contracted()
-            bound = bounds.spread_bound(task, case, dtype, value, known, index, tf32=tf32)
+            bound = bounds.spread_bound(
+                task,
+                case,
+                dtype,
+                value,
+                known.implementations,
+                index,
+                tf32=tf32,
+                overflowing=known.overflowing[index] if known.overflowing else None,
+            )
         else:
             bound = bounds.absolute_bound(task, dtype, value, policy)
     elif spec.compare == "bound":
-        bound = bounds.integer_slack(value, known, index)
+        bound = bounds.integer_slack(value, known.implementations, index)
     return ExpectedOutput(spec=spec, dtype=dtype, reference=value, rounded=rounded, bound=bound)
 
 

@@ -117,9 +117,7 @@ def _statistics(
     )
 
 
-def _worst(
-    error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor
-) -> tuple[int, ...] | None:
+def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tuple[int, ...] | None:
     """Index of the element furthest over its bound; of the first parity break if there is one."""
     if error.numel() == 0:
         return None

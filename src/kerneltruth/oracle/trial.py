@@ -133,9 +133,7 @@ class Trial:
         """
         self.loaded()
         assert self._run is not None
-        arguments, placed = lay_out(
-            self.task, expectation.case, expectation.inputs, guards=guards
-        )
+        arguments, placed = lay_out(self.task, expectation.case, expectation.inputs, guards=guards)
         observation = self._run.call(
             arguments,
             poison=poison_of(expectation.case, poison),
@@ -344,9 +342,7 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
             continue
         if expectation.unrefereeable is not None:
-            yield Judgement(
-                case=case, verdict=Unrefereeable(reason=expectation.unrefereeable)
-            )
+            yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
             continue
         for config in _configs(trial, count):
             judgement = _judge_one(trial, plan, expectation, config)
