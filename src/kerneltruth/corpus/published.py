@@ -89,6 +89,6 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="flash_attention",
         fault="the accumulator is not rescaled",
-        note="N > 32",
+        note="N > 16",
     ),
 )

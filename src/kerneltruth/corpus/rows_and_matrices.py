@@ -297,7 +297,7 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="flash_attention",
         fault="keys beyond N get the score 0",
-        note="N not a multiple of 32",
+        note="N not a multiple of 16",
     ),
     bug(
         "causal_attention_bottom_right",

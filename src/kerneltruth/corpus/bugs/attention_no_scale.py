@@ -28,7 +28,7 @@ def attention_kernel(
         q_ptr + rows[:, None] * stride_qm + d[None, :] * stride_qd,
         mask=(rows[:, None] < M) & (d[None, :] < D),
         other=0.0,
-    ).to(tl.float32)
+    )
 
     # First pass: the largest score of each row.
     top = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
@@ -38,7 +38,7 @@ def attention_kernel(
             k_ptr + cols[:, None] * stride_kn + d[None, :] * stride_kd,
             mask=(cols[:, None] < N) & (d[None, :] < D),
             other=0.0,
-        ).to(tl.float32)
+        )
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         scores = tl.where(cols[None, :] < N, scores, -float("inf"))
         top = tl.maximum(top, tl.max(scores, axis=1))
@@ -51,7 +51,7 @@ def attention_kernel(
         kv_mask = (cols[:, None] < N) & (d[None, :] < D)
         k_ptrs = k_ptr + cols[:, None] * stride_kn + d[None, :] * stride_kd
         v_ptrs = v_ptr + cols[:, None] * stride_vn + d[None, :] * stride_vd
-        k = tl.load(k_ptrs, mask=kv_mask, other=0.0).to(tl.float32)
+        k = tl.load(k_ptrs, mask=kv_mask, other=0.0)
         v = tl.load(v_ptrs, mask=kv_mask, other=0.0).to(tl.float32)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         scores = tl.where(cols[None, :] < N, scores, -float("inf"))
@@ -73,7 +73,7 @@ def attention(q, k, v):
     out = torch.empty((M, D), dtype=q.dtype, device=q.device)
     if out.numel() == 0:
         return out
-    BLOCK_M, BLOCK_N = 16, 32
+    BLOCK_M, BLOCK_N = 16, 16
     attention_kernel[(triton.cdiv(M, BLOCK_M),)](
         q,
         k,

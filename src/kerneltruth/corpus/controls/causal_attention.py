@@ -23,7 +23,7 @@ def causal_attention_kernel(
         q_ptr + rows[:, None] * D + d[None, :],
         mask=(rows[:, None] < M) & (d[None, :] < D),
         other=0.0,
-    ).to(tl.float32)
+    )
     running_max = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
     running_sum = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_D], dtype=tl.float32)
@@ -32,7 +32,7 @@ def causal_attention_kernel(
         kv_mask = (cols[:, None] < N) & (d[None, :] < D)
         k = tl.load(k_ptr + cols[:, None] * D + d[None, :], mask=kv_mask, other=0.0)
         v = tl.load(v_ptr + cols[:, None] * D + d[None, :], mask=kv_mask, other=0.0)
-        scores = tl.dot(q, tl.trans(k.to(tl.float32)), input_precision="ieee") * scale
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
         visible = (cols[None, :] < N) & (cols[None, :] <= rows[:, None])
         scores = tl.where(visible, scores, -float("inf"))
         new_max = tl.maximum(running_max, tl.max(scores, axis=1))
@@ -58,7 +58,7 @@ def causal_attention(q, k, v):
     out = torch.empty_like(q)
     if out.numel() == 0:
         return out
-    BLOCK_M, BLOCK_N = 32, 32
+    BLOCK_M, BLOCK_N = 16, 16
     causal_attention_kernel[(triton.cdiv(M, BLOCK_M),)](
         q,
         k,

@@ -10,7 +10,7 @@ from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 _DIMS: dict[str, Role | Dim] = {
     "M": "batch",
     "N": Dim(symbol="N", role="reduced", low=1),
-    "D": Dim(symbol="D", role="contracted", low=1, high=128),
+    "D": Dim(symbol="D", role="contracted", low=1, high=64),
 }
 _BENCHMARK = Benchmark(dims={"M": 64, "N": 64, "D": 32}, distribution="normal")
 _TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
