@@ -1,0 +1,32 @@
+"""Arguments for children, and looks at processes; shared by the tests of the runner."""
+
+import struct
+from pathlib import Path
+
+from kerneltruth.runner.protocol import TensorArgument
+
+POISON, OTHER = b"0123456789abcdef", b"fedcba9876543210"
+CPU = "cpu"
+
+
+def vector(*values, name="x"):
+    buffer = struct.pack(f"<{len(values)}f", *values)
+    return TensorArgument(
+        name=name, dtype="float32", shape=(len(values),), strides=(1,), offset=0, buffer=buffer
+    )
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def call(session, *arguments, poison=POISON, deadline_s=20.0):
+    return session.call(arguments, poison=poison, deadline_s=deadline_s)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
