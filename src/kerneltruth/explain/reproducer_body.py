@@ -123,6 +123,21 @@ def fixed_configuration(configs, *_, **__):
     return Fixed
 
 
+def mend_interpreter():
+    """Triton before 3.7 cannot use a loaded number as a loop bound with NumPy 2.4 or newer."""
+    import triton.runtime.interpreter as interpreter
+
+    patch = getattr(interpreter, "_patch_lang_tensor", None)
+    if patch is None:
+        return
+
+    def mended(tensor, *rest):
+        patch(tensor, *rest)
+        tensor.__index__ = lambda self: int(self.handle.data.item())
+
+    interpreter._patch_lang_tensor = mended
+
+
 def load():
     """The candidate's entry, from a file of its own, so that Triton finds the source."""
     for owner, name in (
@@ -137,6 +152,8 @@ def load():
         import triton
 
         triton.autotune = fixed_configuration
+        if not CUDA:
+            mend_interpreter()
     folder = tempfile.mkdtemp(prefix="candidate_")
     path = os.path.join(folder, "candidate.py")
     with open(path, "w", encoding="utf-8", newline="") as file:
