@@ -7,7 +7,7 @@ spread around the float64 result is what the `spread` bound is made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -182,14 +182,15 @@ def _perturbed(
     ulp = epsilon(inner)
     tiny = smallest_normal(inner)
     wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
-    for name in ("up", "down", "random-1", "random-2"):
-        moved: dict[str, torch.Tensor | None] = {}
-        for key, t in wide.items():
-            if t is None or not t.is_floating_point():
-                moved[key] = t
-                continue
-            moved[key] = t * (1 + ulp * _signs(t, name, key, seed))
-        outputs = _attempt(task, cast(task, moved, torch.float64), scalars)
+    signs = _signs(wide, seed)
+    for name in ("up", "down", "random-0", "random-1"):
+        moved = {
+            key: t
+            if t is None or not t.is_floating_point()
+            else t * (1 + ulp * signs[name][key])
+            for key, t in wide.items()
+        }
+        outputs = _attempt(task, moved, scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)
     if any(t is not None and _has_subnormal(t, tiny) for t in wide.values()):
@@ -206,13 +207,25 @@ def _f64(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.float64) if t.is_floating_point() else t
 
 
-def _signs(t: torch.Tensor, name: str, key: str, seed: int) -> torch.Tensor | float:
-    if name == "up":
-        return 1.0
-    if name == "down":
-        return -1.0
-    words = stream(seed, "perturb", name, key).words(t.numel())
-    return ((words & 1) * 2 - 1).to(torch.float64).reshape(t.shape)
+def _signs(
+    wide: Mapping[str, torch.Tensor | None], seed: int
+) -> dict[str, dict[str, torch.Tensor | float]]:
+    """Which way each input moves, by perturbation; one draw of bits serves all."""
+    signs: dict[str, dict[str, torch.Tensor | float]] = {
+        "up": dict.fromkeys(wide, 1.0),
+        "down": dict.fromkeys(wide, -1.0),
+        "random-0": {},
+        "random-1": {},
+    }
+    floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
+    words = stream(seed, "perturb").words(sum(t.numel() for t in floats.values()))
+    start = 0
+    for name, t in floats.items():
+        own = words[start : start + t.numel()].reshape(t.shape)
+        start += t.numel()
+        for bit in (0, 1):
+            signs[f"random-{bit}"][name] = (((own >> bit) & 1) * 2 - 1).to(torch.float64)
+    return signs
 
 
 def _has_subnormal(t: torch.Tensor, tiny: float) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -16,8 +15,9 @@ from kerneltruth.oracle.admissible import Implementation, implementations, overf
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.decoys import decoys
 from kerneltruth.oracle.dtypes import DTYPES, is_float
+from kerneltruth.oracle.recent import Recent
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.stats import Difference, compare, compare_exact
+from kerneltruth.oracle.stats import Difference, compare, compare_exact, rejects, rejects_exact
 from kerneltruth.tasks.spec import Output, Task
 
 
@@ -36,6 +36,12 @@ class ExpectedOutput:
         if is_float(self.dtype) and self.bound is not None:
             return compare(got, self.reference, self.bound, rounded=self.rounded)
         return compare_exact(got, self.reference, self.bound)
+
+    def rejects(self, got: torch.Tensor) -> bool:
+        """Whether an output of the right shape and dtype is wrong anywhere."""
+        if is_float(self.dtype) and self.bound is not None:
+            return rejects(got, self.reference, self.bound, rounded=self.rounded)
+        return rejects_exact(got, self.reference, self.bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,41 +147,28 @@ def _toothless(
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
             continue
         for name, decoy in decoys(expected.rounded, inputs, expected.dtype):
-            if expected.difference(decoy).stats.num_exceeding == 0:
+            if not expected.rejects(decoy):
                 return f"the bound lets a decoy through: {name}"
     return None
 
 
 class ExpectationCache:
-    """Expectations by case identity, so that many candidates of one task share them.
+    """Expectations by case identity, so that many candidates of one task share them."""
 
-    Bounded by the bytes of the tensors that it holds; the least recently used go first.
-    """
-
-    def __init__(self, policy: Policy, *, limit_bytes: int = 256 * 2**20) -> None:
+    def __init__(self, policy: Policy, *, limit_bytes: int = 192 * 2**20) -> None:
         self.policy = policy
-        self._limit = limit_bytes
-        self._held = 0
-        self._entries: OrderedDict[str, tuple[Expectation, int]] = OrderedDict()
+        self._recent: Recent[Expectation] = Recent(_tensors, limit_bytes=limit_bytes)
 
     def get(self, task: Task, case: Case) -> Expectation:
         """The expectation of a case, from the cache if it is there."""
-        if case.identity in self._entries:
-            self._entries.move_to_end(case.identity)
-            return self._entries[case.identity][0]
-        made = expect(task, case, self.policy)
-        size = _size(made)
-        self._entries[case.identity] = (made, size)
-        self._held += size
-        while self._held > self._limit and len(self._entries) > 1:
-            _, (_, freed) = self._entries.popitem(last=False)
-            self._held -= freed
-        return made
+        made = self._recent.get(case.identity, lambda: expect(task, case, self.policy))
+        # Strategy and domain are no part of the identity, so the cached case may differ in them.
+        return made if made.case == case else replace(made, case=case)
 
 
-def _size(expectation: Expectation) -> int:
-    tensors = [t for t in expectation.inputs.tensors.values() if t is not None]
+def _tensors(expectation: Expectation) -> Iterator[torch.Tensor]:
+    yield from (t for t in expectation.inputs.tensors.values() if t is not None)
     for output in expectation.outputs:
-        tensors += [output.reference, output.rounded]
-        tensors += [output.bound] if output.bound is not None else []
-    return sum(t.numel() * t.element_size() for t in tensors) + 4096
+        yield from (output.reference, output.rounded)
+        if output.bound is not None:
+            yield output.bound

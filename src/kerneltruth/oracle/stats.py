@@ -42,25 +42,53 @@ def compare(
         bound: float64 error allowed per element; infinite where the element is not settled.
         rounded: the reference rounded to the output dtype.
     """
+    marks = _mark(output, reference, bound, rounded)
+    return Difference(
+        wrong=marks.wrong,
+        nan_parity=marks.nan_parity,
+        inf_parity=marks.inf_parity,
+        stats=_statistics(output, rounded, reference, bound, marks),
+    )
+
+
+def rejects(
+    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, *, rounded: torch.Tensor
+) -> bool:
+    """Whether `compare` would find anything wrong, without the statistics."""
+    return bool(_mark(output, reference, bound, rounded).wrong.any())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marks:
+    """What `compare` finds of each element."""
+
+    wrong: torch.Tensor
+    nan_parity: torch.Tensor
+    inf_parity: torch.Tensor
+    finite: torch.Tensor
+    error: torch.Tensor
+
+
+def _mark(
+    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, rounded: torch.Tensor
+) -> _Marks:
     got = output.to(torch.float64)
     want = rounded.to(torch.float64)
+    finite = torch.isfinite(got) & torch.isfinite(want) & torch.isfinite(reference)
+    if bool(finite.all()):
+        error = (got - reference).abs()
+        none = torch.zeros_like(finite)
+        return _Marks(error > bound, none, none, finite, error)
     unsettled = torch.isinf(bound)
     nan_parity = (torch.isnan(got) != torch.isnan(want)) & ~unsettled
     inf_parity = (torch.isinf(got) | torch.isinf(want)) & (got != want) & ~nan_parity & ~unsettled
     inf_parity &= ~(torch.isnan(got) & torch.isnan(want))
     if bool(inf_parity.any()):
         inf_parity &= ~_at_the_overflow_edge(got, reference, bound, NAMES[output.dtype])
-    finite = torch.isfinite(got) & torch.isfinite(want) & torch.isfinite(reference)
     # An infinite bound stays infinite, so an unsettled element exceeds nothing.
     error = torch.where(finite, (got - reference).abs(), torch.zeros_like(reference))
-    exceeding = error > bound
-    wrong = exceeding | nan_parity | inf_parity
-    return Difference(
-        wrong=wrong,
-        nan_parity=nan_parity,
-        inf_parity=inf_parity,
-        stats=_statistics(output, rounded, reference, error, bound, finite, wrong),
-    )
+    wrong = (error > bound) | nan_parity | inf_parity
+    return _Marks(wrong, nan_parity, inf_parity, finite, error)
 
 
 def _at_the_overflow_edge(
@@ -77,11 +105,10 @@ def _statistics(
     output: torch.Tensor,
     rounded: torch.Tensor,
     reference: torch.Tensor,
-    error: torch.Tensor,
     bound: torch.Tensor,
-    finite: torch.Tensor,
-    wrong: torch.Tensor,
+    marks: _Marks,
 ) -> ErrorStats:
+    error, finite, wrong = marks.error, marks.finite, marks.wrong
     exceeding = int(wrong.sum())
     worst = _worst(error, bound, wrong)
     if not bool(finite.any()):
@@ -130,6 +157,14 @@ def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tup
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))
+
+
+def rejects_exact(
+    output: torch.Tensor, reference: torch.Tensor, slack: torch.Tensor | None
+) -> bool:
+    """Whether `compare_exact` would find anything wrong, without the statistics."""
+    difference = (output.to(torch.float64) - reference.to(torch.float64)).abs()
+    return bool((difference > (0 if slack is None else slack)).any())
 
 
 def compare_exact(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kerneltruth.cases.philox import Stream, derive, philox4x32, stream
+from kerneltruth.cases.philox import Stream, derive, philox4x32, philox4x32_numpy, stream
 from kerneltruth.errors import InternalError
 
 KNOWN_ANSWERS = [
@@ -123,3 +123,13 @@ def test_words_are_the_same_on_cuda():
     host, device = stream(9, "w").words(50_001), stream(9, "w", device="cuda").words(50_001)
     assert torch.equal(host, device.cpu())
     assert torch.equal(stream(9, "n").normal(999), stream(9, "n", device="cuda").normal(999).cpu())
+
+
+@pytest.mark.parametrize("first", [0, 5, 2**32 - 3])
+def test_the_numpy_rounds_give_the_words_of_the_torch_rounds(first):
+    position = torch.arange(first, first + 9, dtype=torch.int64)
+    counter = torch.zeros((4, 9), dtype=torch.int64)
+    counter[0], counter[1] = position & 0xFFFFFFFF, position >> 32
+    key = (0x243F6A88, 0xFFFFFFFF)
+    ours = philox4x32_numpy(first, 9, key).astype("int64")
+    assert torch.equal(torch.from_numpy(ours), philox4x32(counter, key))
