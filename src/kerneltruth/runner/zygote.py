@@ -28,7 +28,7 @@ _PRELOADED = (
     "ctypes.util",
     "inspect",
     "linecache",
-    "numpy",
+    "numpy.random",
     "torch",
     "torch.nn.functional",
     "torch.utils._python_dispatch",
