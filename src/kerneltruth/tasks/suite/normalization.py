@@ -47,13 +47,13 @@ TASKS: tuple[Task, ...] = (
         "rms_norm(x[M, N], weight[N], eps=1e-6)",
         category="Normalization",
         dims=_ROWS,
-        reference=lambda x, weight, eps: x * torch.rsqrt(x.square().mean(-1, True) + eps) * weight,
+        # Not written out: at working precision PyTorch squares in float32, and so must a kernel.
+        reference=lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps),
         description="""Each row over the square root of its mean square plus eps, times
             `weight`.""",
         flops="4*M*N",
         benchmark=_BENCHMARK,
         tolerance=_TOLERANCE,
-        admissible=(lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps),),
     ),
     task(
         "l2_norm(x[M, N], eps=1e-6)",
