@@ -64,6 +64,19 @@ def _range(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
 
 
+def _legacy(name: str) -> Callable[..., torch.Tensor]:
+    """`torch.cuda.FloatTensor` and its like, which made tensors before there were devices."""
+    make = getattr(torch, name)
+
+    def made(*args: Any) -> torch.Tensor:
+        # No torch function: what is allocated on the way would be taken for a host tensor.
+        with torch._C.DisableTorchFunction():
+            tensor: torch.Tensor = make(*args)
+            return tensor
+
+    return made
+
+
 def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(int(seed))
 
@@ -117,7 +130,7 @@ def _cuda_functions() -> dict[str, Any]:
         "device": DeviceContext,
         "device_of": DeviceContext,
         "_DeviceGuard": DeviceContext,
-        **{f"{kind}Tensor": getattr(torch, f"{kind}Tensor") for kind in _LEGACY_TENSORS},
+        **{f"{kind}Tensor": _legacy(f"{kind}Tensor") for kind in _LEGACY_TENSORS},
     }
 
 
