@@ -45,7 +45,7 @@ def output_length(length, kernel_size, stride, padding, ceil_mode):
     return windows - 1 if (windows - 1) * stride >= length + padding else windows
 
 
-def avg_pool1d(input, kernel_size=3, stride=2, padding=1, ceil_mode=False, count_include_pad=True):
+def avg_pool1d(input, kernel_size=4, stride=2, padding=1, ceil_mode=False, count_include_pad=True):
     channels, length = input.shape
     windows = output_length(length, kernel_size, stride, padding, ceil_mode)
     out = torch.empty((channels, windows), dtype=input.dtype, device=input.device)

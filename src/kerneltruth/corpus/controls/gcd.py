@@ -23,5 +23,5 @@ def gcd(input, other):
     out = torch.empty_like(a)
     n = a.numel()
     if n:
-        gcd_kernel[(triton.cdiv(n, 256),)](a, b, out, n, BLOCK=256)
+        gcd_kernel[(triton.cdiv(n, 1024),)](a, b, out, n, BLOCK=1024)
     return out

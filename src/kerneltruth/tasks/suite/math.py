@@ -97,7 +97,7 @@ TASKS: tuple[Task, ...] = (
     task(
         "gcd(input[N]: int32, other[N]: int32)",
         category="Math",
-        dims={"N": "channel"},
+        dims={"N": Dim(symbol="N", role="channel", high=4097)},
         outputs=(Output(dtype="int32", compare="exact"),),
         dtypes=("float32",),
         reference=lambda input, other: torch.gcd(input, other),

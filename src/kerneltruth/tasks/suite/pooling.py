@@ -21,7 +21,7 @@ def _avg_pool1d(
 
 TASKS: tuple[Task, ...] = (
     task(
-        "avg_pool1d(input[C, L], kernel_size=3, stride=2, padding=1, ceil_mode=False, "
+        "avg_pool1d(input[C, L], kernel_size=4, stride=2, padding=1, ceil_mode=False, "
         "count_include_pad=True)",
         category="Pooling",
         dims={
@@ -29,8 +29,8 @@ TASKS: tuple[Task, ...] = (
             "L": Dim(symbol="L", role="spatial", low=1),
         },
         attributes={
-            "kernel_size": (2, 4),
-            "stride": (1, 3),
+            "kernel_size": (3,),
+            "stride": (3,),
             "padding": (0,),
             "ceil_mode": (True,),
             "count_include_pad": (False,),

@@ -64,7 +64,7 @@ TASKS: tuple[Task, ...] = (
         "interpolate_bilinear(input[C, H, W], size=(16, 16), align_corners=False)",
         category="SpatialOps",
         dims=_IMAGE,
-        attributes={"size": ((5, 9), (2, 1)), "align_corners": (True,)},
+        attributes={"size": ((5, 9),), "align_corners": (True,)},
         reference=_bilinear,
         description="""Bilinear resize to size. With align_corners=False pixel centres are at half
             integers: output i lies at max((i + 0.5) * H / size[0] - 0.5, 0) of the input; with
