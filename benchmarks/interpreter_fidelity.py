@@ -154,6 +154,8 @@ def _first_cause(error: BaseException) -> str:
 
 @dataclass
 class Half:
+    """What one side computed: bits by operation and set, and errors by operation."""
+
     results: dict[str, Any]
     errors: dict[str, str]
 

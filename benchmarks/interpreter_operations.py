@@ -179,15 +179,29 @@ def _mathematics() -> list[Operation]:
     return ops
 
 
+_ONE_ARGUMENT = """
+abs floor rsqrt ceil trunc exp2 saturatef fast_sinf fast_cosf fast_log2f fast_logf fast_expf
+fast_tanf fast_exp10f fast_log10f rint nearbyint signbit isinf isnan finitef isfinited sqrt cbrt
+rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv tgamma lgamma exp exp10 expm1 log log10
+log1p log2 logb ilogb sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh
+round llround llrint j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 rcp_rn sqrt_rn float_as_int
+float2int_rn float2int_rz float2int_rd float2int_ru float2uint_rn float2ll_rn float2ll_rz
+float2ull_rz double2int_rn double2int_rz double2ll_rn double2float_rn
+"""
+_TWO_ARGUMENTS = """
+pow fmod remainder atan2 hypot rhypot copysign nextafter fdim add_rn sub_rn mul_rn div_rn
+fast_dividef fast_powf
+"""
+
+
 def _libdevice() -> list[Operation]:
     ops: list[Operation] = []
-    one = ["abs", "floor", "rsqrt", "ceil", "trunc", "exp2", "saturatef", "fast_sinf", "fast_cosf", "fast_log2f", "fast_logf", "fast_expf", "fast_tanf", "fast_exp10f", "fast_log10f", "rint", "nearbyint", "signbit", "isinf", "isnan", "finitef", "isfinited", "sqrt", "cbrt", "rcbrt", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "normcdf", "normcdfinv", "tgamma", "lgamma", "exp", "exp10", "expm1", "log", "log10", "log1p", "log2", "logb", "ilogb", "sin", "cos", "tan", "sinpi", "cospi", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "round", "llround", "llrint", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "rcp_rn", "sqrt_rn", "float_as_int", "float2int_rn", "float2int_rz", "float2int_rd", "float2int_ru", "float2uint_rn", "float2ll_rn", "float2ll_rz", "float2ull_rz", "double2int_rn", "double2int_rz", "double2ll_rn", "double2float_rn"]
-    for name in one:
+    for name in _ONE_ARGUMENT.split():
         single = name.startswith(("float", "fast", "saturate", "finitef"))
         double = name.startswith(("double", "isfinited"))
         dtypes = ("fp32",) if single else ("fp64",) if double else WIDE
         ops += _make(f"libdevice.{name}", dtypes, f"libdevice.{name}(a).to(tl.float64)", out="fp64")
-    for name in ["pow", "fmod", "remainder", "atan2", "hypot", "rhypot", "copysign", "nextafter", "fdim", "add_rn", "sub_rn", "mul_rn", "div_rn", "fast_dividef", "fast_powf"]:
+    for name in _TWO_ARGUMENTS.split():
         dtypes = ("fp32",) if name.startswith("fast") else WIDE
         ops += _make(f"libdevice.{name}", dtypes, f"libdevice.{name}(a, b)")
     ops += _make("libdevice.pow of |a|", WIDE, "libdevice.pow(tl.abs(a), b)")

@@ -14,37 +14,10 @@ from kerneltruth.runner.interpreter.handles import Handle, make, values
 from kerneltruth.runner.interpreter.memory import descriptor_pointers
 from kerneltruth.runner.interpreter.numbers import Array
 from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
-
-# A program polling one address this often, seeing one value, waits for a program that has not
-# begun: programs run one after another here.
-_POLLS_BEFORE_GIVING_UP = 20_000
+from kerneltruth.runner.interpreter.waiting import POLLS
 
 _NATIVE_ORDER = InterpreterBuilder.ir_sem_to_interpreter_sem
 _NATIVE_OPERATION = InterpreterBuilder.ir_rmw_op_to_interpreter_rmw_op
-
-
-class _Polls:
-    """Counts how often one program has seen the same value at the same address, in a row."""
-
-    def __init__(self) -> None:
-        self.seen: tuple[Any, ...] = ()
-        self.count = 0
-
-    def note(self, program: Any, pointers: Array, old: Array) -> None:
-        if pointers.size != 1:
-            self.count = 0
-            return
-        seen = (program, pointers.tobytes(), old.tobytes())
-        self.count = self.count + 1 if seen == self.seen else 0
-        self.seen = seen
-        if self.count >= _POLLS_BEFORE_GIVING_UP:
-            self.count = 0
-            raise UnsupportedHere(
-                "a program waits for another one; the interpreter runs programs one after another"
-            )
-
-
-_polls = _Polls()
 
 
 def _turns(pointers: Array) -> Iterator[Array]:
@@ -113,7 +86,7 @@ def _rmw(
         np.ascontiguousarray(np.broadcast_to(mask.data, shape)),
         _NATIVE_ORDER[sem],
     )
-    _polls.note(self.grid_idx, ptr.data, old)
+    POLLS.note(self.grid_idx, ptr.data, old)
     return TensorHandle(old.view(val.data.dtype), val.dtype.scalar)
 
 
@@ -127,7 +100,7 @@ def _cas(self: Any, ptr: Handle, cmp: Handle, val: Handle, sem: Any, scope: Any)
         return np.where(old == expected[lanes], new[lanes], old)
 
     old = _in_turn(ptr.data, np.ones(1, dtype=bool), bits, update)
-    _polls.note(self.grid_idx, ptr.data, old)
+    POLLS.note(self.grid_idx, ptr.data, old)
     return TensorHandle(old.view(val.data.dtype), cmp.dtype.scalar)
 
 

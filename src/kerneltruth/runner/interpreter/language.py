@@ -73,6 +73,19 @@ def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _with_constant_names(member: Callable[..., Any]) -> Callable[..., Any]:
+    # `dot_scaled` alone asks its format names for `.value`, which only wrapped constants have.
+    def wrapped(value: Any) -> Any:
+        return tl.constexpr(value) if isinstance(value, str) else value
+
+    @functools.wraps(member)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        named = {key: wrapped(value) for key, value in kwargs.items()}
+        return member(*map(wrapped, args), **named)
+
+    return call
+
+
 def lend_builtins() -> None:
     """Let every builtin of the language be called without a semantic."""
     lent: dict[Any, Any] = {}
@@ -82,7 +95,9 @@ def lend_builtins() -> None:
     for owner in owners:
         for name, member in inspect.getmembers(owner, tl.core.is_builtin):
             if name not in _BY_IDENTITY:
-                new = lent.setdefault(member, None) or _lent(member)
+                new = lent.get(member) or _lent(member)
+                if name == "dot_scaled" and member not in lent:
+                    new = _with_constant_names(new)
                 lent[member] = lent[new] = new
                 setattr(owner, name, new)
     _lend_libdevice()

@@ -13,6 +13,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from kerneltruth.runner.interpreter.handles import Handle, Type, make, storage
 from kerneltruth.runner.interpreter.numbers import STORAGE, Array
+from kerneltruth.runner.interpreter.waiting import POLLS
 
 
 def _padding(option: Any, shape: tuple[int, ...], ty: Type) -> Handle | None:
@@ -27,14 +28,23 @@ def _own(data: Array) -> Array:
 
 
 def _load(
-    self: Any, ptrs: Handle, mask: Handle, other: Handle | None, cache: Any, eviction: Any, _: Any
+    self: Any,
+    ptrs: Handle,
+    mask: Handle,
+    other: Handle | None,
+    cache: Any,
+    eviction: Any,
+    volatile: Any,
 ) -> Handle:
     ty = ptrs.get_element_ty()
     kind = storage(ty)
     addresses = _own(ptrs.data)
     # Lanes that are masked off without `other` are undefined; the compilers leave 0 there.
     default = np.zeros(addresses.shape, dtype=kind) if other is None else _own(other.data)
-    return TensorHandle(native.load(addresses, _own(mask.data), default, kind), ty)
+    loaded = native.load(addresses, _own(mask.data), default, kind)
+    if volatile or cache == ir.CACHE_MODIFIER.CV:
+        POLLS.note(self.grid_idx, addresses, loaded)
+    return TensorHandle(loaded, ty)
 
 
 def _load_all(self: Any, ptrs: Handle, cache: Any, eviction: Any, volatile: Any) -> Handle:
