@@ -15,6 +15,7 @@ from kerneltruth.commands.court import Court, Heard, Job, lost
 from kerneltruth.commands.devices import choose_device, device_name
 from kerneltruth.commands.run_folder import cache_root, environment, open_run
 from kerneltruth.commands.step import Step
+from kerneltruth.commands.storing import store_attempt
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.errors import UserError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
@@ -24,9 +25,8 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runs.records import finding_of, record_to_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.suite import TASKS
 
 EFFORT = Effort(evaluations=80, seconds=2.0)
 
@@ -112,33 +112,20 @@ def _judge(
                     yield Step(done=done, total=total, text=f"{cases} cases")
                 case Done(job=job, result=heard):
                     done += 1
-                    _store(store, job, heard, fingerprint)
+                    _keep(store, job, heard, fingerprint)
                     verdict = word(heard.attempt.verdict)
                     yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
                 case Lost(job=job, reason=reason):
                     done += 1
-                    _store(store, job, lost(job, reason), fingerprint)
+                    _keep(store, job, lost(job, reason), fingerprint)
                     yield Step(done=done, total=total, text=f"{job.name}: {reason}", notable=True)
     finally:
         court.close()
 
 
-def _store(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
-    store.write_source(job.candidate.source)
-    finding = None
-    if heard.attempt.failure is not None:
-        from kerneltruth.cases.materialize import materialize
-
-        found = finding_of(heard.attempt, fingerprint)
-        inputs = materialize(find(job.task), found.case).tensors
-        finding = store.write_finding(found, inputs).name
-    line = {
-        "name": job.name,
-        "attempt": record_to_json(heard.attempt),
-        "baselines": plain(heard.baselines),
-        "finding": finding,
-    }
-    store.append(job.name, line)
+def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
+    more = {"baselines": plain(heard.baselines), "tags": list(heard.tags)}
+    store_attempt(store, job, heard.attempt, fingerprint, more)
 
 
 def _document(

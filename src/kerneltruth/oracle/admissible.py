@@ -185,9 +185,7 @@ def _perturbed(
     signs = _signs(wide, seed)
     for name in ("up", "down", "random-0", "random-1"):
         moved = {
-            key: t
-            if t is None or not t.is_floating_point()
-            else t * (1 + ulp * signs[name][key])
+            key: t if t is None or not t.is_floating_point() else t * (1 + ulp * signs[name][key])
             for key, t in wide.items()
         }
         outputs = _attempt(task, moved, scalars)

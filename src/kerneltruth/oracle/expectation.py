@@ -82,7 +82,11 @@ class _Known:
 
 def expect(task: Task, case: Case, policy: Policy) -> Expectation:
     """Materialize a case, evaluate its reference and bounds, and try the decoys."""
-    inputs = materialize(task, case)
+    return expect_on(task, case, materialize(task, case), policy)
+
+
+def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
+    """What is due on given inputs, such as stored ones."""
     try:
         truth = reference(task, inputs.tensors, inputs.scalars)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:

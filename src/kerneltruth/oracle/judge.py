@@ -46,6 +46,7 @@ def rule(
     observation: Observation,
     *,
     deadline_s: float,
+    device: str | None = None,
 ) -> Ruling:
     """Judge one call.
 
@@ -55,12 +56,13 @@ def rule(
         placed: how each input tensor was laid out.
         observation: what the child reported.
         deadline_s: the deadline that the call had, for a timeout's message.
+        device: where outputs must lie; None does not look.
     """
     if observation.ended != "returned":
         core = expectation.case.domain == "core"
         return Ruling(verdict=_not_returned(observation, core=core, deadline_s=deadline_s))
     broken = _inputs_and_guards(task, placed, observation)
-    results, wrong_form = _outputs(task, expectation, placed, observation)
+    results, wrong_form = _outputs(task, expectation, placed, observation, device)
     if wrong_form is not None:
         return Ruling(verdict=broken or wrong_form)
     return _values(expectation, results, broken)
@@ -119,6 +121,7 @@ def _outputs(
     expectation: Expectation,
     placed: Mapping[str, Placed],
     observation: Observation,
+    device: str | None,
 ) -> tuple[tuple[torch.Tensor, ...], Failed | None]:
     """The outputs as CPU tensors, or in what form they break the contract."""
     results = observation.results
@@ -130,7 +133,7 @@ def _outputs(
         return (), Failed(kind="count", detail=detail)
     tensors = []
     for result, want in zip(results, expected, strict=True):
-        failed = _form(task, result, want)
+        failed = _form(task, result, want, device)
         if failed is not None:
             return (), failed
         assert isinstance(result, TensorResult)
@@ -147,7 +150,9 @@ def _mutated_inputs(
     )
 
 
-def _form(task: Task, result: TensorResult | OtherResult, want: ExpectedOutput) -> Failed | None:
+def _form(
+    task: Task, result: TensorResult | OtherResult, want: ExpectedOutput, device: str | None
+) -> Failed | None:
     name = want.spec.name
     if isinstance(result, OtherResult):
         detail = f"returned a {result.type} where a tensor was due"
@@ -159,7 +164,11 @@ def _form(task: Task, result: TensorResult | OtherResult, want: ExpectedOutput) 
             f"shape {tuple(result.shape)} where {tuple(want.reference.shape)} was due",
         ),
         (result.dtype != want.dtype, "dtype", f"dtype {result.dtype}, not {want.dtype}"),
-        (result.device == "meta", "device", f"the output lies on {result.device}"),
+        (
+            device is not None and result.device != device,
+            "device",
+            f"the output lies on {result.device}, the inputs on {device}",
+        ),
         (
             result.alias is not None
             and result.alias not in task.mutates

@@ -140,7 +140,14 @@ class Trial:
             config=config,
             deadline_s=self.deadline_s,
         )
-        ruling = rule(self.task, expectation, placed, observation, deadline_s=self.deadline_s)
+        ruling = rule(
+            self.task,
+            expectation,
+            placed,
+            observation,
+            deadline_s=self.deadline_s,
+            device=self._run.device,
+        )
         for launch in observation.launches:
             self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
             self.blocks.update(

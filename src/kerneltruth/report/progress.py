@@ -1,4 +1,4 @@
-"""Progress of a long command: a bar on a terminal, plain lines in a pipe, both on standard error."""
+"""Progress of a long command on standard error: a bar on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 

@@ -1,0 +1,88 @@
+"""`minimize`: the smallest failing case of a finding, and a standalone script that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.codec import plain
+from kerneltruth.commands.court import Court
+from kerneltruth.commands.devices import choose_device
+from kerneltruth.commands.replay import candidate_of, judge_again
+from kerneltruth.commands.run_folder import cache_root
+from kerneltruth.commands.step import Step
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.reproducer import script as standalone_script
+from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import is_bad, word
+from kerneltruth.runs.records import load_finding
+from kerneltruth.tasks.suite import find
+
+SECONDS = 120.0
+
+
+def run_minimize(
+    path: Path, *, script: Path | None, device: str, evaluations: int, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Shrink a finding and write its script; returns the document of `minimize --json`."""
+    finding = load_finding(path)
+    candidate = candidate_of(path, finding)
+    task = find(finding.task)
+    here = choose_device(device)
+    court = Court(device=here, targets=("sm_90",), policy=Policy(), cache_root=cache_root())
+    try:
+        court.start()
+        yield Step(done=0, total=evaluations, text="running the finding again")
+        with Trial(task, candidate, court.runner, court.cache, deadline_s=deadline_s) as trial:
+            expectation = court.cache.get(task, finding.case)
+            verdict, _ = judge_again(trial, finding, expectation)
+            if not is_bad(verdict):
+                raise UserError(
+                    f"{path}: the finding does not fail here ({word(verdict)}); see `replay`"
+                )
+            failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
+            effort = Effort(evaluations=evaluations, seconds=SECONDS)
+            diagnosis = diagnose(trial, failure, (), effort)
+            small = court.cache.get(task, diagnosis.minimal)
+            ruling, _, placed = trial.call(small, config=finding.config)
+            text = standalone_script(
+                task=task,
+                candidate=candidate,
+                expectation=small,
+                placed=placed,
+                verdict=ruling.verdict if is_bad(ruling.verdict) else verdict,
+                explanation=finding.explanation or diagnosis.explanation,
+                config=finding.config,
+            )
+        target = script or path.with_suffix(".py")
+        _write(target, text)
+        yield Step(done=evaluations, total=evaluations, text=f"wrote {target}")
+    finally:
+        court.close()
+    minimal = replace(diagnosis.minimal, strategy="minimized")
+    return {
+        "schema": 1,
+        "finding": str(path),
+        "verdict": word(verdict),
+        "kind": getattr(verdict, "kind", None),
+        "case": plain(finding.case),
+        "minimal": plain(minimal),
+        "minimal_summary": minimal.summary(),
+        "evaluations": diagnosis.evaluations,
+        "explanation": diagnosis.explanation,
+        "script": str(target),
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot write {path}: {error.strerror}; name another file with --script"
+        ) from error

@@ -1,0 +1,182 @@
+"""`replay`: a finding's inputs made again, its kernel run again, everything compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.commands.court import Court
+from kerneltruth.commands.devices import choose_device
+from kerneltruth.commands.run_folder import cache_root, environment
+from kerneltruth.commands.step import Step
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runs.records import Finding, load_finding
+from kerneltruth.runs.store import load_snapshot
+from kerneltruth.tasks.suite import TASKS, find
+
+
+def run_replay(
+    paths: Iterable[Path], *, device: str, from_snapshot: bool, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Replay findings; yields steps and returns the document of `replay --json`."""
+    found = [(path, load_finding(path)) for path in _files(paths)]
+    here = choose_device(device)
+    court = Court(device=here, targets=("sm_90",), policy=Policy(), cache_root=cache_root())
+    results: list[dict[str, Any]] = []
+    try:
+        court.start()
+        now = environment(here)
+        for path, finding in found:
+            result = _replay(court, path, finding, now, from_snapshot, deadline_s)
+            results.append(result)
+            said = f"{finding.id}: {'reproduced' if result['reproduced'] else result['reason']}"
+            yield Step(done=len(results), total=len(found), text=said)
+    finally:
+        court.close()
+    return {
+        "schema": 1,
+        "findings": len(results),
+        "reproduced": sum(r["reproduced"] for r in results),
+        "device": here,
+        "results": results,
+    }
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """The finding files that the arguments name: themselves, or those of a run."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        if not (path / "findings").is_dir():
+            raise UserError(f"{path} is neither a finding nor a run: it has no folder `findings`")
+        files += sorted((path / "findings").glob("*.json"))
+    if not files:
+        raise UserError("no findings there: the run found nothing to replay")
+    return files
+
+
+def _replay(
+    court: Court,
+    path: Path,
+    finding: Finding,
+    now: dict[str, str | None],
+    from_snapshot: bool,
+    deadline_s: float,
+) -> dict[str, Any]:
+    task = find(finding.task)
+    candidate = candidate_of(path, finding)
+    expectation = court.cache.get(task, finding.case)
+    digests = expectation.inputs.digests()
+    same_inputs = digests == finding.digests.inputs
+    result: dict[str, Any] = {
+        "finding": str(path),
+        "id": finding.id,
+        "inputs": "same" if same_inputs else "differ",
+        "reference": _same(expectation.digest(), finding.digests.reference),
+        "recorded": word(finding.verdict),
+        "recorded_kind": getattr(finding.verdict, "kind", None),
+        "verdict": None,
+        "kind": None,
+        "output": "not compared",
+        "reproduced": False,
+        "reason": "",
+    }
+    if finding.digests.inputs and not same_inputs and not from_snapshot:
+        names = sorted(n for n, d in digests.items() if finding.digests.inputs.get(n) != d)
+        result["reason"] = (
+            f"the inputs made from the seed differ in {', '.join(names)}; "
+            "use --from-snapshot to run on the stored ones"
+        )
+        return result
+    if from_snapshot:
+        expectation = _from_snapshot(court, path, finding, expectation)
+    with Trial(task, candidate, court.runner, court.cache, deadline_s=deadline_s) as trial:
+        verdict, output = judge_again(trial, finding, expectation)
+    result |= {"verdict": word(verdict), "kind": getattr(verdict, "kind", None)}
+    same_device = all(
+        now.get(k) == finding.environment.get(k) for k in ("device_name", "torch", "triton")
+    )
+    if finding.digests.output is not None and output is not None:
+        equal = output == finding.digests.output
+        result["output"] = "same" if equal else "differ"
+        if not same_device:
+            result["output"] += " (another device or library version)"
+    reproduced = (result["verdict"], result["kind"]) == (
+        result["recorded"],
+        result["recorded_kind"],
+    )
+    if not reproduced:
+        result["reason"] = f"the verdict is {result['verdict']} {result['kind'] or ''}".strip()
+    elif result["output"] == "differ" and result["kind"] != "nondeterministic":
+        reproduced, result["reason"] = False, "same verdict, but other output bytes"
+    result["reproduced"] = reproduced
+    return result
+
+
+def judge_again(
+    trial: Trial, finding: Finding, expectation: Expectation
+) -> tuple[Verdict, str | None]:
+    """The verdict on a finding's case, as the trial gave it, and the digest of the output."""
+    loaded = trial.loaded()
+    if loaded.ended != "returned":
+        return CompileError(detail=loaded.message or loaded.ended), None
+    ruling, observation, _ = trial.call(expectation, config=finding.config)
+    verdict = ruling.verdict
+    if isinstance(finding.verdict, CompileError) and trial.runner.targets:
+        refused = trial.compile(expectation, observation.launches, finding.config)
+        verdict = refused or verdict
+    if isinstance(verdict, Failed):
+        probes = probe(trial, expectation, ruling, config=finding.config)
+        verdict = probes.refine(verdict)
+    digest = tensors_digest(ruling.outputs) if ruling.outputs else None
+    return verdict, digest
+
+
+def candidate_of(path: Path, finding: Finding) -> Candidate:
+    """The finding's candidate, from the run that it lies in.
+
+    Raises:
+        UserError: the source is not there, or is not the one that was judged.
+    """
+    source = path.parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{path}: its candidate is not at {source}; keep findings inside their run directory"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
+        raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
+    return read_candidate(
+        data.decode(), finding.candidate.path, task_names=tuple(TASKS), task=finding.task
+    )
+
+
+def _from_snapshot(court: Court, path: Path, finding: Finding, made: Expectation) -> Expectation:
+    """The expectation on the stored inputs."""
+    stored = load_snapshot(path)
+    if stored is None:
+        raise UserError(f"{path}: its inputs were too large to store; replay from the seed")
+    from kerneltruth.oracle.expectation import expect_on
+
+    tensors = {name: stored.get(name) for name in made.inputs.tensors}
+    return expect_on(
+        find(finding.task), finding.case, replace(made.inputs, tensors=tensors), court.cache.policy
+    )
+
+
+def _same(one: str, other: str | None) -> str:
+    if other is None:
+        return "not compared"
+    return "same" if one == other else "differ"

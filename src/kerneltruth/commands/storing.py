@@ -1,0 +1,36 @@
+"""An attempt written to a run: its source, its finding with inputs, its result line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.commands.court import Job
+from kerneltruth.oracle.attempt import Attempt
+from kerneltruth.runs.records import finding_of, record_to_json
+from kerneltruth.runs.store import RunStore
+from kerneltruth.tasks.suite import find
+
+
+def store_attempt(
+    store: RunStore,
+    job: Job,
+    attempt: Attempt,
+    environment: Mapping[str, str | None],
+    more: Mapping[str, Any] | None = None,
+) -> str | None:
+    """Store an attempt; the result line comes last, since it says that the rest is there.
+
+    Returns:
+        The finding's file name, if the attempt failed.
+    """
+    store.write_source(job.candidate.source)
+    name = None
+    if attempt.failure is not None:
+        finding = finding_of(attempt, environment)
+        inputs = materialize(find(job.task), finding.case).tensors
+        name = store.write_finding(finding, inputs).name
+    line = {"name": job.name, "attempt": record_to_json(attempt), "finding": name, **(more or {})}
+    store.append(job.name, line)
+    return name

@@ -1,0 +1,95 @@
+"""Views of `check`, `replay` and `minimize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+DECLINED_SHOWN = 3
+
+
+def check_view(document: dict[str, Any]) -> RenderableType:
+    """The verdict first, then what it rests on."""
+    table = _rows()
+    verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
+    table.add_row("verdict", Text(verdict, style=_style(document["verdict"])))
+    if document["detail"]:
+        table.add_row("", document["detail"])
+    if document["explanation"] and document["explanation"] != document["detail"]:
+        table.add_row("because", document["explanation"])
+    if document["failing_summary"]:
+        table.add_row("on", f"{document['failing_summary']} ({document['domain']} domain)")
+    if document["minimal_summary"]:
+        table.add_row("smallest", document["minimal_summary"])
+    table.add_row("task", document["task"])
+    table.add_row("cases", f"{document['cases']} judged, {document['failed']} failed")
+    _declined(table, document["declined"])
+    for reason, count in (*document["unrefereeable"].items(), *document["skipped"].items()):
+        table.add_row("not judged", f"{count}: {reason}")
+    if document["worst_ratio"] is not None and document["verdict"] == "pass":
+        table.add_row("margin", f"largest error is {document['worst_ratio']:.2f} of its bound")
+    if document["binaries"]:
+        built = sum(b["ok"] for b in document["binaries"])
+        targets = ", ".join(sorted({b["target"] for b in document["binaries"]}))
+        table.add_row("compiled", f"{built} specializations for {targets}")
+    if document["finding"]:
+        table.add_row("finding", document["finding"])
+        table.add_row("next", f"kerneltruth minimize {document['finding']}")
+    table.add_row("took", f"{document['seconds']:.1f} s")
+    return table
+
+
+def _declined(table: Table, declined: list[dict[str, Any]]) -> None:
+    if not declined:
+        return
+    table.add_row("declined", f"{len(declined)} cases of the extended domain, not counted as wrong")
+    for entry in declined[:DECLINED_SHOWN]:
+        table.add_row("", f"{entry['case']}: {entry['reason'].splitlines()[0]}")
+    if len(declined) > DECLINED_SHOWN:
+        table.add_row("", f"and {len(declined) - DECLINED_SHOWN} more; see --json")
+
+
+def replay_view(document: dict[str, Any]) -> RenderableType:
+    """A line per finding, then the count."""
+    table = _rows()
+    for result in document["results"]:
+        state = "reproduced" if result["reproduced"] else "NOT REPRODUCED"
+        style = "green" if result["reproduced"] else "bold red"
+        said = f"inputs {result['inputs']}, output {result['output']}"
+        if result["verdict"]:
+            kind = f" {result['kind']}" if result["kind"] else ""
+            said = f"{result['verdict']}{kind}, {said}"
+        if result["reason"]:
+            said += f": {result['reason']}"
+        table.add_row(result["id"], Text(state, style=style), said)
+    count = f"{document['reproduced']} of {document['findings']} reproduced on {document['device']}"
+    table.add_row("", "", count)
+    return table
+
+
+def minimize_view(document: dict[str, Any]) -> RenderableType:
+    """The smallest case and the script."""
+    table = _rows()
+    verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
+    table.add_row("verdict", verdict)
+    table.add_row("smallest", document["minimal_summary"])
+    table.add_row("because", document["explanation"])
+    table.add_row("tried", f"{document['evaluations']} cases")
+    table.add_row("script", document["script"])
+    return table
+
+
+def _rows() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", overflow="fold")
+    table.add_column(overflow="fold")
+    return table
+
+
+def _style(verdict: str) -> str:
+    return {"pass": "bold green", "unsupported_here": "yellow", "infra": "yellow"}.get(
+        verdict, "bold red"
+    )
