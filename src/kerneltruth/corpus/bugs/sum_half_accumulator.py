@@ -12,18 +12,16 @@ def sum_kernel(
     n_rows,
     n_cols,
     BLOCK_ROWS: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):
+    # One lane per row: each walks along its row, chunk by chunk.
     rows = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    mask = rows < n_rows
     total = tl.zeros([BLOCK_ROWS], dtype=x_ptr.dtype.element_ty)
-    for start in range(0, n_cols, BLOCK_COLS):
-        cols = start + tl.arange(0, BLOCK_COLS)
-        mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
-        x = tl.load(
-            x_ptr + rows[:, None] * stride_row + cols[None, :] * stride_col, mask=mask, other=0.0
-        )
-        total = (total + tl.sum(x, axis=1)).to(x_ptr.dtype.element_ty)
-    tl.store(out_ptr + rows, total, mask=rows < n_rows)
+    for start in range(0, n_cols, CHUNK):
+        for col in range(start, tl.minimum(start + CHUNK, n_cols)):
+            total += tl.load(x_ptr + rows * stride_row + col * stride_col, mask=mask, other=0.0)
+    tl.store(out_ptr + rows, total, mask=mask)
 
 
 def sum(input, dim=-1, keepdim=False):
@@ -40,6 +38,6 @@ def sum(input, dim=-1, keepdim=False):
         n_rows,
         n_cols,
         BLOCK_ROWS=16,
-        BLOCK_COLS=4,
+        CHUNK=512,
     )
     return out.unsqueeze(-1) if keepdim else out
