@@ -119,7 +119,7 @@ TASKS: tuple[Task, ...] = (
         "roll(input[M, N], shifts=1)",
         category="Index",
         dims={"M": "batch", "N": "spatial"},
-        attributes={"shifts": (-3, 20)},
+        attributes={"shifts": (-3, 1000)},
         reference=lambda input, shifts: torch.roll(input, shifts, -1),
         description="""out[i, (j + shifts) mod N] = input[i, j]; shifts may be negative or larger
             than N.""",
