@@ -1,0 +1,44 @@
+"""What the zygote compiles once, so that no child pays for the compiler's first run.
+
+A first compilation hashes Triton's own files, loads its dialects and LLVM's targets, and parses
+the standard library of the language: half a second that forked children inherit. No device is
+needed or touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+_TARGET = GPUTarget("cuda", 90, 32)
+
+
+@triton.jit
+def _softmax(x_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+    offsets = tl.program_id(0) * n + tl.arange(0, BLOCK)
+    mask = tl.arange(0, BLOCK) < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + offsets, e / tl.sum(e, axis=0), mask=mask)
+
+
+def light() -> None:
+    """Compile one small kernel in a folder of its own; a failure only leaves children cold."""
+    signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    source = ASTSource(fn=_softmax, signature=signature, constexprs={"BLOCK": 64})
+    before = os.environ.get("TRITON_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        try:
+            with contextlib.suppress(Exception):
+                triton.compile(source, target=_TARGET)
+        finally:
+            del os.environ["TRITON_CACHE_DIR"]
+            if before is not None:
+                os.environ["TRITON_CACHE_DIR"] = before
