@@ -47,11 +47,11 @@ _INDEXING: tuple[Entry, ...] = (
     ),
     control("roll", "roll", "shifts of either sign and any size"),
     bug(
-        "roll_wraps_once",
+        "roll_negative_shift",
         "roll",
         control="roll",
         fault="remainder of a negative number",
-        note="reads before the row where the shift exceeds the row's length",
+        note="a negative shift reads beyond the end of the row",
     ),
 )
 

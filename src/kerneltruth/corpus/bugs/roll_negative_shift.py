@@ -1,4 +1,6 @@
-"""A rotation of each row."""
+"""A rotation of each row; the shift is reduced before the launch."""
+
+import math
 
 import torch
 import triton
@@ -11,7 +13,7 @@ def roll_kernel(x_ptr, out_ptr, n, columns, shift, BLOCK: tl.constexpr):
     mask = offsets < n
     row = offsets // columns
     source = offsets % columns - shift
-    source = (source + columns) % columns
+    source = tl.where(source < 0, source + columns, source)
     tl.store(out_ptr + offsets, tl.load(x_ptr + row * columns + source, mask=mask), mask=mask)
 
 
@@ -20,5 +22,7 @@ def roll(input, shifts=1):
     out = torch.empty_like(x)
     n, columns = x.numel(), x.shape[1]
     if n:
-        roll_kernel[(triton.cdiv(n, 512),)](x, out, n, columns, shifts, BLOCK=512)
+        roll_kernel[(triton.cdiv(n, 512),)](
+            x, out, n, columns, int(math.fmod(shifts, columns)), BLOCK=512
+        )
     return out
