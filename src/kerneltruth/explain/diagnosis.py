@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.layouts import LAYOUTS
-from kerneltruth.explain.evidence import Evidence, Sibling, Values, siblings_of
+from kerneltruth.explain.evidence import Evidence, Values, siblings_of
+from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize import localize
-from kerneltruth.explain.minimize import Budget
-from kerneltruth.explain.simpler_cases import minimize_case
+from kerneltruth.explain.minimize import Budget, Shrunk
+from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.probes import Probes, probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -28,10 +27,6 @@ from kerneltruth.oracle.verdict import (
     Verdict,
     word,
 )
-
-SYMPTOMS = ("value", "nan", "inf")
-CAUSES = ("nondeterministic", "uninitialized", "out_of_bounds")
-MAX_SIBLINGS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,41 +54,62 @@ def diagnose(
 
     Args:
         trial: of the candidate; its children are called again.
-        failure: the judgement to explain.
+        failure: the judgement to explain, as the trial's probes refined it.
         others: judgements of other cases of the same candidate.
         effort: the budget.
     """
-    fails = _predicate(trial, failure)
-    shrunk = minimize_case(
-        failure.case,
-        trial.task,
-        fails,
-        literalize=lambda case: _literal(trial, case),
-        budget=Budget(evaluations=effort.evaluations, seconds=effort.seconds, clock=time.monotonic),
-        blocks=sorted(trial.blocks),
-    )
-    explanation, tags = explain(trial, failure, others)
+    inquiry = Inquiry(trial=trial, failure=failure, until=time.monotonic() + effort.seconds)
+    told: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (word(failure.verdict),))
+    if not _can_be_asked_again(failure.verdict, trial, effort):
+        return Diagnosis(minimal=failure.case, explanation=told[0], tags=told[1], evaluations=0)
+    again = inquiry.ask(failure.case)
+    shrunk = _shrink(inquiry, effort)
+    if isinstance(failure.verdict, Failed) and again is not None:
+        drawn = next((c for c in reversed(shrunk.trail) if not c.literals), failure.case)
+        inquiry.ask_relatives(drawn)
+        told = _explain(inquiry, *again, others)
+    explanation, tags = told
     return Diagnosis(
-        minimal=shrunk.value,
+        minimal=replace(shrunk.value, domain=domain(shrunk.value, trial.task)),
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,
     )
 
 
-def explain(
-    trial: Trial, failure: Judgement, others: Sequence[Judgement]
+def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
+    """Whether calling again can show the failure, within the budget."""
+    if isinstance(verdict, TimedOut):
+        return trial.deadline_s <= effort.seconds
+    # What no GPU compiles may well run in the interpreter.
+    return not isinstance(verdict, CompileError)
+
+
+def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:
+    return minimize_case(
+        inquiry.failure.case,
+        inquiry.trial.task,
+        inquiry.fails,
+        literalize=lambda case: _literal(inquiry.trial, case),
+        budget=Budget(
+            evaluations=effort.evaluations,
+            seconds=max(inquiry.until - time.monotonic(), 0.0),
+            clock=time.monotonic,
+        ),
+        blocks=sorted(inquiry.trial.blocks),
+    )
+
+
+def _explain(
+    inquiry: Inquiry, expectation: Expectation, ruling: Ruling, others: Sequence[Judgement]
 ) -> tuple[str, tuple[str, ...]]:
     """One or two sentences on a failure, and their tags."""
-    verdict = failure.verdict
-    if not isinstance(verdict, Failed):
-        return _without_output(verdict), (word(verdict),)
-    expectation = trial.cache.get(trial.task, failure.case)
-    ruling, _, _ = trial.call(expectation, config=failure.config)
+    trial, failure = inquiry.trial, inquiry.failure
+    assert isinstance(failure.verdict, Failed)
     fault = localize(
         Evidence(
             case=failure.case,
-            verdict=verdict,
+            verdict=failure.verdict,
             values=_values(expectation, ruling),
             inputs={
                 name: t.to(torch.float64)
@@ -102,14 +118,14 @@ def explain(
             },
             blocks=tuple(sorted(trial.blocks)),
             reduced=tuple(d.symbol for d in trial.task.dims if d.role in ("reduced", "contracted")),
-            probes=probe(trial, expectation, ruling, config=failure.config),
-            siblings=(*siblings_of(others), *_relatives(trial, failure)),
+            probes=inquiry.probes(ruling),
+            siblings=(*siblings_of(others), *inquiry.siblings),
         )
     )
     return fault.sentence, fault.tags
 
 
-def _without_output(verdict: Verdict) -> str:
+def _message(verdict: Verdict) -> str:
     match verdict:
         case CompileError(detail=detail, target=target):
             return f"Does not compile{f' for {target}' if target else ''}: {detail}"
@@ -119,43 +135,31 @@ def _without_output(verdict: Verdict) -> str:
             return f"Dies{f' by signal {signal}' if signal else ''}: {detail}"
         case TimedOut(seconds=seconds):
             return f"Did not return within {seconds:g} s."
+        case Failed(detail=detail):
+            return detail
         case _:
             return ""
 
 
 def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
     """The wrong output of the ruling that localization looks at."""
+    references = [o.reference for o in expectation.outputs]
     for expected, got, difference in zip(
         expectation.outputs, ruling.outputs, ruling.differences, strict=False
     ):
-        if difference is not None and bool(difference.wrong.any()):
+        accept = expected.spec.accept
+        if difference is not None:
+            wrong = difference.wrong
+        elif accept is not None:
+            wrong = ~accept(expectation.inputs.tensors, ruling.outputs, references)
+        if bool(wrong.any()) and wrong.shape == got.shape:
             return Values(
                 output=got.to(torch.float64),
                 reference=expected.reference.to(torch.float64),
-                wrong=difference.wrong,
+                wrong=wrong,
+                several=accept is not None,
             )
     return None
-
-
-def _predicate(trial: Trial, failure: Judgement) -> Callable[[Case], bool]:
-    """Whether a case fails with the same verdict, and kind, as the failure did."""
-    verdict = failure.verdict
-    wanted = (word(verdict), verdict.kind if isinstance(verdict, Failed) else None)
-
-    def fails(case: Case) -> bool:
-        expectation = trial.cache.get(trial.task, case)
-        if expectation.invalid is not None or expectation.unrefereeable is not None:
-            return False
-        ruling, _, _ = trial.call(expectation, config=failure.config)
-        found = ruling.verdict
-        if not isinstance(found, Failed) or wanted[0] != "fail":
-            return word(found) == wanted[0]
-        if found.kind in SYMPTOMS and wanted[1] in CAUSES:
-            probes: Probes = probe(trial, expectation, ruling, config=failure.config)
-            return probes.kind == wanted[1]
-        return found.kind == wanted[1]
-
-    return fails
 
 
 def _literal(trial: Trial, case: Case) -> Case:
@@ -167,24 +171,3 @@ def _literal(trial: Trial, case: Case) -> Case:
         if t is not None
     )
     return replace(case, literals=literals)
-
-
-def _relatives(trial: Trial, failure: Judgement) -> tuple[Sibling, ...]:
-    """The failing case in other dtypes and layouts: does the fault need this one?"""
-    case = failure.case
-    dtypes = [d for d in trial.task.dtypes if d != case.dtype]
-    variants = [replace(case, dtype=d, literals=()) for d in dtypes]
-    if case.layout != "contiguous":
-        others = [name for name in LAYOUTS if name != case.layout and name != "expanded"]
-        variants += [replace(case, layout=name) for name in others]
-    found = []
-    for variant in variants[:MAX_SIBLINGS]:
-        expectation = trial.cache.get(trial.task, variant)
-        if expectation.invalid is not None or expectation.unrefereeable is not None:
-            continue
-        ruling, _, _ = trial.call(expectation, config=failure.config)
-        if isinstance(ruling.verdict, Failed) or word(ruling.verdict) == "pass":
-            ratio = None if ruling.stats is None else ruling.stats.max_bound_ratio
-            failed = isinstance(ruling.verdict, Failed)
-            found.append(Sibling(case=variant, failed=failed, ratio=ratio))
-    return tuple(found)

@@ -29,11 +29,15 @@ _EPSILON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Values:
-    """One output compared: float64 CPU tensors of one shape, and which elements are wrong."""
+    """One output compared: float64 CPU tensors of one shape, and which elements are wrong.
+
+    `several`: an element may have several right values, of which the reference is only one.
+    """
 
     output: Tensor
     reference: Tensor
     wrong: Tensor
+    several: bool = False
 
     def __post_init__(self) -> None:
         if not self.output.shape == self.reference.shape == self.wrong.shape:

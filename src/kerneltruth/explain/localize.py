@@ -38,7 +38,7 @@ def localize(evidence: Evidence) -> LocalizedFault:
         cases = when(evidence)
         told = _sentence(evidence.verdict.detail) + (f" {cases.clause}" if cases else "")
         return LocalizedFault(tags=_tags(cases) or (kind,), sentence=told)
-    manner = how(evidence, values)
+    manner = None if values.several else how(evidence, values)
     if manner is not None and manner.everywhere:
         place_of = None
     cases = when(evidence)
@@ -121,4 +121,6 @@ def _worst(evidence: Evidence, values: Values) -> str:
         if x.shape == values.output.shape
     ]
     at = f" ({', '.join(inputs)})" if inputs else ""
+    if values.several:
+        return f"at {place(index)}{at} {shown[1]} is there, which is no right answer"
     return f"at {place(index)}{at} {shown[0]} is due and {shown[1]} is there"

@@ -12,12 +12,15 @@ The order of `key`, most important first, and why:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kerneltruth.cases.case import Case
+from kerneltruth.cases.case import Case, Domain
+from kerneltruth.cases.recipes import RECIPES as DRAWN
+from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values
 from kerneltruth.explain.minimize import Budget, Pass, Shrunk, minimize
@@ -38,6 +41,9 @@ DTYPES = (
     "bool",
 )
 RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
+
+# Beyond this, a number that only a recipe of the extended domain drew is extreme.
+MODERATE = 1e4
 
 # What one search is worth: enough for the smallest shape in all but contrived faults.
 EVALUATIONS = 120
@@ -72,11 +78,32 @@ def _attribute_order(case: Case, task: Task) -> tuple[Any, ...]:
     return (sum(place > 0 for place, _ in places), tuple(places))
 
 
+def domain(case: Case, task: Task) -> Domain:
+    """Where the case belongs, whatever it was made from."""
+    core = (
+        case.dtype in task.dtypes
+        and case.layout == "contiguous"
+        and all(n > 0 for _, n in case.dims)
+        and _ordinary_values(case)
+    )
+    return "core" if core else "extended"
+
+
+def _ordinary_values(case: Case) -> bool:
+    drawn_so = DRAWN[case.recipe].domain == "core"
+    written = [v for _, tensor in case.literals for v in tensor]
+    if not written:
+        return drawn_so
+    return all(math.isfinite(v) and (drawn_so or abs(v) <= MODERATE) for v in written)
+
+
 def settings(case: Case, task: Task, recipes: Sequence[str] = RECIPES) -> Iterator[Case]:
     """The same shape with simpler attributes, inputs, dtype, layout and recipe, all then each."""
     attributes = {a.name: a.default for a in task.attributes if a.name in case.settings}
     optional = tuple(s.name for s in task.tensors if s.optional)
-    dtypes = _simpler(DTYPES, case.dtype, (*task.dtypes, *task.extended_dtypes))
+    # A dtype of the extended domain is no simpler than a main one: a kernel may refuse it.
+    main = () if case.dtype in task.dtypes else task.extended_dtypes
+    dtypes = _simpler(DTYPES, case.dtype, (*task.dtypes, *main))
     drawn = _simpler(RECIPES, case.recipe, recipes) if not case.literals else []
     plain = replace(
         case.with_attributes(**attributes),
@@ -137,6 +164,7 @@ def passes(
     found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded), others]
     found.append(_reshaping(task, shapes.swept))
     found.append(partial(values.literal, task=task, literalize=literalize))
+    found.append(partial(boxes.sliced, task=task))
     found.append(partial(values.simpler, task=task))
     return found
 

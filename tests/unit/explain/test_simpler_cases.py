@@ -6,10 +6,11 @@ from functools import partial
 import pytest
 
 from kerneltruth.cases.case import Case
+from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values
 from kerneltruth.explain.minimize import Budget
-from kerneltruth.explain.simpler_cases import EVALUATIONS, key, minimize_case, settings
+from kerneltruth.explain.simpler_cases import EVALUATIONS, domain, key, minimize_case, settings
 from kerneltruth.tasks.spec import task
 
 
@@ -241,17 +242,89 @@ def test_only_the_elements_that_matter_keep_their_values():
     shrunk = minimize_case(
         case,
         operator("N"),
-        lambda c: c.literals[0][1][5] == 5.5 and c.literals[0][1][9] > 0,
+        lambda c: c.sizes["N"] == 16 and c.literals[0][1][5] == 5.5 and c.literals[0][1][9] > 0,
         literalize=lambda c: c,
         budget=Budget(evaluations=EVALUATIONS, seconds=1.0, clock=lambda: 0.0),
     )
     assert shrunk.value.literals[0][1] == (0.0,) * 5 + (5.5, 0, 0, 0, 1.0) + (0.0,) * 6
 
 
-def test_written_values_keep_their_shape():
-    case = Case(task="op", dims=(("N", 3),), literals=(("x", (1.0, 2.0, 3.0)),))
-    shrunk = shrink(lambda c: True, {"N": 3}, literals=case.literals)
-    assert shrunk.value.sizes == {"N": 3}
+def shrink_written(predicate, spec, evaluations=EVALUATIONS, **changes):
+    return minimize_case(
+        Case(task="op", **changes),
+        spec,
+        predicate,
+        literalize=lambda c: c,
+        budget=Budget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
+    )
+
+
+def test_one_element_that_matters_is_left_alone_within_a_small_budget():
+    values_of = tuple(89.5 if n == 37 else float(n % 7) for n in range(60))
+    shrunk = shrink_written(
+        lambda c: max(c.literals[0][1]) > 50,
+        operator("M", "N"),
+        dims=(("M", 5), ("N", 12)),
+        literals=(("x", values_of),),
+        evaluations=30,
+    )
+    assert shrunk.value.sizes == {"M": 1, "N": 1}
+    assert shrunk.value.literals == (("x", (100.0,)),)
+
+
+def test_two_elements_that_matter_together_are_found_apart():
+    shrunk = shrink_written(
+        lambda c: {3.25, 7.25} <= set(c.literals[0][1]),
+        operator("N"),
+        dims=(("N", 12),),
+        literals=(("x", tuple(n + 0.25 for n in range(12))),),
+    )
+    assert shrunk.value.literals == (("x", (3.25, 7.25)),)
+
+
+def test_all_tensors_of_a_symbol_keep_the_same_places():
+    spec = operator("M", "N", signature="op(x[M, N], w[N], s[M, 1])")
+    x = tuple(10.0 * m + n for m in range(2) for n in range(3))
+    shrunk = shrink_written(
+        lambda c: 12.0 in c.literals[0][1] and 7.0 in c.literals[1][1] and 5.0 in c.literals[2][1],
+        spec,
+        dims=(("M", 2), ("N", 3)),
+        literals=(("x", x), ("w", (3.0, 4.0, 7.0)), ("s", (2.0, 5.0))),
+    )
+    assert shrunk.value.sizes == {"M": 1, "N": 1}
+    assert shrunk.value.literals == (("x", (12.0,)), ("w", (7.0,)), ("s", (5.0,)))
+
+
+def test_a_symbol_inside_an_expression_is_not_cut():
+    spec = operator("M", "N", signature="op(x[M, N], y[2 * N])")
+    case = Case(
+        task="op", dims=(("M", 2), ("N", 2)), literals=(("x", (0.0,) * 4), ("y", (0.0,) * 4))
+    )
+    assert boxes.sliceable(case, spec) == ["M"]
+
+
+def test_indices_still_point_into_what_is_left():
+    spec = operator("K", "N", signature="op(x[N], i[K]: index(N))")
+    case = Case(
+        task="op",
+        dims=(("K", 3), ("N", 4)),
+        literals=(("x", (1.0, 2.0, 3.0, 4.0)), ("i", (3.0, 0.0, 2.0))),
+    )
+    smaller = boxes.keep(case, spec, "N", (2, 3))
+    assert smaller.literals == (("x", (3.0, 4.0)), ("i", (1.0, 0.0, 0.0)))
+
+
+def test_constraints_are_kept_while_cutting():
+    spec = operator("C", "G", constraints=("C % G == 0",), signature="op(x[C, G])")
+    case = Case(task="op", dims=(("C", 4), ("G", 2)), literals=(("x", (0.5,) * 8),))
+    offered = [tuple(c.sizes.values()) for c in boxes.sliced(case, spec)]
+    assert (3, 2) not in offered
+    assert (2, 2) in offered
+
+
+def test_written_values_keep_their_shape_where_it_matters():
+    literals = (("x", (1.0, 2.0, 3.0)),)
+    shrunk = shrink(lambda c: c.sizes["N"] == 3, {"N": 3}, literals=literals)
     assert shrunk.value.literals == (("x", (0.0, 0.0, 0.0)),)
 
 
@@ -303,3 +376,26 @@ def test_numbers_are_ordered_by_how_hard_they_are_to_read():
 def test_the_same_fault_shrinks_the_same_way_twice():
     ask = partial(shrink, lambda c: c.sizes["N"] > 17, {"M": 9, "N": 99})
     assert ask() == ask()
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({}, "core"),
+        ({"dtype": "float64"}, "extended"),
+        ({"layout": "transposed"}, "extended"),
+        ({"dims": (("N", 0),)}, "extended"),
+        ({"recipe": "nan_injected"}, "extended"),
+        ({"recipe": "nan_injected", "literals": (("x", (1.0,)),)}, "core"),
+        ({"recipe": "adversarial", "literals": (("x", (3e37,)),)}, "extended"),
+        ({"literals": (("x", (math.nan,)),)}, "extended"),
+    ],
+)
+def test_a_case_is_core_by_what_it_holds(changes, where):
+    plain = {"dims": (("N", 1),), "attributes": (), "dtype": "float32", "layout": "contiguous"}
+    assert domain(rich_case(**{**plain, "recipe": "uniform", **changes}), RICH) == where
+
+
+def test_a_main_dtype_is_not_left_for_one_that_a_kernel_may_refuse():
+    shrunk = shrink_rich(lambda c: c.dtype != "float32", rich_case(dtype="bfloat16"))
+    assert shrunk.value.dtype == "float16"

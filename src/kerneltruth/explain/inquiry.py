@@ -1,0 +1,143 @@
+"""Further questions to a candidate about one failure, each case asked once and remembered."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.explain.evidence import Sibling
+from kerneltruth.explain.simpler_cases import domain
+from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.probes import REPEATS, Probes
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import (
+    Crashed,
+    Failed,
+    FailKind,
+    Passed,
+    RuntimeFault,
+    Verdict,
+    word,
+)
+
+SYMPTOMS = ("value", "nan", "inf")
+CAUSES = ("nondeterministic", "uninitialized", "out_of_bounds")
+
+
+@dataclass(slots=True, kw_only=True)
+class Inquiry:
+    """What is asked of a candidate, and what came of it.
+
+    Attributes:
+        trial: of the candidate; its children are called.
+        failure: the judgement that is looked into.
+        until: `time.monotonic()` after which nothing is asked that can be done without.
+        siblings: every case that was judged on the way.
+    """
+
+    trial: Trial
+    failure: Judgement
+    until: float
+    siblings: list[Sibling] = field(default_factory=list)
+
+    @property
+    def late(self) -> bool:
+        """Whether only what cannot be done without is still to be asked."""
+        return time.monotonic() >= self.until
+
+    def ask(self, case: Case) -> tuple[Expectation, Ruling] | None:
+        """Judge a case as the failure was judged; None if it cannot be judged."""
+        case = replace(case, domain=domain(case, self.trial.task))
+        expectation = self.trial.cache.get(self.trial.task, case)
+        if expectation.invalid is not None or expectation.unrefereeable is not None:
+            return None
+        ruling, _, _ = self.trial.call(expectation, config=self.failure.config)
+        if isinstance(ruling.verdict, Failed | Passed):
+            ratio = None if ruling.stats is None else ruling.stats.max_bound_ratio
+            failed = isinstance(ruling.verdict, Failed)
+            self.siblings.append(Sibling(case=case, failed=failed, ratio=ratio))
+        return expectation, ruling
+
+    def fails(self, case: Case) -> bool:
+        """Whether a case fails with the same verdict, and for the same reason, as the failure."""
+        answer = self.ask(case)
+        if answer is None:
+            return False
+        expectation, ruling = answer
+        wanted, found = self.failure.verdict, ruling.verdict
+        if not isinstance(wanted, Failed) or not isinstance(found, Failed):
+            return _alike(wanted, found)
+        if found.kind in SYMPTOMS and wanted.kind in CAUSES:
+            return self._depends(wanted.kind, expectation, ruling)
+        return found.kind == wanted.kind
+
+    def _depends(self, kind: FailKind, expectation: Expectation, ruling: Ruling) -> bool:
+        """Whether the wrong output changes with what a verdict of that kind blames."""
+        if not ruling.outputs:
+            return False
+        first = tensors_digest(ruling.outputs)
+        poison, guards = int(kind == "uninitialized"), int(kind == "out_of_bounds")
+        for _ in range(REPEATS if kind == "nondeterministic" else 1):
+            again, _, _ = self.trial.call(
+                expectation, config=self.failure.config, poison=poison, guards=guards
+            )
+            if again.outputs and tensors_digest(again.outputs) != first:
+                return True
+        return False
+
+    def probes(self, ruling: Ruling) -> Probes:
+        """What the trial's probes found of the failure, read from its verdict.
+
+        A probe names a cause in place of a symptom: no cause, no dependence. Only a write beyond
+        an input is seen without a probe, and then the call alone says so.
+        """
+        verdict, seen = self.failure.verdict, ruling.verdict
+        if not isinstance(verdict, Failed):
+            return Probes()
+        wrote = isinstance(seen, Failed) and seen.kind == "out_of_bounds"
+        return Probes(
+            nondeterministic=verdict.kind == "nondeterministic",
+            poison_dependent=verdict.kind == "uninitialized",
+            guard_dependent=verdict.kind == "out_of_bounds" and not wrote,
+        )
+
+    def ask_relatives(self, small: Case) -> None:
+        """The failure in other dtypes and layouts: does the fault need this one?
+
+        Args:
+            small: a smaller failing case with drawn values. What passes there in another dtype is
+                asked at the failure's size too, where it may well fail.
+        """
+        case = replace(self.failure.case, literals=())
+        for dtype in self.trial.task.dtypes:
+            if dtype == case.dtype or self.late:
+                continue
+            if small.identity == case.identity or self._passes(replace(small, dtype=dtype)):
+                self._passes(replace(case, dtype=dtype))
+        if case.layout == "contiguous":
+            return
+        for layout in LAYOUTS:
+            if layout not in (case.layout, "expanded") and not self.late:
+                self._passes(replace(case, layout=layout))
+
+    def _passes(self, case: Case) -> bool:
+        known = next((s for s in self.siblings if s.case.identity == case.identity), None)
+        if known is not None:
+            return not known.failed
+        answer = self.ask(case)
+        return answer is not None and isinstance(answer[1].verdict, Passed)
+
+
+def _alike(one: Verdict, other: Verdict) -> bool:
+    """Whether two verdicts on a call without output name the same fault."""
+    match one, other:
+        case RuntimeFault(error=before), RuntimeFault(error=now):
+            return before == now
+        case Crashed(signal=before), Crashed(signal=now):
+            return before == now
+        case _:
+            return word(one) == word(other)
