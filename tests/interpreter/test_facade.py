@@ -5,10 +5,6 @@ from candidates_for_tests import called, floats
 
 from kerneltruth.runner.host import Runner
 
-pytestmark = pytest.mark.skipif(
-    "__import__('torch').cuda.is_available()", reason="there is a GPU, so nothing is pretended"
-)
-
 ASKS = {
     "is_cuda": "assert x.is_cuda and not x.is_cpu and x.get_device() == 0",
     "device": "assert x.device == torch.device('cuda', 0) and x.device.type == 'cuda'",
