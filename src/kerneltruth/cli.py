@@ -6,16 +6,23 @@ torch is imported by the commands that need it, never by this module: `--help` m
 from __future__ import annotations
 
 import os
+import signal
 import sys
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from kerneltruth import __version__
-from kerneltruth.errors import EnvironmentFault, InternalError, KernelTruthError, UserError
+from kerneltruth.commands import exit_codes
+
+EXIT_CODES = (
+    "Exit codes: 0 all good; 1 the judged thing is bad; 2 a mistake in the command; 3 no judgement "
+    "was possible here (no such device, unsupported_here, unrefereeable, disk or memory full); "
+    "4 a bug of kerneltruth; 130 interrupted."
+)
 
 app = typer.Typer(
     name="kerneltruth",
@@ -23,14 +30,18 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
 
-INTERRUPTED = 130
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-Seed = Annotated[int, typer.Option("--seed", help="Master seed of every random stream.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, max=2**64 - 1, metavar="N", help="Master seed of every random stream."
+    ),
+]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Run directory; an unfinished one is resumed.")
 ]
@@ -88,7 +99,7 @@ def audit(
     )
     document = _follow(run_audit(options), quiet=as_json)
     _print(document, audit_view, as_json)
-    raise typer.Exit(0 if document["summary"]["good"] else 1)
+    raise typer.Exit(exit_codes.of_audit(document))
 
 
 @app.command()
@@ -143,11 +154,7 @@ def check(
     )
     document = _follow(run_check(options), quiet=as_json)
     _print(document, check_view, as_json)
-    raise typer.Exit(_check_code(document["verdict"]))
-
-
-def _check_code(verdict: str) -> int:
-    return {"pass": 0, "infra": 3, "unsupported_here": 3}.get(verdict, 1)
+    raise typer.Exit(exit_codes.of_check(document))
 
 
 @app.command()
@@ -169,7 +176,7 @@ def replay(
     steps = run_replay(findings, device=device, from_snapshot=from_snapshot, deadline_s=timeout)
     document = _follow(steps, quiet=as_json)
     _print(document, replay_view, as_json)
-    raise typer.Exit(0 if document["reproduced"] == document["findings"] else 1)
+    raise typer.Exit(exit_codes.of_replay(document))
 
 
 @app.command()
@@ -242,7 +249,7 @@ def compare(
 
     document = compare_runs(runs)
     _print(document, compare_view, as_json)
-    raise typer.Exit(0 if not document["differing"] and not document["missing"] else 1)
+    raise typer.Exit(exit_codes.of_compare(document))
 
 
 def _follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
@@ -253,64 +260,49 @@ def _follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
 
 
 def _print(document: dict[str, Any], view: Callable[[dict[str, Any]], Any], as_json: bool) -> None:
+    from kerneltruth.report.terminal import say, show
+
     if as_json:
         from kerneltruth.codec import dumps
 
-        typer.echo(dumps(document))
+        say(dumps(document))
     else:
-        from kerneltruth.report.terminal import show
-
         show(view(document))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code, and never raises for what a user may do."""
+    try:
+        # Without standalone mode, what a command raises reaches us, and Exit comes as its code.
+        code = app(list(arguments), prog_name="kerneltruth", standalone_mode=False)
+    except typer.Exit as leave:
+        code = leave.exit_code
+    except (Exception, KeyboardInterrupt) as error:
+        from kerneltruth.report.complaints import complain
+
+        code = complain(error)
+    return code if isinstance(code, int) else 0
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    # Once is enough: a second Ctrl-C must not cut short the ending of children and files.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def main() -> None:
     """Entry point of the `kerneltruth` command."""
-    try:
-        code = app(standalone_mode=False)
-    except typer.Exit as leave:
-        code = leave.exit_code
-    except (UserError, EnvironmentFault) as error:
-        code = _complain(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        code = _complain(
-            "interrupted; what was judged is kept, repeat with --out to go on", INTERRUPTED
-        )
-    except BrokenPipeError:
-        # The reader of our pipe has gone, as with `| head`: not an error of anyone's.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except MemoryError:
-        code = _complain("out of memory; try fewer --workers", EnvironmentFault.exit_code)
-    except Exception as error:
-        # Usage errors are click's, which typer imports or carries within itself, by version.
-        usage = hasattr(error, "format_message")
-        code = _misused(error) if usage else _our_bug(error)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _misused(error: Any) -> int:
-    message = error.format_message()
-    if message.startswith("Usage:"):
-        typer.echo(message)
-        return UserError.exit_code
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "kerneltruth"
-    return _complain(f"{message.rstrip('.')}; see `{path} --help`", UserError.exit_code)
-
-
-def _complain(line: str, code: int) -> int:
-    sys.stderr.write(f"kerneltruth: {' '.join(line.split())}\n")
-    return code
-
-
-def _our_bug(error: BaseException) -> int:
-    traceback.print_exception(error, file=sys.stderr)
-    kind = "internal error" if isinstance(error, InternalError | KernelTruthError) else "bug"
-    sys.stderr.write(
-        f"kerneltruth: this is our {kind}, not yours; please report it with the lines above, "
-        "the command and `kerneltruth doctor --json` on the project's issue page\n"
-    )
-    return InternalError.exit_code
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by the caller (`>&-`): what we would say goes nowhere.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            # A file's name may hold what the terminal's encoding has no letters for.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     KernelTruthError
     ├── UserError          the user must act: one line, exit code 2, no traceback
     ├── EnvironmentFault   the machine cannot do it: exit code 3
+    ├── Interrupted        Ctrl-C: exit code 130, what was judged is kept
     └── InternalError      our bug: exit code 4, traceback, where to report it
 
 What a candidate does wrong is never an exception: it is a verdict.
@@ -27,6 +28,12 @@ class EnvironmentFault(KernelTruthError):
     """The machine failed: no device, no memory, no space, a lost worker."""
 
     exit_code = 3
+
+
+class Interrupted(KernelTruthError):
+    """The user stopped a run; the message says how to go on with it."""
+
+    exit_code = 130
 
 
 class InternalError(KernelTruthError):

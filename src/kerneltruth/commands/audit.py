@@ -6,13 +6,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.court import Court, Heard, Job, lost
-from kerneltruth.commands.devices import choose_device, device_name
+from kerneltruth.commands.devices import choose_device, choose_targets, device_name
 from kerneltruth.commands.run_folder import cache_root, environment, open_run
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
@@ -51,6 +51,7 @@ def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
     start = time.monotonic()
     entries = _chosen(options.only)
     device = choose_device(options.device)
+    options = replace(options, targets=choose_targets(options.targets))
     jobs = [_job(entry, options) for entry in entries]
     identity = content_hash(
         [[j.name, j.candidate.sha256] for j in jobs]
@@ -73,10 +74,12 @@ def _chosen(only: tuple[str, ...]) -> list[Entry]:
     if unknown:
         import difflib
 
-        near = difflib.get_close_matches(unknown[0], known, n=3)
-        hint = f"; nearest: {', '.join(near)}" if near else ""
-        raise UserError(f"--only {unknown[0]!r}: no kernel of the corpus has that name{hint}")
-    return [known[name] for name in only] if only else list(ENTRIES)
+        near = difflib.get_close_matches(unknown[0], known, n=3) or sorted(known)[:3]
+        raise UserError(
+            f"--only {unknown[0]!r}: none of the {len(known)} kernels of the corpus has that name; "
+            f"nearest: {', '.join(near)}"
+        )
+    return [known[name] for name in dict.fromkeys(only)] if only else list(ENTRIES)
 
 
 def _job(entry: Entry, options: AuditOptions) -> Job:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.cases.case import Domain
+from kerneltruth.cases.strategies import generate
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.court import Court, Job
-from kerneltruth.commands.devices import choose_device
+from kerneltruth.commands.devices import choose_device, choose_targets
+from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.commands.run_folder import cache_root, environment, open_run
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
@@ -20,14 +22,14 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
-from kerneltruth.oracle.verdict import CompileError, word
+from kerneltruth.oracle.verdict import CompileError, Unrefereeable, word
 from kerneltruth.runner.candidate import load_candidate
 from kerneltruth.runs.records import attempt_from_json
 from kerneltruth.runs.store import RunStore
+from kerneltruth.tasks.spec import Task
 from kerneltruth.tasks.suite import TASKS, find
 
 EFFORT = Effort(evaluations=200, seconds=20.0)
-DTYPES = ("float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "bool")
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
@@ -52,54 +54,65 @@ class CheckOptions:
 
 def run_check(options: CheckOptions) -> Generator[Step, None, dict[str, Any]]:
     """Judge one file; yields steps and returns the document of `check --json`."""
-    policy = Policy(
-        method=options.bounds,
-        tf32=options.tf32,
-        calibration=calibration() if options.bounds == "calibrated" else None,
-    )
+    start = time.monotonic()
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
+    policy = choose_policy(options.bounds, tf32=options.tf32)
     device = choose_device(options.device)
-    court = Court(device=device, targets=options.targets, policy=policy, cache_root=cache_root())
+    targets = choose_targets(options.targets)
+    job = _job(options, policy)
+    identity = content_hash([job.candidate.sha256, plain(job.plan), plain(policy), device, targets])
+    court = Court(device=device, targets=targets, policy=policy, cache_root=cache_root())
     try:
-        # The zygote imports torch while this process does the same.
-        court.start()
-        job = _job(options)
-        identity = content_hash([job.candidate.sha256, plain(job.plan), plain(policy), device])
         with open_run(
             options.out, command="check", identity=identity, device=device, seed=options.seed
         ) as store:
             done = [line for line in store.results() if line["key"] == job.name]
             if done:
                 attempt = attempt_from_json(done[0]["attempt"])
-                return _document(attempt, store, done[0]["finding"])
+                return _document(attempt, store, done[0]["finding"], seconds=attempt.seconds)
+            court.start()
             attempt = yield from _judge(court, job)
-            finding = store_attempt(store, job, attempt, environment(device))
+            finding = store_attempt(store, job, attempt, environment(device), policy=policy)
             store.finish()
-            return _document(attempt, store, finding)
+            return _document(attempt, store, finding, seconds=time.monotonic() - start)
     finally:
         court.close()
 
 
-def _job(options: CheckOptions) -> Job:
+def _job(options: CheckOptions, policy: Policy) -> Job:
     candidate = load_candidate(options.file, task_names=tuple(TASKS), task=options.task)
-    name = options.task or candidate.entry
+    task = find(options.task or candidate.entry)
+    domain: Domain = "core" if options.domain == "core" else "extended"
     plan = Plan(
         seed=options.seed,
         strategies=options.strategies,
         cases=options.cases,
-        dtypes=tuple(_dtype(d) for d in options.dtypes) or None,
-        domain="core" if options.domain == "core" else "extended",
+        dtypes=_dtypes(options.dtypes, task, domain) or bounded_dtypes(task, policy),
+        domain=domain,
         deadline_s=options.deadline_s,
     )
-    return Job(name=str(options.file), task=find(name).name, candidate=candidate, plan=plan)
+    # Says what is wrong with the strategies before anything is begun.
+    generate(
+        task,
+        strategies=plan.strategies,
+        seed=plan.seed,
+        count=0,
+        dtypes=plan.dtypes,
+        domain=plan.domain,
+    )
+    # By its name alone: the same file lies elsewhere on another machine.
+    return Job(name=options.file.name, task=task.name, candidate=candidate, plan=plan)
 
 
-def _dtype(name: str) -> str:
-    full = SHORT_DTYPES.get(name, name)
-    if full not in DTYPES:
-        raise UserError(f"--dtype {name!r}: must be one of {', '.join((*SHORT_DTYPES, *DTYPES))}")
-    return full
+def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:
+    known = task.dtypes if domain == "core" else (*task.dtypes, *task.extended_dtypes)
+    for name in names:
+        if SHORT_DTYPES.get(name, name) not in known:
+            raise UserError(
+                f"--dtype {name!r}: {task.name} has, in its {domain} domain, {', '.join(known)}"
+            )
+    return tuple(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
 
 
 def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
@@ -121,19 +134,18 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
             others = [j for j in judgements if j is not attempt.failure]
             found = diagnose(trial, attempt.failure, others, EFFORT)
             return replace(attempt, minimal=found.minimal, explanation=found.explanation)
+    if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
+        raise UserError(
+            f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
+        )
     if isinstance(attempt.verdict, CompileError):
         return replace(attempt, explanation=attempt.verdict.detail)
     return attempt
 
 
-def calibration() -> dict[str, float]:
-    """The shipped bounds of `calibrated`: p95 of the controls' largest error times 1.5."""
-    text = files("kerneltruth.oracle").joinpath("calibration.json").read_text()
-    table: dict[str, float] = json.loads(text)["bounds"]
-    return table
-
-
-def _document(attempt: Attempt, store: RunStore, finding: str | None) -> dict[str, Any]:
+def _document(
+    attempt: Attempt, store: RunStore, finding: str | None, *, seconds: float
+) -> dict[str, Any]:
     verdict = attempt.verdict
     failure = attempt.failure
     return {
@@ -158,7 +170,7 @@ def _document(attempt: Attempt, store: RunStore, finding: str | None) -> dict[st
         "stats": None if failure is None else plain(failure.stats),
         "worst_ratio": attempt.worst_ratio,
         "binaries": plain(attempt.binaries),
-        "seconds": attempt.seconds,
+        "seconds": seconds,
         "run": str(store.path),
     }
 

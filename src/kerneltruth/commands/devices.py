@@ -1,11 +1,17 @@
-"""Which device a command runs on."""
+"""Which device a command runs on, and for which targets it compiles. torch only where it must."""
 
 from __future__ import annotations
 
+import ctypes
+import difflib
+import os
 import re
+import subprocess
+import sys
 
 from kerneltruth.errors import EnvironmentFault, UserError
 
+TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 _SPELLING = re.compile(r"^(auto|cpu|cuda(:\d+)?)$")
 
 
@@ -35,8 +41,24 @@ def choose_device(wanted: str) -> str:
     return f"cuda:{index}"
 
 
+def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The targets to compile for, each once.
+
+    Raises:
+        UserError: a target that no kernel is compiled for.
+    """
+    for name in wanted:
+        if name not in TARGETS:
+            near = difflib.get_close_matches(name, TARGETS, n=1)
+            hint = f"; nearest: {near[0]}" if near else ""
+            raise UserError(f"--target {name!r}: must be one of {', '.join(TARGETS)}{hint}")
+    return tuple(dict.fromkeys(wanted))
+
+
 def cuda_devices() -> int:
     """How many CUDA devices torch can use, without creating a context."""
+    if not _has_driver():
+        return 0
     import torch
 
     if torch.version.cuda is None:
@@ -48,10 +70,16 @@ def cuda_devices() -> int:
     return count if count >= 0 else _count_in_a_child()
 
 
-def _count_in_a_child() -> int:
-    import subprocess
-    import sys
+def _has_driver() -> bool:
+    """Whether the CUDA driver's library is there: without it no version of torch finds a device."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
+
+def _count_in_a_child() -> int:
     code = "import torch; print(torch.cuda.device_count())"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return int(ran.stdout.strip() or 0) if ran.returncode == 0 else 0
@@ -61,8 +89,6 @@ def device_name(device: str) -> str:
     """What people call the device: the GPU's name, or the CPU's."""
     if device == "cpu":
         return f"cpu ({_cpu_model()})"
-    import subprocess
-
     query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "-i", device.split(":")[1]]
     try:
         ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
@@ -72,8 +98,6 @@ def device_name(device: str) -> str:
 
 
 def _cpu_model() -> str:
-    import os
-
     try:
         with open("/proc/cpuinfo") as facts:
             names = [line.partition(":")[2].strip() for line in facts if "model name" in line]
@@ -84,8 +108,6 @@ def _cpu_model() -> str:
 
 def driver_version() -> str | None:
     """Version of the NVIDIA driver, if there is one."""
-    import subprocess
-
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
         ran = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.commands.devices import cuda_devices, device_name, driver_version
+from kerneltruth.commands.devices import TARGETS, cuda_devices, device_name, driver_version
 
-TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 _LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes", "safetensors", "typer", "rich")
 _LANDLOCK_CREATE_RULESET = 444
 _LANDLOCK_CREATE_RULESET_VERSION = 1

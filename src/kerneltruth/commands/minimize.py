@@ -10,7 +10,7 @@ from typing import Any
 from kerneltruth.codec import plain
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import choose_device
-from kerneltruth.commands.replay import candidate_of, judge_again
+from kerneltruth.commands.replay import cache_for, candidate_of, judge_again, targets_of
 from kerneltruth.commands.run_folder import cache_root
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -19,7 +19,7 @@ from kerneltruth.explain.reproducer import script as standalone_script
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import is_bad, word
+from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
 from kerneltruth.runs.records import load_finding
 from kerneltruth.tasks.suite import find
 
@@ -30,17 +30,24 @@ def run_minimize(
     path: Path, *, script: Path | None, device: str, evaluations: int, deadline_s: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Shrink a finding and write its script; returns the document of `minimize --json`."""
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
     finding = load_finding(path)
     candidate = candidate_of(path, finding)
     task = find(finding.task)
     here = choose_device(device)
-    court = Court(device=here, targets=("sm_90",), policy=Policy(), cache_root=cache_root())
+    cache = cache_for(finding)
+    court = Court(
+        device=here, targets=targets_of((finding,)), policy=Policy(), cache_root=cache_root()
+    )
     try:
         court.start()
         yield Step(done=0, total=evaluations, text="running the finding again")
-        with Trial(task, candidate, court.runner, court.cache, deadline_s=deadline_s) as trial:
-            expectation = court.cache.get(task, finding.case)
+        with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
+            expectation = cache.get(task, finding.case)
             verdict, _ = judge_again(trial, finding, expectation)
+            if isinstance(verdict, UnsupportedHere | Infra):
+                raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
             if not is_bad(verdict):
                 raise UserError(
                     f"{path}: the finding does not fail here ({word(verdict)}); see `replay`"
@@ -48,7 +55,7 @@ def run_minimize(
             failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
             effort = Effort(evaluations=evaluations, seconds=SECONDS)
             diagnosis = diagnose(trial, failure, (), effort)
-            small = court.cache.get(task, diagnosis.minimal)
+            small = cache.get(task, diagnosis.minimal)
             ruling, _, placed = trial.call(small, config=finding.config)
             text = standalone_script(
                 task=task,

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.commands.court import Court
-from kerneltruth.commands.devices import choose_device
+from kerneltruth.commands.devices import TARGETS, choose_device
+from kerneltruth.commands.policy import choose_policy
 from kerneltruth.commands.run_folder import cache_root, environment
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
@@ -30,7 +31,8 @@ def run_replay(
     """Replay findings; yields steps and returns the document of `replay --json`."""
     found = [(path, load_finding(path)) for path in _files(paths)]
     here = choose_device(device)
-    court = Court(device=here, targets=("sm_90",), policy=Policy(), cache_root=cache_root())
+    targets = targets_of(finding for _, finding in found)
+    court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
     results: list[dict[str, Any]] = []
     try:
         court.start()
@@ -76,7 +78,8 @@ def _replay(
 ) -> dict[str, Any]:
     task = find(finding.task)
     candidate = candidate_of(path, finding)
-    expectation = court.cache.get(task, finding.case)
+    cache = cache_for(finding)
+    expectation = cache.get(task, finding.case)
     digests = expectation.inputs.digests()
     same_inputs = digests == finding.digests.inputs
     result: dict[str, Any] = {
@@ -100,8 +103,8 @@ def _replay(
         )
         return result
     if from_snapshot:
-        expectation = _from_snapshot(court, path, finding, expectation)
-    with Trial(task, candidate, court.runner, court.cache, deadline_s=deadline_s) as trial:
+        expectation = _from_snapshot(cache, path, finding, expectation)
+    with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
         verdict, output = judge_again(trial, finding, expectation)
     result |= {"verdict": word(verdict), "kind": getattr(verdict, "kind", None)}
     same_device = all(
@@ -122,6 +125,17 @@ def _replay(
         reproduced, result["reason"] = False, "same verdict, but other output bytes"
     result["reproduced"] = reproduced
     return result
+
+
+def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What to compile for: the default target, and those for which kernels were refused."""
+    refused = {getattr(finding.verdict, "target", None) for finding in findings}
+    return tuple(dict.fromkeys(("sm_90", *(t for t in TARGETS if t in refused))))
+
+
+def cache_for(finding: Finding) -> ExpectationCache:
+    """Expectations under the policy that the finding was made with."""
+    return ExpectationCache(choose_policy(finding.bounds, tf32=finding.tf32))
 
 
 def judge_again(
@@ -163,7 +177,9 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
     )
 
 
-def _from_snapshot(court: Court, path: Path, finding: Finding, made: Expectation) -> Expectation:
+def _from_snapshot(
+    cache: ExpectationCache, path: Path, finding: Finding, made: Expectation
+) -> Expectation:
     """The expectation on the stored inputs."""
     stored = load_snapshot(path)
     if stored is None:
@@ -172,7 +188,7 @@ def _from_snapshot(court: Court, path: Path, finding: Finding, made: Expectation
 
     tensors = {name: stored.get(name) for name in made.inputs.tensors}
     return expect_on(
-        find(finding.task), finding.case, replace(made.inputs, tensors=tensors), court.cache.policy
+        find(finding.task), finding.case, replace(made.inputs, tensors=tensors), cache.policy
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kerneltruth.codec import content_hash
 from kerneltruth.commands.devices import device_name, driver_version
-from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.records import Manifest, environment_fingerprint
 from kerneltruth.runs.store import RunStore, now
 from kerneltruth.tasks.suite import TASKS
@@ -23,8 +26,11 @@ def suite_hash() -> str:
     )
 
 
-def open_run(out: Path | None, *, command: str, identity: str, device: str, seed: int) -> RunStore:
-    """Begin a run, or go on with the unfinished run of the same command in `out`.
+@contextlib.contextmanager
+def open_run(
+    out: Path | None, *, command: str, identity: str, device: str, seed: int
+) -> Iterator[RunStore]:
+    """Begin a run, or go on with the run of the same command in `out`; closed at the end.
 
     Args:
         out: the directory; None makes one below `runs/`, or in a temporary folder where the
@@ -35,8 +41,23 @@ def open_run(out: Path | None, *, command: str, identity: str, device: str, seed
         seed: master seed.
 
     Raises:
-        UserError: `out` holds another run, or a finished one.
+        UserError: `out` holds another run, or something else.
+        Interrupted: in place of a Ctrl-C, and says how to go on.
     """
+    store = _open(out, command=command, identity=identity, device=device, seed=seed)
+    try:
+        yield store
+    except KeyboardInterrupt as stop:
+        kept = len(store.results())
+        raise Interrupted(
+            f"interrupted; {kept} result{'' if kept == 1 else 's'} kept in {store.path}; repeat "
+            f"the command with --out {shlex.quote(str(store.path))} to go on"
+        ) from stop
+    finally:
+        store.close()
+
+
+def _open(out: Path | None, *, command: str, identity: str, device: str, seed: int) -> RunStore:
     arguments = (command, identity)
     if out is not None and (out / "run.json").exists():
         store = RunStore.open(out)
@@ -75,7 +96,15 @@ def _new_folder(command: str) -> Path:
     raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")
 
 
-def cache_root() -> Path:
-    """Where compiled kernels are kept between runs, by candidate: makes a second run warm."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "kerneltruth" / "compiled"
+def cache_root() -> Path | None:
+    """Where compiled kernels are kept between runs, by candidate: makes a second run warm.
+
+    None where no such place can be written: then every run compiles anew.
+    """
+    with contextlib.suppress(OSError, RuntimeError):
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base) / "kerneltruth" / "compiled"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None

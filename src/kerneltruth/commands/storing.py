@@ -8,6 +8,7 @@ from typing import Any
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.commands.court import Job
 from kerneltruth.oracle.attempt import Attempt
+from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.records import finding_of, record_to_json
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.suite import find
@@ -19,6 +20,8 @@ def store_attempt(
     attempt: Attempt,
     environment: Mapping[str, str | None],
     more: Mapping[str, Any] | None = None,
+    *,
+    policy: Policy | None = None,
 ) -> str | None:
     """Store an attempt; the result line comes last, since it says that the rest is there.
 
@@ -28,7 +31,8 @@ def store_attempt(
     store.write_source(job.candidate.source)
     name = None
     if attempt.failure is not None:
-        finding = finding_of(attempt, environment)
+        used = policy or Policy()
+        finding = finding_of(attempt, environment, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
     line = {"name": job.name, "attempt": record_to_json(attempt), "finding": name, **(more or {})}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from kerneltruth.commands.step import Step
 
 LINE_EVERY_S = 5.0
+BAR_WIDTH = 20
 
 Steps = Generator[Step, None, dict[str, Any]]
 
@@ -17,27 +19,37 @@ Steps = Generator[Step, None, dict[str, Any]]
 def follow(steps: Steps, *, quiet: bool) -> dict[str, Any]:
     """Drive the steps to their end; returns the command's document."""
     if quiet:
-        return _silently(steps)
-    return _with_bar(steps) if sys.stderr.isatty() else _with_lines(steps)
+        return _drive(steps, lambda step: None)
+    if not sys.stderr.isatty():
+        return _drive(steps, _Lines())
+    return _with_bar(steps)
 
 
-def _silently(steps: Steps) -> dict[str, Any]:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return _document(end)
+def _drive(steps: Steps, tell: Callable[[Step], None]) -> dict[str, Any]:
+    try:
+        while True:
+            tell(next(steps))
+    except StopIteration as end:
+        document: dict[str, Any] = end.value
+        return document
+    except KeyboardInterrupt as stop:
+        # It may strike out here; the command itself knows what to keep and what to end.
+        steps.throw(stop)
+        raise
 
 
-def _with_lines(steps: Steps) -> dict[str, Any]:
-    last = time.monotonic()
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            return _document(end)
-        if step.notable or time.monotonic() - last >= LINE_EVERY_S:
-            last = time.monotonic()
+class _Lines:
+    """A line for each notable step, and one now and then for the others."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, step: Step) -> None:
+        if not step.notable and time.monotonic() - self._last < LINE_EVERY_S:
+            return
+        self._last = time.monotonic()
+        # Whoever reads progress may leave; the judging goes on.
+        with contextlib.suppress(OSError):
             sys.stderr.write(f"{step.done}/{step.total} {step.text}\n")
             sys.stderr.flush()
 
@@ -45,25 +57,28 @@ def _with_lines(steps: Steps) -> dict[str, Any]:
 def _with_bar(steps: Steps) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        return _drive(steps, _Lines())
     columns = (
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=min(BAR_WIDTH, console.width // 4)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None)
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                return _document(end)
+    with Progress(*columns, console=console, transient=True, expand=True) as progress:
+        bar = progress.add_task("starting", total=None)
+
+        def tell(step: Step) -> None:
             if step.notable:
                 progress.console.print(step.text, markup=False, highlight=False)
-            progress.update(bar, completed=step.done, total=step.total, description=step.text[:60])
+            text = " ".join(step.text.split())
+            progress.update(bar, completed=step.done, total=step.total, description=text)
 
-
-def _document(end: StopIteration) -> dict[str, Any]:
-    document: dict[str, Any] = end.value
-    return document
+        return _drive(steps, tell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from rich.console import RenderableType
@@ -17,9 +18,9 @@ def check_view(document: dict[str, Any]) -> RenderableType:
     verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
     table.add_row("verdict", Text(verdict, style=_style(document["verdict"])))
     if document["detail"]:
-        table.add_row("", document["detail"])
+        table.add_row("", document["detail"].strip())
     if document["explanation"] and document["explanation"] != document["detail"]:
-        table.add_row("because", document["explanation"])
+        table.add_row("because", document["explanation"].strip())
     if document["failing_summary"]:
         table.add_row("on", f"{document['failing_summary']} ({document['domain']} domain)")
     if document["minimal_summary"]:
@@ -37,7 +38,7 @@ def check_view(document: dict[str, Any]) -> RenderableType:
         table.add_row("compiled", f"{built} specializations for {targets}")
     if document["finding"]:
         table.add_row("finding", document["finding"])
-        table.add_row("next", f"kerneltruth minimize {document['finding']}")
+        table.add_row("next", f"kerneltruth minimize {shlex.quote(document['finding'])}")
     table.add_row("took", f"{document['seconds']:.1f} s")
     return table
 

@@ -85,6 +85,8 @@ class Finding:
     Attributes:
         config: which configuration the autotuned kernels took, modulo their number.
         poison_seed: which pattern of the case filled uninitialized memory.
+        bounds: which method gave the bounds.
+        tf32: whether they admit TF32.
     """
 
     id: str
@@ -99,6 +101,8 @@ class Finding:
     environment: dict[str, str | None]
     config: int = 0
     poison_seed: int = 0
+    bounds: str = "spread"
+    tf32: bool = True
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
@@ -165,7 +169,7 @@ def finding_from_json(data: Any) -> Finding:
     if not isinstance(data, Mapping):
         raise UserError(f"not a finding: {data!r:.80}")
     refuse_newer(data, "the finding")
-    optional = {"config", "poison_seed"}
+    optional = {"config", "poison_seed", "bounds", "tf32"}
     known = [f.name for f in fields(Finding)]
     missing = [name for name in known if name not in data and name not in optional]
     if missing:
@@ -207,7 +211,13 @@ def refuse_newer(data: Mapping[str, Any], what: str) -> None:
         )
 
 
-def finding_of(attempt: Attempt, environment: Mapping[str, str | None]) -> Finding:
+def finding_of(
+    attempt: Attempt,
+    environment: Mapping[str, str | None],
+    *,
+    bounds: str = "spread",
+    tf32: bool = True,
+) -> Finding:
     """The finding of a failed attempt; its id is the same whenever the same failure is found."""
     failure = attempt.failure
     if failure is None:
@@ -229,6 +239,8 @@ def finding_of(attempt: Attempt, environment: Mapping[str, str | None]) -> Findi
         explanation=attempt.explanation,
         environment=dict(environment),
         config=failure.config,
+        bounds=bounds,
+        tf32=tf32,
     )
 
 

@@ -1,0 +1,44 @@
+"""What a command's exit code says of its document.
+
+0: all good. 1: the judged thing is bad. 3: no judgement was possible here, which speaks neither
+for nor against what was to be judged. (2 is the user's mistake, 4 our bug: both are exceptions.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
+
+_NOT_JUDGED = ("infra", "unsupported_here", "unrefereeable")
+
+
+def of_check(document: dict[str, Any]) -> int:
+    """Whether the kernel passed."""
+    if document["verdict"] == "pass":
+        return GOOD
+    return NO_JUDGEMENT if document["verdict"] in _NOT_JUDGED else BAD
+
+
+def of_audit(document: dict[str, Any]) -> int:
+    """Whether every control is clean and every bug caught; 3 if only the machine prevented it."""
+    if document["summary"]["good"]:
+        return GOOD
+    for kernel in document["kernels"]:
+        passed = kernel["verdict"] == "pass"
+        if kernel["verdict"] != "infra" and passed != (kernel["role"] == "control"):
+            return BAD
+    return NO_JUDGEMENT
+
+
+def of_replay(document: dict[str, Any]) -> int:
+    """Whether every finding was reproduced; 3 if the others cannot run here."""
+    other = [r for r in document["results"] if not r["reproduced"]]
+    if not other:
+        return GOOD
+    return NO_JUDGEMENT if all(r["verdict"] in _NOT_JUDGED for r in other) else BAD
+
+
+def of_compare(document: dict[str, Any]) -> int:
+    """Whether every kernel has one verdict in all runs."""
+    return BAD if document["differing"] or document["missing"] else GOOD

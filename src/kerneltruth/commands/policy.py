@@ -1,0 +1,59 @@
+"""Which bounds a command uses, and the measured ones that come with the package."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.tasks.spec import Task
+
+
+def choose_policy(bounds: str, *, tf32: bool) -> Policy:
+    """The policy for `--bounds`.
+
+    Raises:
+        UserError: no such method.
+        EnvironmentFault: the measured bounds are not there.
+    """
+    measured = calibration() if bounds == "calibrated" else None
+    return Policy(method=bounds, tf32=tf32, calibration=measured)
+
+
+def calibration() -> dict[str, float]:
+    """The bounds of `calibrated` by "task/dtype"; `benchmarks/calibrate.py` measures them."""
+    try:
+        text = files("kerneltruth.oracle").joinpath("calibration.json").read_text(encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentFault(
+            "the calibrated bounds are missing from this installation; install kerneltruth again, "
+            "or use --bounds spread"
+        ) from error
+    table: dict[str, float] = json.loads(text)["bounds"]
+    return table
+
+
+def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
+    """The dtypes of a task that the policy has bounds for; None for all.
+
+    Raises:
+        UserError: none of them.
+    """
+    if policy.calibration is None:
+        return None
+    known = tuple(
+        dtype
+        for dtype in (*task.dtypes, *task.extended_dtypes)
+        if not _needs_bound(task, dtype) or f"{task.name}/{dtype}" in policy.calibration
+    )
+    if not known:
+        raise UserError(
+            f"--bounds calibrated: no control of {task.name} has been measured; use --bounds spread"
+        )
+    return known
+
+
+def _needs_bound(task: Task, dtype: str) -> bool:
+    outputs = (dtype if o.dtype == "same" else o.dtype for o in task.outputs)
+    return any("float" in name for name in outputs)
