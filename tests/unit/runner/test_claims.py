@@ -36,6 +36,16 @@ def test_an_answer_may_come_without_buffers():
     assert checked(Observation(ended="raised"), {"x": 8}).buffers == {}
 
 
+def test_a_call_that_ended_early_may_show_some_of_its_buffers():
+    early = Observation(ended="unsupported", buffers={"x": bytes(8)})
+    assert checked(early, {"x": 8, "y": 4}) is early
+
+
+def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
+    with pytest.raises(ProtocolError, match="buffers"):
+        checked(GOOD, {"x": 8, "y": 4})
+
+
 @pytest.mark.parametrize(
     "change",
     [
