@@ -57,7 +57,13 @@ Strategy = Callable[[Scene, int], Draft | None]
 
 
 def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
-    """Odd sizes spread evenly over the octaves up to the cap; few rows."""
+    """Odd sizes up to the cap, and few rows.
+
+    `default` spreads them evenly over the octaves. The other strategies are not about sizes, so
+    theirs vary within one octave: a kernel whose block is the next power of two is compiled once
+    per dtype there, and not once per case.
+    """
+    home = purpose != ("default",)
     sizes = {}
     for axis in scene.axes:
         if axis.kind == "batch":
@@ -66,7 +72,8 @@ def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
             continue
         reach = axis.cap if axis.kind != "wide" or not scene.task.contracted() else 100
         octaves = max(min(reach, axis.cap, 700).bit_length() - 4, 1)
-        base = 2 ** (3 + scene.pick(octaves, *purpose, "octave", axis.symbol, k))
+        spread = scene.pick(octaves, *purpose, "octave", axis.symbol, k)
+        base = 2 ** (3 + (octaves // 2 if home else spread))
         size = base + scene.pick(base, *purpose, "size", axis.symbol, k) | 1
         sizes[axis.symbol] = min(max(size, axis.low), axis.cap)
     return sizes
@@ -278,7 +285,7 @@ TURNS = {
     "boundary": Turn(draft=_boundary, start=0.5, step=4.0),
     "structured": Turn(draft=_structured, start=1.0, step=2.4),
     "tiles": Turn(draft=_tiles, start=1.5, step=4.0),
-    "attributes": Turn(draft=_attributes, start=2.0, step=6.0),
+    "attributes": Turn(draft=_attributes, start=2.0, step=3.5),
     "layouts": Turn(draft=_layouts, start=2.5, step=5.0),
     "nan_injected": Turn(draft=_nan_injected, start=4.0, step=9.0),
     "adversarial": Turn(draft=_adversarial, start=5.0, step=9.0),

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
@@ -64,6 +66,8 @@ class Court:
         work_root: Path | None = None,
         cache_root: Path | None = None,
     ) -> None:
+        # Judges work side by side, a process each; threads within them would only be in the way.
+        torch.set_num_threads(1)
         self.runner = Runner(
             device=device,
             targets=targets if device == "cpu" else (),

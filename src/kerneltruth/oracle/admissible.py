@@ -221,8 +221,11 @@ def _signs(
     for name, t in floats.items():
         own = words[start : start + t.numel()].reshape(t.shape)
         start += t.numel()
-        for bit in (0, 1):
-            signs[f"random-{bit}"][name] = (((own >> bit) & 1) * 2 - 1).to(torch.float64)
+        # Anywhere between one ulp down and one up: of signs alone, two huge inputs that cancel
+        # would move alike half of the time, and the case would look settled.
+        for half in (0, 16):
+            share = ((own >> half) & 0xFFFF).to(torch.float64) * 2.0**-15 - 1
+            signs[f"random-{half // 16}"][name] = share
     return signs
 
 

@@ -166,7 +166,13 @@ class Session:
         """Where a right result lies: Triton candidates on a CPU are made to believe in CUDA."""
         if self._runner.device == "cpu" and self.candidate.language == "triton":
             return "cuda:0"
-        return self._runner.device
+        return self._where
+
+    @property
+    def _where(self) -> str:
+        """Where arguments are placed: NumPy has no other device, and compiling needs none."""
+        host = self.candidate.language == "numpy" or self.mode == "compile"
+        return "cpu" if host else self._runner.device
 
     @property
     def loaded(self) -> Observation:
@@ -222,7 +228,7 @@ class Session:
             filename=os.path.basename(self.candidate.path),
             language=self.candidate.language,
             entry=self.candidate.entry,
-            device=self._runner.device,
+            device=self._where,
             mode=self.mode,
             targets=self._runner.targets if self.mode == "compile" else (),
         )
