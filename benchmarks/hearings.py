@@ -1,0 +1,131 @@
+"""Many kernels of the corpus judged in parallel, with a count for every case."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kerneltruth.codec import plain
+from kerneltruth.commands.court import Court, Job
+from kerneltruth.commands.run_folder import cache_root
+from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.executors.local import Done, Lost, run_jobs
+from kerneltruth.oracle.attempt import AttemptEnded
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.tasks.suite import TASKS, find
+
+# The dearest to judge, handed out first so that none is left for the end.
+DEAR = ("attention", "causal_attention", "matmul", "addmm", "gram", "scaled_dot_product_attention")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the tables sort cases by."""
+
+    strategy: str
+    dtype: str
+    layout: str
+    verdict: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Heard:
+    """What came of one kernel's cases: every one is counted under exactly one kind or reason."""
+
+    verdict: str = "lost"
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    declined: Counter[str] = field(default_factory=Counter)
+    unrefereeable: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    flagged: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def judged(self) -> int:
+        """Cases that ended in pass or in something that speaks against the kernel."""
+        return sum(n for kind, n in self.kinds.items() if kind.verdict in ("pass", "flagged"))
+
+
+def candidate_of(entry: Entry) -> Candidate:
+    """The kernel as the judge takes it."""
+    filename = f"{entry.name}.py"
+    return read_candidate(source(entry), filename, task_names=tuple(TASKS), task=entry.task)
+
+
+def chosen(role: str, only: Sequence[str]) -> list[Entry]:
+    """The corpus entries of a role ("" for both), or those of them whose names are given."""
+    found = [e for e in ENTRIES if e.role == role or not role]
+    return [e for e in found if not only or e.name in only]
+
+
+def job_of(entry: Entry, plan: Plan) -> Job:
+    """The hearing of a kernel without explanation and without the peers' checks."""
+    return Job(name=entry.name, task=entry.task, candidate=candidate_of(entry), plan=plan)
+
+
+def hear_all(
+    jobs: Sequence[Job], *, device: str, workers: int | None = None
+) -> Iterator[tuple[Job, Heard]]:
+    """Judge every job; yields as they end."""
+    torch.set_num_threads(1)
+    court = Court(device=device, targets=(), policy=Policy(), cache_root=cache_root())
+    try:
+        court.start()
+        court.warm()
+        ordered = sorted(jobs, key=lambda job: job.task not in DEAR)
+        judges = workers or len(os.sched_getaffinity(0))
+        for event in run_jobs(
+            ordered, lambda job, report: hear(court, job, report), workers=judges
+        ):
+            if isinstance(event, Done):
+                yield event.job, event.result
+            elif isinstance(event, Lost):
+                yield event.job, Heard(skipped=Counter({event.reason: 1}))
+    finally:
+        court.close()
+
+
+def hear(court: Court, job: Job, report: Callable[[int], None]) -> Heard:
+    """Judge one job, counting its cases."""
+    heard = Heard()
+    start = time.monotonic()
+    with Trial(
+        find(job.task), job.candidate, court.runner, court.cache, deadline_s=job.plan.deadline_s
+    ) as trial:
+        for event in try_candidate(trial, job.plan):
+            if isinstance(event, AttemptEnded):
+                heard.verdict = word(event.attempt.verdict)
+                heard.unrefereeable.update(event.attempt.unrefereeable)
+                heard.skipped.update(event.attempt.skipped)
+                break
+            _count(heard, event.judgement.case, event.judgement.verdict, event.judgement.stats)
+            report(1)
+    heard.seconds = time.monotonic() - start
+    return heard
+
+
+def _count(heard: Heard, case: Any, verdict: Any, stats: Any) -> None:
+    said = "flagged" if is_bad(verdict) else word(verdict)
+    heard.kinds[Kind(case.strategy, case.dtype, case.layout, said)] += 1
+    if isinstance(verdict, Declined):
+        heard.declined[verdict.reason.splitlines()[0]] += 1
+    elif is_bad(verdict) and not isinstance(verdict, Passed):
+        heard.flagged.append(
+            {
+                "case": case.summary(),
+                "strategy": case.strategy,
+                "seed": case.seed,
+                "verdict": word(verdict),
+                "says": plain(verdict),
+                "max_bound_ratio": plain(stats.max_bound_ratio) if stats else None,
+            }
+        )
