@@ -46,11 +46,15 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """Another case of the same candidate, how it went, and its worst error over the bound."""
+    """Another case of the same candidate, how it went, and its worst error over the bound.
+
+    `sought`: it was chosen for what was known already, so that chance says nothing about it.
+    """
 
     case: Case
     failed: bool
     ratio: float | None = None
+    sought: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,4 +179,8 @@ def worst_index(values: Values) -> tuple[int, ...]:
     error = torch.where(error.isnan(), torch.inf, error)
     error = torch.where(values.wrong, error, -torch.ones_like(error))
     flat = int(error.reshape(-1).argmax())
-    return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), error.shape))
+    index = []
+    for size in reversed(error.shape):
+        flat, i = divmod(flat, size)
+        index.append(i)
+    return tuple(reversed(index))

@@ -59,7 +59,7 @@ class Inquiry:
         if isinstance(ruling.verdict, Failed | Passed):
             ratio = None if ruling.stats is None else ruling.stats.max_bound_ratio
             failed = isinstance(ruling.verdict, Failed)
-            self.siblings.append(Sibling(case=case, failed=failed, ratio=ratio))
+            self.siblings.append(Sibling(case=case, failed=failed, ratio=ratio, sought=True))
         return expectation, ruling
 
     def fails(self, case: Case) -> bool:
@@ -118,11 +118,23 @@ class Inquiry:
                 continue
             if small.identity == case.identity or self._passes(replace(small, dtype=dtype)):
                 self._passes(replace(case, dtype=dtype))
+        for symbol, size in case.dims:
+            if size <= 1:
+                self._ask_larger(case, symbol)
         if case.layout == "contiguous":
             return
         for layout in LAYOUTS:
             if layout not in (case.layout, "expanded") and not self.late:
                 self._passes(replace(case, layout=layout))
+
+    def _ask_larger(self, case: Case, symbol: str) -> None:
+        """The case with a dim larger than 0 or 1, until one fails."""
+        for size in (2, 3, 5):
+            larger = case.with_dims(**{symbol: size})
+            if self.late or not self.trial.task.allows(larger.sizes, larger.settings):
+                return
+            if not self._passes(larger):
+                return
 
     def _passes(self, case: Case) -> bool:
         known = next((s for s in self.siblings if s.case.identity == case.identity), None)

@@ -147,6 +147,7 @@ def passes(
     literalize: Callable[[Case], Case],
     blocks: Sequence[int] = (),
     recipes: Sequence[str] = RECIPES,
+    swept: int = shapes.SWEPT,
 ) -> list[Pass[Case]]:
     """The passes that shrink a case of the task, in the order that needs the fewest tries.
 
@@ -155,6 +156,7 @@ def passes(
         literalize: gives the same case with its drawn values as literals.
         blocks: block sizes of the candidate; one more than each is tried early.
         recipes: the recipes that exist.
+        swept: how many of the smallest shapes are tried whatever the others show.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
     others: Pass[Case] = partial(settings, task=task, recipes=recipes)
@@ -162,7 +164,7 @@ def passes(
     for i in range(len(task.dims)):
         found.append(_reshaping(task, partial(_lowered, index=i, blocks=tuple(blocks))))
     found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded), others]
-    found.append(_reshaping(task, shapes.swept))
+    found.append(_reshaping(task, partial(shapes.swept, most=swept)))
     found.append(partial(values.literal, task=task, literalize=literalize))
     found.append(partial(boxes.sliced, task=task))
     found.append(partial(values.simpler, task=task))
@@ -205,9 +207,10 @@ def minimize_case(
     recipes: Sequence[str] = RECIPES,
 ) -> Shrunk[Case]:
     """The simplest case found on which `fails` still holds; `case` is known to fail."""
+    swept = min(shapes.SWEPT, budget.evaluations // shapes.SWEPT_SHARE)
     return minimize(
         case,
-        passes(task, literalize=literalize, blocks=blocks, recipes=recipes),
+        passes(task, literalize=literalize, blocks=blocks, recipes=recipes, swept=swept),
         fails,
         key=partial(key, task=task),
         budget=budget,

@@ -10,15 +10,30 @@ from kerneltruth.cases.case import Case
 from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
 
+# A twin differs in size alone, but then also in what is drawn: so many must agree.
+SIZE_TWINS = 3
+# A line of sizes that grows this many times by luck is one in 5! = 120.
+GROWING_SIZES = 5
+CONSTANT_RECIPES = ("zeros", "ones")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """Something that may be true of a case. `plain` strips the field that the claim is about."""
+    """Something that may be true of a case.
+
+    Attributes:
+        tag: for machines.
+        clause: for people.
+        holds: whether it is true of a case.
+        plain: strips the field that the claim is about, so that twins become the same.
+        twins: how many passing twins of a failing case prove the claim; None if none do.
+    """
 
     tag: str
     clause: str
     holds: Callable[[Case], bool]
     plain: Callable[[Case], Case]
+    twins: int | None = 1
 
 
 def when(evidence: Evidence) -> Pattern | None:
@@ -27,7 +42,7 @@ def when(evidence: Evidence) -> Pattern | None:
     A claim holds if every failing case has the property and some passing one lacks it; and either
     two cases that differ in nothing else went different ways, or chance does not explain it.
     """
-    judged = [s for s in dict.fromkeys(evidence.siblings) if not s.case.literals]
+    judged = list(dict.fromkeys(evidence.siblings))
     if not any(s.case.identity == evidence.case.identity for s in judged):
         judged.append(Sibling(case=evidence.case, failed=True))
     claims = (
@@ -37,22 +52,25 @@ def when(evidence: Evidence) -> Pattern | None:
     standing = next((c for c in claims if _stands(c, judged)), None)
     found = None if standing is None else Pattern(tag=standing.tag, clause=standing.clause)
     if found is None or found.tag == "not_multiple":
-        # A threshold says more: it speaks of all sizes tried.
-        found = _threshold(evidence, judged) or found
-    return found or _growth(evidence, judged)
+        # These say more: they speak of all sizes tried.
+        found = _growth(evidence, judged) or _threshold(evidence, judged) or found
+    return found
 
 
 def _stands(claim: _Claim, judged: list[Sibling]) -> bool:
     failed = [s.case for s in judged if s.failed]
-    passed = [s.case for s in judged if not s.failed]
-    lacking = [c for c in passed if not claim.holds(c)]
+    lacking = [s.case for s in judged if not s.failed and not claim.holds(s.case)]
     if not lacking or not all(claim.holds(c) for c in failed):
         return False
-    stripped = {_bare(claim.plain(c)).identity for c in failed}
-    if any(_bare(claim.plain(c)).identity in stripped for c in lacking):
-        return True
-    having = sum(claim.holds(s.case) for s in judged)
-    return luck(chosen=len(failed), offered=having, total=len(judged)) <= CHANCE
+    if claim.twins is not None:
+        stripped = {_bare(claim.plain(c)).identity for c in failed}
+        agreeing = {c.identity for c in lacking if _bare(claim.plain(c)).identity in stripped}
+        if len(agreeing) >= claim.twins:
+            return True
+    drawn = [s for s in judged if not s.sought]
+    chosen = sum(s.failed for s in drawn)
+    having = sum(claim.holds(s.case) for s in drawn)
+    return chosen > 0 and luck(chosen=chosen, offered=having, total=len(drawn)) <= CHANCE
 
 
 def _bare(case: Case) -> Case:
@@ -92,11 +110,13 @@ def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Clai
         )
     recipes = sorted({c.recipe for c in failed})
     if not set(recipes) & set(RECIPES):
-        # Zeros hide most faults, so passing on them says nothing about the others.
+        # Zeros hide most faults, so passing on them says nothing about the others; nor do values
+        # that were written to be simple.
+        silent = (*recipes, *CONSTANT_RECIPES)
         yield _Claim(
             tag="values",
             clause=f"Ordinary values do not show it, only these do: {', '.join(recipes)}.",
-            holds=lambda c: c.recipe in recipes or c.recipe in ("zeros", "ones"),
+            holds=lambda c: c.recipe in silent or bool(c.literals),
             plain=lambda c: replace(c, recipe=""),
         )
 
@@ -110,12 +130,14 @@ def _size_claims(symbol: str, blocks: tuple[int, ...]) -> Iterator[_Claim]:
         clause=f"Only {symbol}=0 shows it.",
         holds=lambda c: c.sizes[symbol] == 0,
         plain=any_size,
+        twins=SIZE_TWINS,
     )
     yield _Claim(
         tag="size_one",
         clause=f"Only {symbol}=1 shows it.",
         holds=lambda c: c.sizes[symbol] == 1,
         plain=any_size,
+        twins=SIZE_TWINS,
     )
     for block in sorted({b for b in blocks if b > 1}, reverse=True):
         yield _Claim(
@@ -123,40 +145,60 @@ def _size_claims(symbol: str, blocks: tuple[int, ...]) -> Iterator[_Claim]:
             clause=f"Only sizes {symbol} that are no multiple of {block} show it.",
             holds=lambda c, block=block: c.sizes[symbol] % block != 0,  # type: ignore[misc]
             plain=any_size,
+            twins=None,
         )
+
+
+def _lines(symbol: str, judged: list[Sibling]) -> list[list[Sibling]]:
+    """The cases in groups that differ in nothing but the size of a symbol, and the seed."""
+    groups: dict[str, list[Sibling]] = {}
+    for s in judged:
+        if not s.case.literals:
+            groups.setdefault(_bare(s.case.with_dims(**{symbol: 1})).identity, []).append(s)
+    return [sorted(group, key=lambda s: s.case.sizes[symbol]) for group in groups.values()]
 
 
 def _threshold(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
     """A dim above a size fails, up to it passes: among cases that differ in that dim alone."""
-    for symbol, size in evidence.case.dims:
-        line = {
-            s.case.sizes[symbol]: s.failed
-            for s in judged
-            if _bare(s.case.with_dims(**{symbol: size})).identity
-            == _bare(replace(evidence.case, literals=())).identity
-        }
-        failed = sorted(n for n, bad in line.items() if bad)
-        passed = sorted(n for n, bad in line.items() if not bad)
-        if not failed or not passed or failed[0] < passed[-1]:
-            continue
-        if luck(chosen=len(failed), offered=len(failed), total=len(line)) <= 5 * CHANCE:
-            clause = f"Only {symbol} > {passed[-1]} shows it."
-            return Pattern(tag="size_threshold", clause=clause)
+    for symbol, _ in evidence.case.dims:
+        found = [t for line in _lines(symbol, judged) if (t := _step(symbol, line)) is not None]
+        least = min(s.case.sizes[symbol] for s in judged if s.failed)
+        if found and max(found) < least:
+            return Pattern(tag="size_threshold", clause=f"Only {symbol} > {max(found)} shows it.")
     return None
+
+
+def _step(symbol: str, line: list[Sibling]) -> int | None:
+    """The largest passing size of a line, if every larger one fails and luck does not show it."""
+    # A search by size ends at such a step whatever the fault, unless the values stay the same.
+    told = [s for s in line if not s.sought or s.case.recipe in CONSTANT_RECIPES]
+    failed = {s.case.sizes[symbol] for s in told if s.failed}
+    passed = {s.case.sizes[symbol] for s in told if not s.failed}
+    if not failed or not passed or min(failed) <= max(passed):
+        return None
+    total = len(failed | passed)
+    likely = luck(chosen=len(failed), offered=len(failed), total=total)
+    return max(passed) if likely <= 5 * CHANCE else None
 
 
 def _growth(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
-    """The error over its bound rises with a reduced dim, in this dtype and layout."""
+    """The error over its bound rises with a reduced dim, all else equal."""
     for symbol in evidence.reduced:
-        points = sorted(
-            (s.case.sizes[symbol], s.ratio)
-            for s in judged
-            if s.ratio is not None
-            and (s.case.dtype, s.case.layout, s.case.recipe)
-            == (evidence.case.dtype, evidence.case.layout, evidence.case.recipe)
-        )
-        sizes = {n for n, _ in points}
-        rising = all(b >= a for (_, a), (_, b) in itertools.pairwise(points))
-        if len(sizes) >= 4 and rising and points[-1][1] >= 4 * max(points[0][1], 1e-300):
+        lines = (_ratios(symbol, line) for line in _lines(symbol, judged))
+        told = [_rises(ratios) for ratios in lines if len(ratios) >= GROWING_SIZES]
+        if told and all(told):
             return Pattern(tag="grows", clause=f"The error grows with {symbol}.")
     return None
+
+
+def _ratios(symbol: str, line: list[Sibling]) -> list[float]:
+    """Errors over bounds by size, where they reach a failure; empty if none does."""
+    points = {s.case.sizes[symbol]: s.ratio for s in line if s.ratio is not None}
+    return [points[n] for n in sorted(points)] if any(s.failed for s in line) else []
+
+
+def _rises(ratios: list[float]) -> bool:
+    """Whether they rise to at least four times the first, and not in one leap from nothing."""
+    steps = [b - a for a, b in itertools.pairwise(ratios)]
+    gradual = sum(r > 0.05 * ratios[-1] for r in ratios) >= 3
+    return min(steps) >= 0 and gradual and ratios[-1] >= 4 * ratios[0]

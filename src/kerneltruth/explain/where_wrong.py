@@ -15,6 +15,7 @@ from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Values, luck
 
 # Rows are few, so luck is more likely; but a property that exactly the wrong ones have tells much.
 _EXACT_ROWS = 0.1
+_OF_TILES = ("last_tile", "past", "periodic")
 _TILES = (1024, 512, 256, 128, 64, 32, 16)
 
 
@@ -22,10 +23,14 @@ def where(evidence: Evidence, values: Values) -> Pattern | None:
     """Where the output is wrong, if not everywhere."""
     if bool(values.wrong.all()) or not bool(values.wrong.any()):
         return None
+    placed = by_place(values.wrong, evidence.blocks)
+    # One line, unlike a tail of tiles, is rather wrong for what it holds.
+    certain = placed is not None and placed.tag in _OF_TILES
     return (
         by_row_property(values.wrong, evidence.inputs)
-        or by_place(values.wrong, evidence.blocks)
+        or (placed if certain else None)
         or by_input_value(values.wrong, evidence.inputs)
+        or placed
         or by_row_size(values.wrong, evidence.inputs)
     )
 
@@ -40,23 +45,33 @@ def line_word(rank: int, axis: int) -> str:
 def by_place(wrong: Tensor, blocks: Sequence[int]) -> Pattern | None:
     """Wrong along one axis: the last partial tile, past a column, the first or last line."""
     for axis in reversed(range(wrong.dim())):
-        size = wrong.shape[axis]
-        others = [d for d in range(wrong.dim()) if d != axis]
-        lines = wrong.any(dim=others) if others else wrong
-        if size < 2 or bool(lines.all()):
-            continue
-        word = line_word(wrong.dim(), axis)
-        found = [int(i) for i in lines.nonzero().reshape(-1)]
-        share = float(wrong.sum()) / (len(found) * wrong.numel() / size)
-        for pattern in (
-            _last_tile(found, size, blocks, word),
-            _one_line(found, size, wrong, word),
-            _past(found, size, blocks, word) if share >= 0.5 else None,
-            _period(found, size, blocks, word) if share >= 0.5 else None,
-        ):
-            if pattern is not None:
-                return pattern
-    return None
+        found = _along(wrong, axis, blocks)
+        if found is not None:
+            return found
+    if wrong.dim() < 2:
+        return None
+    # A kernel that works element by element knows no rows.
+    flat = _along(wrong.reshape(-1), 0, blocks)
+    if flat is None or flat.tag not in _OF_TILES:
+        return None
+    return Pattern(tag=flat.tag, clause=f"{flat.clause}, counted row by row")
+
+
+def _along(wrong: Tensor, axis: int, blocks: Sequence[int]) -> Pattern | None:
+    size = wrong.shape[axis]
+    others = [d for d in range(wrong.dim()) if d != axis]
+    lines = wrong.any(dim=others) if others else wrong
+    if size < 2 or bool(lines.all()):
+        return None
+    word = line_word(wrong.dim(), axis)
+    found = [int(i) for i in lines.nonzero().reshape(-1)]
+    share = float(wrong.sum()) / (len(found) * wrong.numel() / size)
+    return (
+        _last_tile(found, size, blocks, word)
+        or _one_line(found, size, wrong, word)
+        or (_past(found, size, blocks, word) if share >= 0.5 else None)
+        or (_period(found, size, blocks, word) if share >= 0.5 else None)
+    )
 
 
 def _last_tile(found: list[int], size: int, blocks: Sequence[int], word: str) -> Pattern | None:

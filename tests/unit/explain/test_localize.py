@@ -94,6 +94,23 @@ def test_every_second_column_is_named():
     assert "only in column 1 of every 2" in explain(output, reference).sentence
 
 
+def test_a_tail_of_all_elements_is_counted_row_by_row():
+    reference, output = noise(6, 100), noise(6, 100)
+    output.view(-1)[256:] = noise(344, low=5, high=6)
+    fault = explain(output, reference, blocks=(128,))
+    assert fault.tag == "past"
+    words = "only from element 256 on, of 600, a multiple of the tile size 128, counted row by row"
+    assert words in fault.sentence
+
+
+def test_a_value_that_explains_all_says_more_than_the_row_it_lies_in():
+    x = noise(2, 64, low=-40, high=40)
+    x[1, ::5] = noise(13, low=90, high=100)
+    output = torch.where(x > 88, NAN, torch.sigmoid(x))
+    fault = explain(output, torch.sigmoid(x), inputs={"x": x}, kind="nan")
+    assert fault.tag == "threshold"
+
+
 def test_a_tail_that_one_wrong_element_contradicts_is_not_claimed():
     reference, output = noise(8, 100), noise(8, 100)
     output[:, 96:] += noise(8, 4, low=1, high=2)
@@ -371,6 +388,15 @@ def test_an_error_that_grows_along_the_last_dim_is_named():
     assert explain(output, reference).tag == "grows"
 
 
+def test_an_error_in_a_few_columns_is_not_said_to_grow():
+    reference = noise(4, 256, low=1, high=2)
+    steps = torch.linspace(1e-7, 1e-6, 256, dtype=torch.float64)
+    output = reference + steps * noise(4, 256, low=0.9, high=1.1)
+    output[:, 250:] += noise(4, 6, low=0.5, high=0.9)
+    wrong = (output - reference).abs() > 1e-3
+    assert "grows" not in explain(output, reference, wrong=wrong, blocks=(125,)).sentence
+
+
 def test_without_a_pattern_the_worst_element_is_told():
     reference = noise(6, 20)
     output = reference + noise(6, 20).sin() ** 3
@@ -486,6 +512,64 @@ def test_a_fault_of_special_values_is_named():
     fault = with_siblings(failing, (case(N=50), False))
     assert fault.tag == "values"
     assert fault.sentence.endswith("only these do: ties.")
+
+
+def test_one_passing_size_does_not_blame_the_size_of_one():
+    fault = with_siblings(case(M=1, N=50), (case(M=2, N=50), False))
+    assert fault.tag == "value"
+
+
+def test_a_size_of_one_that_alone_fails_is_named():
+    passed = [(case(M=m, N=50), False) for m in (2, 3, 5)]
+    assert with_siblings(case(M=1, N=50), *passed).sentence.endswith("Only M=1 shows it.")
+
+
+def sought(of, *siblings):
+    reference = noise(4, 50)
+    found = tuple(Sibling(case=c, failed=bad, sought=True) for c, bad in siblings)
+    return explain(reference + noise(4, 50).sin() ** 3, reference, of=of, siblings=found)
+
+
+def test_the_end_of_a_search_by_size_blames_the_size_only_where_the_values_stay_the_same():
+    sizes = [(n, n > 256) for n in (1, 2, 3, 4, 5, 6, 7, 8, 17, 65, 256, 257, 300)]
+    drawn = [(case(N=n), bad) for n, bad in sizes]
+    assert sought(case(N=300), *drawn).tag == "value"
+    constant = [(replace(c, recipe="zeros"), bad) for c, bad in drawn]
+    assert sought(case(N=300), *constant).sentence.endswith("Only N > 256 shows it.")
+
+
+def test_a_smaller_failing_size_of_any_values_contradicts_a_threshold():
+    sizes = [(n, n > 256) for n in (1, 2, 3, 4, 5, 6, 7, 8, 17, 65, 256, 257, 300)]
+    constant = [(replace(case(N=n), recipe="zeros"), bad) for n, bad in sizes]
+    written = replace(case(N=2), literals=(("x", (0.0, 7.0)),))
+    assert sought(case(N=300), *constant, (written, True)).tag == "value"
+
+
+def test_a_leap_of_the_error_at_one_size_is_not_called_growth():
+    ratios = {16: 0.0, 64: 0.0, 256: 0.0, 1024: 0.01, 4096: 1e6}
+    siblings = tuple(Sibling(case=case(M=1, K=k), failed=r > 1, ratio=r) for k, r in ratios.items())
+    reference = noise(4, 50)
+    output = reference + noise(4, 50).sin() ** 3
+    fault = explain(output, reference, of=case(M=4, K=4096), siblings=siblings, reduced=("K",))
+    assert fault.tag != "grows"
+
+
+def test_of_several_right_answers_none_is_called_due():
+    reference, output = noise(4, 50).abs().round(), noise(4, 50).abs().round()
+    output[:, 48:] = 7.0
+    wrong = torch.zeros(4, 50, dtype=torch.bool)
+    wrong[:, 48:] = True
+    found = Values(output=output, reference=reference, wrong=wrong, several=True)
+    fault = localize(
+        Evidence(
+            case=case(M=4, N=50),
+            verdict=Failed(kind="value", detail=""),
+            values=found,
+            blocks=(16,),
+        )
+    )
+    assert fault.tags == ("last_tile",)
+    assert fault.sentence.endswith("7 is there, which is no right answer.")
 
 
 def test_passing_on_zeros_blames_no_values():
