@@ -1,8 +1,8 @@
 """Every Triton kernel of the corpus compiled for several GPUs on a machine that needs none.
 
-    python benchmarks/compile_targets.py [--target sm_90 ...] [--cases 6] [--only NAME]
+    python benchmarks/compile_targets.py [--target sm_90 ...] [--cases 2] [--only NAME]
 
-Each kernel is called on a few cases of its task; every specialization that it launches then, in
+Each kernel is called on a few cases of every dtype of its task; every specialization that it launches then, in
 every configuration of an autotuned kernel, is compiled for every target, right kernels and wrong
 ones alike. The exit code is 1 if one does not compile.
 """
@@ -24,6 +24,7 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.court import Court, Job
 from kerneltruth.executors.local import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.trial import Plan, Trial
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.suite import find
@@ -35,17 +36,21 @@ def compiled(court: Court, job: Job, report: Callable[[int], None]) -> list[Bina
     """Compile what the kernel launches on the first cases of its task."""
     task = find(job.task)
     with Trial(task, job.candidate, court.runner, court.cache, deadline_s=60.0) as trial:
-        for case in generate(task, seed=job.plan.seed, count=job.plan.cases):
-            expectation = court.cache.get(task, case)
-            if expectation.invalid is not None:
-                continue
-            config = 0
-            while config < trial.configs:
-                _, observation, _ = trial.call(expectation, config=config)
-                trial.compile(expectation, observation.launches, config)
-                config += 1
-            report(1)
+        for dtype in (*task.dtypes, *task.extended_dtypes):
+            wanted = generate(task, seed=job.plan.seed, count=job.plan.cases, dtypes=(dtype,))
+            for case in wanted:
+                compile_case(trial, court.cache.get(task, case))
+                report(1)
         return list(trial.binaries)
+
+
+def compile_case(trial: Trial, expectation: Expectation) -> None:
+    """Compile what the kernel launches on one case, in every configuration."""
+    config = 0
+    while expectation.invalid is None and config < trial.configs:
+        _, observation, _ = trial.call(expectation, config=config)
+        trial.compile(expectation, observation.launches, config)
+        config += 1
 
 
 def facts_of(binaries: list[Binary]) -> str:
@@ -107,7 +112,7 @@ def report(found: dict[str, list[Binary]], targets: tuple[str, ...]) -> tuple[li
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", default=[], help="a target (repeatable)")
-    parser.add_argument("--cases", type=int, default=6, help="cases whose launches are compiled")
+    parser.add_argument("--cases", type=int, default=2, help="cases of each dtype")
     parser.add_argument("--workers", type=int, help="processes; one per core if left out")
     parser.add_argument("--only", action="append", default=[], help="only this kernel")
     options = parser.parse_args()
