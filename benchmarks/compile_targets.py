@@ -2,9 +2,9 @@
 
     python benchmarks/compile_targets.py [--target sm_90 ...] [--cases 2] [--only NAME]
 
-Each kernel is called on a few cases of every dtype of its task; every specialization that it launches then, in
-every configuration of an autotuned kernel, is compiled for every target, right kernels and wrong
-ones alike. The exit code is 1 if one does not compile.
+Each kernel is called on a few cases of every dtype of its task; every specialization that it
+launches then, in every configuration of an autotuned kernel, is compiled for every target, right
+kernels and wrong ones alike. The exit code is 1 if one does not compile.
 """
 
 from __future__ import annotations
