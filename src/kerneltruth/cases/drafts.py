@@ -99,7 +99,7 @@ def _boundary(scene: Scene, k: int) -> Draft | None:
     large = tuple(shapes.large_sizes(scene.task, scene.axes, scene.device))[::-1]
     turns = len(large) * max(len(scene.dtypes), 1)
     if k and k % 3 == 0 and k // 3 <= turns:
-        return _large(large, k // 3 - 1)
+        return _large(scene, large, k // 3 - 1)
     k -= min(k // 3, turns)
     axis, own = _focus(scene, k)
     sizes = {}
@@ -118,12 +118,14 @@ def _boundary(scene: Scene, k: int) -> Draft | None:
     )
 
 
-def _large(large: tuple[Sizes, ...], turn: int) -> Draft:
-    """A long dim; half precision first, where long reductions go wrong."""
+def _large(scene: Scene, large: tuple[Sizes, ...], turn: int) -> Draft:
+    """A long dim; half precision and one sign first, where long sums go wrong."""
     sizes = large[turn % len(large)]
     keep = max(sizes, key=lambda s: sizes[s])
     dtype = 1 + turn % len(large) + turn // len(large)
-    return Draft(sizes=sizes, keep=keep, dtype=dtype, exact=True)
+    sums = scene.task.dim(keep).role in ("reduced", "contracted")
+    recipe = "uniform01" if sums and turn % 2 == 0 else "uniform"
+    return Draft(sizes=sizes, keep=keep, recipe=recipe, dtype=dtype, exact=True)
 
 
 def _regular(scene: Scene, k: int) -> Draft | None:

@@ -52,6 +52,8 @@ from kerneltruth.runner.protocol import (
 from kerneltruth.tasks.spec import Attribute, Task
 
 MAX_CONFIGS = 64
+# Wide enough for an unmasked block of rows that runs over the end of a small input.
+INPUT_GUARD_BYTES = 4096
 CONFIGS_ON_FIRST_CASE = 8
 
 
@@ -222,6 +224,7 @@ def lay_out(
             tensor,
             layout_of(case, spec),
             seed=derive(case.seed, "guards", str(guards), spec.name),
+            guard_bytes=INPUT_GUARD_BYTES,
             expand=expanded_dim(task, spec) if case.layout == "expanded" else None,
         )
         placed[spec.name] = spot

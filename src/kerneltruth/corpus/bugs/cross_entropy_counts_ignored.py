@@ -59,8 +59,10 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, label_smoothing
     weight = None if weight is None else weight.contiguous()
     loss = torch.empty(rows, dtype=torch.float32, device=input.device)
     count = torch.empty(rows, dtype=torch.float32, device=input.device)
+    block_c = triton.next_power_of_2(classes)
+    block_m = max(1, min(8, 4096 // block_c))
     if rows:
-        cross_entropy_kernel[(triton.cdiv(rows, 8),)](
+        cross_entropy_kernel[(triton.cdiv(rows, block_m),)](
             input,
             target,
             input if weight is None else weight,
@@ -74,7 +76,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, label_smoothing
             label_smoothing,
             HAS_WEIGHT=weight is not None,
             SMOOTH=label_smoothing > 0,
-            BLOCK_M=8,
-            BLOCK_C=triton.next_power_of_2(classes),
+            BLOCK_M=block_m,
+            BLOCK_C=block_c,
         )
     return (loss.sum() / count.sum()).to(input.dtype)
