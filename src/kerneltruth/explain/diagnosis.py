@@ -28,6 +28,9 @@ from kerneltruth.oracle.verdict import (
     word,
 )
 
+# What small errors that add up look like on one case.
+ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
@@ -106,22 +109,26 @@ def _explain(
     """One or two sentences on a failure, and their tags."""
     trial, failure = inquiry.trial, inquiry.failure
     assert isinstance(failure.verdict, Failed)
-    fault = localize(
-        Evidence(
-            case=failure.case,
-            verdict=failure.verdict,
-            values=_values(expectation, ruling),
-            inputs={
-                name: t.to(torch.float64)
-                for name, t in expectation.inputs.tensors.items()
-                if t is not None
-            },
-            blocks=tuple(sorted(trial.blocks)),
-            reduced=tuple(d.symbol for d in trial.task.dims if d.role in ("reduced", "contracted")),
-            probes=inquiry.probes(ruling),
-            siblings=(*siblings_of(others), *inquiry.siblings),
-        )
+    reduced = tuple(d.symbol for d in trial.task.dims if d.role in ("reduced", "contracted"))
+    evidence = Evidence(
+        case=failure.case,
+        verdict=failure.verdict,
+        values=_values(expectation, ruling),
+        inputs={
+            name: t.to(torch.float64)
+            for name, t in expectation.inputs.tensors.items()
+            if t is not None
+        },
+        blocks=tuple(sorted(trial.blocks)),
+        reduced=reduced,
+        probes=inquiry.probes(ruling),
+        siblings=(*siblings_of(others), *inquiry.siblings),
     )
+    fault = localize(evidence)
+    if set(fault.tags) <= ACCUMULATING and failure.verdict.kind == "value":
+        inquiry.ask_smaller(reduced)
+        siblings = (*siblings_of(others), *inquiry.siblings)
+        fault = localize(replace(evidence, siblings=siblings))
     return fault.sentence, fault.tags
 
 

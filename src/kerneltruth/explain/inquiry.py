@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kerneltruth.cases.case import Case
@@ -26,6 +27,7 @@ from kerneltruth.oracle.verdict import (
 
 SYMPTOMS = ("value", "nan", "inf")
 CAUSES = ("nondeterministic", "uninitialized", "out_of_bounds")
+HALVINGS = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,6 +137,18 @@ class Inquiry:
                 return
             if not self._passes(larger):
                 return
+
+    def ask_smaller(self, symbols: Sequence[str]) -> None:
+        """The failure at halves of a dim, so that growth of the error with it shows."""
+        case = replace(self.failure.case, literals=())
+        for symbol in symbols:
+            size = case.sizes[symbol]
+            for k in range(1, HALVINGS + 1):
+                smaller = case.with_dims(**{symbol: size >> k})
+                if self.late or not self.trial.task.allows(smaller.sizes, smaller.settings):
+                    break
+                if size >> k >= 1:
+                    self._passes(smaller)
 
     def _passes(self, case: Case) -> bool:
         known = next((s for s in self.siblings if s.case.identity == case.identity), None)

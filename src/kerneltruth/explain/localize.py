@@ -32,22 +32,33 @@ def localize(evidence: Evidence) -> LocalizedFault:
     wrong = values is not None and bool(values.wrong.any())
     place_of = where(evidence, values) if values is not None and wrong else None
     if cause is not None:
+        # What changes from call to call does so on any case.
+        cases = () if cause.tag == "nondeterministic" else when(evidence)
         clause = f"{cause.clause}; wrong {place_of.clause}" if place_of else cause.clause
-        return LocalizedFault(tags=_tags(cause, place_of), sentence=_sentence(clause))
+        told = _sentence(clause) + _cases(cases)
+        return LocalizedFault(tags=_tags(cause, *cases, place_of), sentence=told)
+    cases = when(evidence)
     if values is None or not wrong:
-        cases = when(evidence)
-        told = _sentence(evidence.verdict.detail) + (f" {cases.clause}" if cases else "")
-        return LocalizedFault(tags=_tags(cases) or (kind,), sentence=told)
+        told = _sentence(evidence.verdict.detail) + _cases(cases)
+        return LocalizedFault(tags=_tags(*cases) or (kind,), sentence=told)
     manner = None if values.several else how(evidence, values)
     if manner is not None and manner.everywhere:
         place_of = None
-    cases = when(evidence)
-    tags = _tags(cases, place_of, manner) or (kind,)
+    tags = _tags(*cases, place_of, manner) or (kind,)
     return LocalizedFault(tags=tags, sentence=_told(evidence, values, manner, place_of, cases))
 
 
 def _tags(*patterns: Pattern | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(p.tag for p in patterns if p is not None))
+
+
+def _cases(patterns: tuple[Pattern, ...]) -> str:
+    """The sentence on the cases, after a space; empty if there is none."""
+    clauses = [p.clause.rstrip(".") for p in patterns]
+    if not clauses:
+        return ""
+    first, *others = clauses
+    return f" {first}{''.join(f', and {c[:1].lower()}{c[1:]}' for c in others)}."
 
 
 def _sentence(clause: str) -> str:
@@ -86,7 +97,7 @@ def _told(
     values: Values,
     manner: Pattern | None,
     place_of: Pattern | None,
-    cases: Pattern | None,
+    cases: tuple[Pattern, ...],
 ) -> str:
     if manner is not None:
         first = f"{manner.clause}, {place_of.clause}" if place_of else manner.clause
@@ -94,8 +105,8 @@ def _told(
         first = _counted(evidence, values)
         first = f"wrong {place_of.clause}: {first}" if place_of else first
     told = _sentence(first)
-    if cases is not None:
-        return f"{told} {cases.clause}"
+    if cases:
+        return told + _cases(cases)
     if manner is not None:
         return f"{told} {_sentence(_worst(evidence, values))}"
     return told

@@ -12,7 +12,7 @@ from kerneltruth.explain.simpler_cases import RECIPES
 
 # A twin differs in size alone, but then also in what is drawn: so many must agree.
 SIZE_TWINS = 3
-# A line of sizes that grows this many times by luck is one in 5! = 120.
+# Fewer sizes would rise by luck.
 GROWING_SIZES = 5
 CONSTANT_RECIPES = ("zeros", "ones")
 
@@ -36,8 +36,8 @@ class _Claim:
     twins: int | None = 1
 
 
-def when(evidence: Evidence) -> Pattern | None:
-    """On which cases the candidate is wrong, if its other cases tell.
+def when(evidence: Evidence) -> tuple[Pattern, ...]:
+    """On which cases the candidate is wrong, if its other cases tell; two patterns at most.
 
     A claim holds if every failing case has the property and some passing one lacks it; and either
     two cases that differ in nothing else went different ways, or chance does not explain it.
@@ -54,7 +54,11 @@ def when(evidence: Evidence) -> Pattern | None:
     if found is None or found.tag == "not_multiple":
         # These say more: they speak of all sizes tried.
         found = _growth(evidence, judged) or _threshold(evidence, judged) or found
-    return found
+    elif found.tag == "dtype":
+        # A dtype may show it only because its bound is the narrowest.
+        growth = _growth(evidence, judged)
+        return (found, growth) if growth is not None else (found,)
+    return () if found is None else (found,)
 
 
 def _stands(claim: _Claim, judged: list[Sibling]) -> bool:
@@ -198,7 +202,10 @@ def _ratios(symbol: str, line: list[Sibling]) -> list[float]:
 
 
 def _rises(ratios: list[float]) -> bool:
-    """Whether they rise to at least four times the first, and not in one leap from nothing."""
-    steps = [b - a for a, b in itertools.pairwise(ratios)]
+    """Whether they rise to three times the first, not much by chance, nor in one leap from nothing.
+
+    The worst of a few random errors varies by itself, so a small fall is let pass.
+    """
+    steady = all(b >= 0.7 * a for a, b in itertools.pairwise(ratios))
     gradual = sum(r > 0.05 * ratios[-1] for r in ratios) >= 3
-    return min(steps) >= 0 and gradual and ratios[-1] >= 4 * ratios[0]
+    return steady and gradual and ratios[-1] >= 3 * ratios[0]

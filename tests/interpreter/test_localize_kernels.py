@@ -1,0 +1,299 @@
+"""Each sentence of an explanation, told of a kernel that has that fault and was judged for it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from kerneltruth.cases.case import Case
+from kerneltruth.commands.court import Court
+from kerneltruth.corpus import ENTRIES
+from kerneltruth.corpus.entry import source
+from kerneltruth.explain.diagnosis import Diagnosis, Effort, diagnose
+from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import is_bad
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.suite import TASKS
+
+CORPUS = {e.name: e for e in ENTRIES}
+EFFORT = Effort(evaluations=50, seconds=5.0)
+
+
+@pytest.fixture(scope="module")
+def court():
+    court = Court(device="cpu", targets=(), policy=Policy())
+    court.start()
+    yield court
+    court.close()
+
+
+def case_of(task: str, *, dtype="float32", layout="contiguous", recipe="uniform", **names) -> Case:
+    spec = TASKS[task]
+    return Case(
+        task=task,
+        dims=tuple((d.symbol, names.pop(d.symbol)) for d in spec.dims),
+        attributes=tuple((a.name, names.pop(a.name, a.default)) for a in spec.attributes),
+        dtype=dtype,
+        layout=layout,
+        recipe=recipe,
+        seed=20260117,
+        absent=tuple(names.pop("absent", ())),
+        **names,
+    )
+
+
+def diagnosed(court: Court, text: str, case: Case) -> Diagnosis:
+    """Judge a kernel on one case, as a trial does, and explain its failure."""
+    task = TASKS[case.task]
+    candidate = read_candidate(text, "kernel.py", task_names=tuple(TASKS), task=case.task)
+    with Trial(task, candidate, court.runner, court.cache, deadline_s=20.0) as trial:
+        expectation = court.cache.get(task, case)
+        assert expectation.unrefereeable is None
+        ruling, _, _ = trial.call(expectation)
+        assert is_bad(ruling.verdict), ruling.verdict
+        verdict = probe(trial, expectation, ruling, config=0).refine(ruling.verdict)
+        failure = Judgement(case=case, verdict=verdict, stats=ruling.stats)
+        return diagnose(trial, failure, (), EFFORT)
+
+
+def of_corpus(court: Court, name: str, **names) -> Diagnosis:
+    entry = CORPUS[name]
+    return diagnosed(court, source(entry), case_of(entry.task, **names))
+
+
+ROWS = """
+import time
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n_rows, n_cols, seed, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    start = tl.program_id(1) * BLOCK
+    cols = start + tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    {load}
+    x = x.to(tl.float32)
+    y = 1.0 / (1.0 + tl.exp(-x))
+    {change}
+    tl.store(out_ptr + row * n_cols + cols, y, mask={mask})
+
+
+def sigmoid(input):
+    x = input.contiguous()
+    n_rows, n_cols = x.shape
+    out = torch.{allocate}(x)
+    grid = (n_rows, {tiles})
+    kernel[grid](x, out, n_rows, n_cols, time.time_ns() % 2**31, BLOCK=64)
+    return out
+"""
+
+
+def sigmoid(
+    *,
+    load="x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)",
+    change="",
+    mask="mask",
+    allocate="empty_like",
+    tiles="triton.cdiv(n_cols, 64)",
+) -> str:
+    """A right kernel of the logistic function by rows and tiles of 64, but for what is given."""
+    return textwrap.dedent(ROWS).format(
+        load=load, change=change, mask=mask, allocate=allocate, tiles=tiles
+    )
+
+
+SUM = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
+        total += {term}
+    tl.store(out_ptr + row, tl.sum(total, axis=0))
+
+
+def sum(input, dim=-1, keepdim=False):
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=16)
+    return out.unsqueeze(-1) if keepdim else out
+"""
+
+
+def test_the_kernel_that_the_faults_are_planted_in_is_right(court):
+    task = TASKS["sigmoid"]
+    for text, case in (
+        (sigmoid(), case_of("sigmoid", M=3, N=100)),
+        (SUM.format(term="x.to(tl.float32)"), case_of("sum", M=3, N=100)),
+    ):
+        task = TASKS[case.task]
+        candidate = read_candidate(text, "kernel.py", task_names=tuple(TASKS), task=case.task)
+        with Trial(task, candidate, court.runner, court.cache, deadline_s=20.0) as trial:
+            ruling, _, _ = trial.call(court.cache.get(task, case))
+        assert not is_bad(ruling.verdict)
+
+
+def test_wrong_only_in_the_last_partial_tile(court):
+    text = sigmoid(change="y = tl.where(start + BLOCK <= n_cols, y, 2.0 * y)")
+    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    assert found.tags == ("last_tile", "factor")
+    assert found.explanation.startswith(
+        "The wrong elements are off by the constant factor 2, "
+        "only in the last partial tile of size 64, columns 64 to 99 of 100."
+    )
+    assert found.minimal.sizes == {"M": 1, "N": 1}
+
+
+def test_wrong_only_past_a_column(court):
+    text = sigmoid(allocate="zeros_like", tiles="1")
+    found = diagnosed(court, text, case_of("sigmoid", M=3, N=192))
+    assert found.tags == ("size_threshold", "past", "zeros")
+    assert found.explanation == (
+        "The wrong elements are 0 where they should not be, only from column 64 on, of 192, "
+        "a multiple of the tile size 64. Only N > 64 shows it."
+    )
+    assert found.minimal.sizes == {"M": 1, "N": 65}
+
+
+def test_a_constant_factor_is_told(court):
+    found = of_corpus(court, "gelu_no_half", M=3, N=57)
+    assert found.tags == ("factor",)
+    assert found.explanation.startswith("Every element is off by the constant factor 2.")
+
+
+def test_a_factor_made_of_a_size_is_named(court):
+    found = of_corpus(court, "mean_padded_size", M=5, N=257)
+    assert found.explanation.startswith(
+        "Every element is off by the constant factor 0.502 = N/512 with N=257, "
+        "the size padded to its tiles."
+    )
+
+
+def test_an_error_that_grows_with_the_reduced_dim(court):
+    # A sum in fixed point, each term rounded down.
+    text = SUM.format(term="tl.floor(x.to(tl.float32) * 256.0) / 256.0")
+    found = diagnosed(court, text, case_of("sum", M=2, N=512, recipe="normal"))
+    assert "grows" in found.tags
+    assert found.explanation.lower().endswith("the error grows with n.")
+
+
+def test_nan_beyond_a_magnitude(court):
+    text = sigmoid(change="y = tl.exp(x) / (tl.exp(x) + 1.0) + 0.0 * tl.exp(-x)")
+    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100, recipe="exp_edge"))
+    assert found.tags[-2:] == ("threshold", "nan")
+    head = "NaN stands where a number is due, only where |input| > "
+    assert found.explanation.startswith(head)
+    assert 87 < float(found.explanation.removeprefix(head).split()[0].rstrip(".,")) < 89.5
+    assert found.minimal.sizes == {"M": 1, "N": 1}
+
+
+@pytest.mark.parametrize(
+    ("layout", "tag"), [("transposed", "transposed"), ("row_gaps", "reads_out_of_bounds")]
+)
+def test_only_for_a_non_contiguous_input(court, layout, tag):
+    found = of_corpus(court, "sigmoid_flat_noncontiguous", M=6, N=39, layout=layout)
+    assert {"layout", tag} <= set(found.tags)
+    assert found.explanation.endswith(
+        "Only a non-contiguous input shows it (row_gaps, strided, transposed)."
+    )
+
+
+def test_only_in_half_precision(court):
+    change = """if x_ptr.dtype.element_ty != tl.float32:
+        y = tl.minimum(tl.maximum(0.25 * x + 0.5, 0.0), 1.0)"""
+    case = case_of("sigmoid", M=3, N=100, dtype="float16")
+    found = diagnosed(court, sigmoid(change=change), case)
+    assert found.tags == ("dtype",)
+    assert found.explanation.endswith("Only bfloat16 and float16 show it.")
+    assert found.minimal.dtype == "float16"
+
+
+def test_only_in_one_dtype(court):
+    found = of_corpus(court, "rmsnorm_half_square", M=3, N=65, dtype="float16", recipe="large")
+    assert found.explanation.endswith("Only float16 shows it.")
+
+
+def test_off_by_one_row(court):
+    load = (
+        "x = tl.load(x_ptr + tl.minimum(row + 1, n_rows - 1) * n_cols + cols, mask=mask, other=0.0)"
+    )
+    found = diagnosed(court, sigmoid(load=load), case_of("sigmoid", M=5, N=100))
+    assert "shifted" in found.tags
+    assert found.explanation.startswith("Off by one: each row holds what is due in the next one.")
+    assert found.minimal.sizes == {"M": 2, "N": 1}
+
+
+def test_transposed(court):
+    load = "x = tl.load(x_ptr + (row * n_cols + cols) % n_cols * n_rows + row, mask=mask)"
+    found = diagnosed(court, sigmoid(load=load), case_of("sigmoid", M=33, N=33))
+    assert "transposed" in found.tags
+    assert found.explanation.startswith("The output is the transpose of what is due.")
+
+
+def test_nondeterministic(court):
+    text = sigmoid(change="y += 0.1 * tl.rand(seed, cols)")
+    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    assert found.tags == ("nondeterministic",)
+    assert found.explanation == ("It is nondeterministic: the same call gives different results.")
+
+
+def test_reads_uninitialized_memory_and_where(court):
+    found = diagnosed(court, sigmoid(tiles="1"), case_of("sigmoid", M=3, N=192))
+    assert found.tags == ("uninitialized", "size_threshold", "past")
+    assert found.explanation.startswith(
+        "It reads uninitialized memory, or leaves part of its output unwritten; "
+        "wrong only from column 64 on, of 192, a multiple of the tile size 64."
+    )
+    assert found.minimal.sizes == {"M": 1, "N": 65}
+
+
+def test_writes_out_of_bounds(court):
+    text = sigmoid(change="y = y * 1.0", mask="cols < n_cols + 3")
+    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    assert found.tags[0] == "writes_out_of_bounds"
+    assert found.explanation.startswith("It writes out of bounds: it wrote beyond memory")
+
+
+def test_reads_out_of_bounds(court):
+    text = sigmoid(load="x = tl.load(x_ptr + row * n_cols + cols + 8, mask=mask, other=0.0)")
+    found = diagnosed(court, text, case_of("sigmoid", M=1, N=100))
+    assert found.tags[0] == "reads_out_of_bounds"
+    assert found.explanation.startswith("It reads beyond the elements of an input")
+
+
+def test_writes_to_its_input(court):
+    found = of_corpus(court, "relu_in_place", M=3, N=100)
+    assert found.tags == ("input_mutated",)
+    assert found.explanation == "An input is changed: it wrote to its input input."
+
+
+def test_where_an_answer_is_one_of_several(court):
+    text = """
+    import torch
+    import triton
+
+
+    def topk(input, k=3):
+        values, indices = torch.topk(input, k)
+        indices[:, k - 1] = -1
+        return values, indices
+    """
+    found = diagnosed(court, textwrap.dedent(text), case_of("topk", M=7, N=65))
+    assert found.tags == ("last_line",)
+    assert found.explanation.startswith("Wrong only in the last column: 7 of 21 elements are wrong")
+    assert found.explanation.endswith("is there, which is no right answer.")
