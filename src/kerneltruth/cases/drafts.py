@@ -122,8 +122,9 @@ def _large(scene: Scene, large: tuple[Sizes, ...], turn: int) -> Draft:
     """A long dim; half precision and one sign first, where long sums go wrong."""
     sizes = large[turn % len(large)]
     keep = max(sizes, key=lambda s: sizes[s])
-    dtype = 1 + turn % len(large) + turn // len(large)
     sums = scene.task.dim(keep).role in ("reduced", "contracted")
+    # The last main dtype has the fewest bits.
+    dtype = (2 if sums else 1) + turn % len(large) + turn // len(large)
     recipe = "uniform01" if sums and turn % 2 == 0 else "uniform"
     return Draft(sizes=sizes, keep=keep, recipe=recipe, dtype=dtype, exact=True)
 
