@@ -38,6 +38,6 @@ def mean(input, dim=-1, keepdim=False):
         input.stride(0),
         input.stride(1),
         n_cols,
-        BLOCK_SIZE=64,
+        BLOCK_SIZE=16,
     )
     return out.unsqueeze(-1) if keepdim else out
