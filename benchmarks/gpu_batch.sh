@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in stages of under ten minutes each, for a machine without network.
+#
+#   OUT=some/folder benchmarks/gpu_batch.sh 1      audit cold and warm, compared with the CPU's run;
+#                                                  input bits; GPU tests; published workload
+#   OUT=some/folder benchmarks/gpu_batch.sh 2      10,000 control cases; interpreter against GPU on
+#                                                  every control; findings made here and replayed
+#   OUT=some/folder benchmarks/gpu_batch.sh 3      every operation of the interpreter against the
+#                                                  GPU; the whole test suite
+#
+# Each stage leaves OUT/summary-N.txt and OUT/stage-N.tar.gz with all reports and logs; stage 2 also
+# OUT/findings-gpu.tar.gz, a run to replay elsewhere. Nothing is installed. A step that runs past
+# its own limit is ended and the stage goes on. PYTHON, WORKERS and MINUTES (of a stage) may be set.
+set -u
+stage=${1:?which stage: 1, 2 or 3}
+: "${OUT:?the folder for what comes back}"
+cd "$(dirname "$0")/.." || exit 2
+python=${PYTHON:-python3}
+cores=$(nproc)
+workers=${WORKERS:-$((cores < 16 ? cores : 16))}
+deadline=$((SECONDS + 60 * ${MINUTES:-9} + 15))
+work=$(mktemp -d)
+reports=$work/stage-$stage
+mkdir -p "$OUT" "$reports"
+summary=$OUT/summary-$stage.txt
+export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+export XDG_CACHE_HOME=$work/cache
+bench=benchmarks
+cpu_run=$bench/findings/cpu
+gpu_audit=$work/audit
+gpu_findings=$work/findings-gpu
+
+: >"$summary"
+
+# step NAME SECONDS COMMAND...: runs it under a limit, logs it, and notes how it ended.
+step() {
+  local name=$1 limit=$2 left=$((deadline - SECONDS)) began=$SECONDS code
+  shift 2
+  if ((left < 15)); then
+    echo "$name: not begun, the stage's time is spent" >>"$summary"
+    return
+  fi
+  ((limit > left)) && limit=$left
+  timeout -k 10 "$limit" "$@" >"$reports/$name.log" 2>&1
+  code=$?
+  local said=""
+  ((code == 124 || code == 137)) && said=" (ended at its limit of $limit s)"
+  echo "$name: exit code $code, $((SECONDS - began)) s$said" >>"$summary"
+}
+
+# show NAME LINES [PATTERN]: the part of a log that belongs in the summary.
+show() {
+  [[ -f $reports/$1.log ]] || return
+  { echo "--- $1"; grep -E "${3:-.}" "$reports/$1.log" | tail -n "$2" | cut -c1-220; } >>"$summary"
+}
+
+script() { echo "$python" "$bench/$1.py" --device cuda:0 --results "$reports"; }
+
+keep() {
+  tar -czf "$OUT/stage-$stage.tar.gz" -C "$work" "stage-$stage"
+  [[ -d $gpu_findings ]] && tar -czf "$OUT/findings-gpu.tar.gz" -C "$work" findings-gpu
+  cat "$summary"
+}
+trap keep EXIT
+
+{ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  echo "$cores cores, $workers workers, $($python --version)"; } >>"$summary" 2>&1
+
+case $stage in
+1)
+  step doctor 90 "$python" -m kerneltruth doctor
+  step audit 240 $(script audit) --workers "$workers" --keep "$gpu_audit"
+  step published_workload 120 $(script published_workload) --workers "$workers"
+  step compare 30 "$python" -m kerneltruth compare "$cpu_run" "$gpu_audit"
+  step input_bits 90 "$python" "$bench/input_bits.py" --against "$bench/results/input_bits-cpu.json"
+  step gpu_tests 300 "$python" -m pytest -q -m gpu tests/gpu --durations=8 -p no:cacheprovider
+  cp -r "$gpu_audit/results.jsonl" "$gpu_audit/run.json" "$reports/" 2>>"$summary"
+  show doctor 25
+  show audit 30 '^[|*-]|aborted|Error|error'
+  show published_workload 20 '^[|*-]|Error|error'
+  show compare 25
+  show input_bits 14 '"(torch|python|all|count|differing|cpu|cuda:0|file)"|\]'
+  show gpu_tests 30 'FAILED|ERROR|SKIPPED|passed|failed|^E  '
+  ;;
+2)
+  step control_cases 270 $(script control_cases) --workers "$workers"
+  step replay_make 150 $(script replay_across) make --run "$gpu_findings" --workers "$workers"
+  step replay_cpu 120 $(script replay_across) replay "$cpu_run" --workers "$workers"
+  step fidelity_controls 200 $(script fidelity_controls) --workers "$workers"
+  show control_cases 60 '^[|*-]|^flagged|Error|error'
+  show replay_make 25 '^[|-]|Made|Error|error'
+  show replay_cpu 40 '^[|-]|Made|Error|error'
+  show fidelity_controls 60 '^\*\*|^- |^\| (b?float|u?int|bool|contig|expand|mis|off|row|stri|trans)|rror'
+  ;;
+3)
+  step fidelity 300 "$python" "$bench/interpreter_fidelity.py" \
+    --shards "$workers" --out "$reports/interpreter_fidelity-gpu.md"
+  step latency 90 $(script latency)
+  step tests 420 "$python" -m pytest -q tests --durations=10 -p no:cacheprovider
+  show fidelity 30
+  show latency 12 '^[|*-]|`check`'
+  show tests 40 'FAILED|ERROR|SKIPPED|passed|failed|^E  '
+  ;;
+*)
+  echo "no stage $stage: there are 1, 2 and 3" | tee -a "$summary"
+  exit 2
+  ;;
+esac
