@@ -125,7 +125,7 @@ def _large(scene: Scene, large: tuple[Sizes, ...], turn: int) -> Draft:
     sums = scene.task.dim(keep).role in ("reduced", "contracted")
     # The last main dtype has the fewest bits.
     dtype = (2 if sums else 1) + turn % len(large) + turn // len(large)
-    recipe = "uniform01" if sums and turn % 2 == 0 else "uniform"
+    recipe = "fading" if sums and turn % 2 == 0 else "uniform"
     return Draft(sizes=sizes, keep=keep, recipe=recipe, dtype=dtype, exact=True)
 
 
@@ -200,6 +200,7 @@ _STRUCTURED = (
     ("cancelling_pairs", 0),
     ("large", 1),
     ("sorted", 0),
+    ("fading", 1),
     ("uniform01", 1),
     ("ones", 2),
     ("one_hot", 0),

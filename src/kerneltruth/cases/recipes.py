@@ -155,6 +155,18 @@ def _sorted(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
     return torch.where(rng.coins(rows).unsqueeze(1), ascending, ascending.flip(1))
 
 
+def _fading(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
+    """Squares of uniforms, largest first: the small ones are lost to a sum in few bits.
+
+    Unordered values of one sign show that less, since their rounding errors cancel.
+    """
+    del dtype
+    values = rng.uniform(rows * columns).reshape(rows, columns).sort(1, descending=True).values
+    # Rows of another size each, or one constant would be right for all of their sums.
+    sizes = rng.uniform(rows).unsqueeze(1).add_(0.25)
+    return values.mul_(values).mul_(sizes)
+
+
 def _one_hot(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
     values = _constant(0.0)(rows, columns, dtype, rng)
     values[torch.arange(rows, device=rng.device), rng.integers(rows, 0, columns)] = 1.0
@@ -236,6 +248,9 @@ RECIPES: dict[str, Recipe] = {
     "constant_rows": Recipe(says="one value per row", draw=_constant_rows, focus="data"),
     "ties": Recipe(says="four distinct values", draw=_ties, focus="data"),
     "sorted": Recipe(says="rows ascend or descend", draw=_sorted, focus="data"),
+    "fading": Recipe(
+        says="positive values, largest first", draw=_fading, amplitude=1.0, focus="data"
+    ),
     "one_hot": Recipe(says="a single 1 per row", draw=_one_hot, amplitude=1.0, focus="first"),
     "rank_one": Recipe(says="an outer product", draw=_rank_one, focus="data"),
     "mixed_amplitude": Recipe(
