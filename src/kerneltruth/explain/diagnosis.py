@@ -14,6 +14,7 @@ from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize import localize
 from kerneltruth.explain.minimize import Budget, Shrunk
 from kerneltruth.explain.simpler_cases import domain, minimize_case
+from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
@@ -125,10 +126,15 @@ def _explain(
         siblings=(*siblings_of(others), *inquiry.siblings),
     )
     fault = localize(evidence)
-    if set(fault.tags) <= ACCUMULATING and failure.verdict.kind == "value":
+    limit = threshold(evidence, list(evidence.siblings))
+    if "size_threshold" in fault.tags and limit is not None:
+        inquiry.ask_at(*limit)
+    elif set(fault.tags) <= ACCUMULATING and failure.verdict.kind == "value":
         inquiry.ask_smaller(reduced)
-        siblings = (*siblings_of(others), *inquiry.siblings)
-        fault = localize(replace(evidence, siblings=siblings))
+    else:
+        return fault.sentence, fault.tags
+    siblings = (*siblings_of(others), *inquiry.siblings)
+    fault = localize(replace(evidence, siblings=siblings))
     return fault.sentence, fault.tags
 
 

@@ -138,6 +138,12 @@ class Inquiry:
             if not self._passes(larger):
                 return
 
+    def ask_at(self, symbol: str, size: int) -> None:
+        """The failure with one dim of another size: what holds of a row may hold of all rows."""
+        case = replace(self.failure.case, literals=()).with_dims(**{symbol: size})
+        if not self.late and self.trial.task.allows(case.sizes, case.settings):
+            self._passes(case)
+
     def ask_smaller(self, symbols: Sequence[str]) -> None:
         """The failure at halves of a dim, so that growth of the error with it shows."""
         case = replace(self.failure.case, literals=())

@@ -163,12 +163,19 @@ def _lines(symbol: str, judged: list[Sibling]) -> list[list[Sibling]]:
 
 
 def _threshold(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
+    found = threshold(evidence, judged)
+    if found is None:
+        return None
+    return Pattern(tag="size_threshold", clause=f"Only {found[0]} > {found[1]} shows it.")
+
+
+def threshold(evidence: Evidence, judged: list[Sibling]) -> tuple[str, int] | None:
     """A dim above a size fails, up to it passes: among cases that differ in that dim alone."""
     for symbol, _ in evidence.case.dims:
         found = [t for line in _lines(symbol, judged) if (t := _step(symbol, line)) is not None]
-        least = min(s.case.sizes[symbol] for s in judged if s.failed)
+        least = min((s.case.sizes[symbol] for s in judged if s.failed), default=0)
         if found and max(found) < least:
-            return Pattern(tag="size_threshold", clause=f"Only {symbol} > {max(found)} shows it.")
+            return symbol, max(found)
     return None
 
 

@@ -1,0 +1,199 @@
+"""The smallest shape that each bug of the corpus shrinks to, against exhaustive search.
+
+    python benchmarks/minimal_cases.py [--only NAME] [--seconds 60]
+
+A bug is judged and minimized as `check` does it. Then every smaller shape that the task allows is
+asked, the smallest first, whether the bug shows there too: with the dtype, layout and attributes
+of the minimal case, and values drawn as for it or as for the first failing case. A bug that shows
+on the smallest shape of all leaves nothing to search and is only counted. The exit code is 1 if a
+smaller shape fails.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import machine
+import torch
+from hearings import chosen, job_of
+
+from kerneltruth.cases.case import Case
+from kerneltruth.commands.court import Court, Job
+from kerneltruth.executors.local import Done, run_jobs
+from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.inquiry import Inquiry
+from kerneltruth.oracle.attempt import AttemptEnded, Judgement
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.verdict import Failed, word
+from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.suite import find
+
+EFFORT = Effort(evaluations=200, seconds=30.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """One bug: its minimal case, and what searching all smaller shapes found.
+
+    Attributes:
+        kind: of the verdict.
+        minimal: what minimizing found; None if the bug was not caught.
+        evaluations: how many cases that took.
+        smaller: how many smaller shapes the task allows.
+        asked: how many of them were asked before the time was up.
+        counterexample: the smallest of them that fails, if one does.
+    """
+
+    kind: str
+    minimal: Case | None = None
+    evaluations: int = 0
+    smaller: int = 0
+    asked: int = 0
+    counterexample: Case | None = None
+
+
+def shapes_up_to(elements: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Every tuple of `count` sizes whose product is at most `elements`."""
+    if count == 0:
+        yield ()
+        return
+    for n in range(1, elements + 1):
+        yield from ((n, *rest) for rest in shapes_up_to(elements // n, count - 1))
+
+
+def smaller_shapes(task: Task, case: Case) -> list[dict[str, int]]:
+    """The shapes that the task allows and that come before the case's, in order."""
+    symbols = [s for s, _ in case.dims]
+    own = tuple(n for _, n in case.dims)
+    # Empty dims stay as they are: the rest of the shape is what is made smaller.
+    places = [i for i, n in enumerate(own) if n > 0]
+    elements = math.prod(own[i] for i in places)
+    found = []
+    for sizes in shapes_up_to(elements, len(places)):
+        filled = list(own)
+        for i, n in zip(places, sizes, strict=True):
+            filled[i] = n
+        shape = dict(zip(symbols, filled, strict=True))
+        before = (math.prod(sizes), tuple(filled)) < (elements, own)
+        if before and task.allows(shape, case.settings):
+            found.append(shape)
+    return sorted(found, key=lambda s: (math.prod(n for n in s.values() if n), tuple(s.values())))
+
+
+def variants(failing: Case, minimal: Case) -> list[Case]:
+    """What to try on each shape: the values drawn as for the minimal case, and as at first."""
+    plain = replace(minimal, literals=())
+    return list({c.identity: c for c in (plain, replace(plain, recipe=failing.recipe))}.values())
+
+
+def failure_of(trial: Trial, plan: Plan) -> tuple[Judgement | None, list[Judgement]]:
+    """The first failing judgement of a candidate, and the others before it."""
+    others: list[Judgement] = []
+    for event in try_candidate(trial, plan):
+        if isinstance(event, AttemptEnded):
+            failure = event.attempt.failure
+            return failure, [j for j in others if j is not failure]
+        others.append(event.judgement)
+    return None, others
+
+
+def search(court: Court, seconds: float, job: Job, report: Callable[[int], None]) -> Searched:
+    """Minimize one bug, then look for a smaller failing shape."""
+    task = find(job.task)
+    with Trial(task, job.candidate, court.runner, court.cache, deadline_s=20.0) as trial:
+        failure, others = failure_of(trial, job.plan)
+        if failure is None:
+            return Searched(kind="not caught")
+        verdict = failure.verdict
+        kind = verdict.kind if isinstance(verdict, Failed) else word(verdict)
+        found = diagnose(trial, failure, others, EFFORT)
+        inquiry = Inquiry(trial=trial, failure=failure, until=math.inf)
+        smaller = smaller_shapes(task, found.minimal)
+        until = time.monotonic() + seconds
+        asked, counterexample = 0, None
+        for shape in smaller:
+            if time.monotonic() > until:
+                break
+            tries = (c.with_dims(**shape) for c in variants(failure.case, found.minimal))
+            counterexample = next((c for c in tries if inquiry.fails(c)), None)
+            asked += 1
+            report(1)
+            if counterexample is not None:
+                break
+        return Searched(
+            kind=kind,
+            minimal=found.minimal,
+            evaluations=found.evaluations,
+            smaller=len(smaller),
+            asked=asked,
+            counterexample=counterexample,
+        )
+
+
+def said(found: Searched) -> str:
+    if found.counterexample is not None:
+        return f"smaller fails: {found.counterexample.summary()}"
+    return "smallest" if found.asked == found.smaller else "none smaller found in time"
+
+
+def lines_of(found: dict[str, Searched]) -> list[str]:
+    shaped = {n: s for n, s in found.items() if s.smaller}
+    exact = sum(s.counterexample is None and s.asked == s.smaller for s in shaped.values())
+    missed = sorted(n for n, s in found.items() if s.minimal is None)
+    rows = [
+        (name, s.minimal.summary(), s.kind, s.evaluations, f"{s.asked:,} of {s.smaller:,}", said(s))
+        for name, s in sorted(shaped.items())
+        if s.minimal is not None
+    ]
+    return [
+        f"{exact} of {len(shaped)} shape-dependent bugs shrink to the smallest shape that shows",
+        f"them; {len(found) - len(shaped) - len(missed)} other bugs show on the smallest shape of",
+        f"all; {len(missed)} not caught{': ' + ', '.join(missed) if missed else ''}.",
+        "",
+        *machine.table(
+            ("bug", "minimal case", "kind", "evaluations", "smaller shapes asked", "result"), rows
+        ),
+    ]
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", default=[], help="only this bug")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each exhaustive search")
+    parser.add_argument("--workers", type=int, help="processes; one per core if left out")
+    options = parser.parse_args()
+    device = machine.device_of(options)
+    torch.set_num_threads(1)
+    jobs = [job_of(entry, Plan(cases=32, compile=False)) for entry in chosen("bug", options.only)]
+    found: dict[str, Searched] = {}
+    court = Court(device=device, targets=(), policy=Policy())
+    try:
+        court.start()
+        court.warm()
+        judges = options.workers or len(os.sched_getaffinity(0))
+        task = partial(search, court, options.seconds)
+        for event in run_jobs(jobs, task, workers=judges):
+            if isinstance(event, Done):
+                found[event.job.name] = event.result
+                print(f"{event.job.name}: {said(event.result)}", file=sys.stderr)
+    finally:
+        court.close()
+    machine.publish(
+        "minimal_cases",
+        "Minimal cases against exhaustive search",
+        machine.facts(device),
+        [*lines_of(found), "", f"{len(jobs) - len(found)} lost."],
+        folder=options.results,
+    )
+    return int(any(s.counterexample is not None for s in found.values()) or len(found) < len(jobs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
