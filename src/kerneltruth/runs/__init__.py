@@ -1,1 +1,1 @@
-"""Runs: the directory with the manifest, the append-only results, findings and sources; replay."""
+"""Runs: the directory with the manifest, the append-only results, findings, inputs and sources."""
