@@ -74,6 +74,9 @@ def audit(
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Judge the whole corpus, not the part for a minute.")
+    ] = False,
     cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per kernel.")] = 32,
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
@@ -93,6 +96,7 @@ def audit(
         workers=workers,
         deadline_s=timeout,
         only=tuple(only or ()),
+        full=full,
         cases=cases,
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),

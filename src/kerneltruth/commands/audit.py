@@ -16,7 +16,7 @@ from kerneltruth.commands.devices import choose_device, choose_targets, device_n
 from kerneltruth.commands.run_folder import cache_root, environment, open_run
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
-from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source
 from kerneltruth.errors import UserError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.explain.diagnosis import Effort
@@ -41,6 +41,7 @@ class AuditOptions:
     workers: int | None = None
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
+    full: bool = False
     cases: int = 32
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)
@@ -49,7 +50,7 @@ class AuditOptions:
 def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
     """Judge the corpus; yields steps and returns the document of `audit --json`."""
     start = time.monotonic()
-    entries = _chosen(options.only)
+    entries = _chosen(options.only, full=options.full)
     device = choose_device(options.device)
     options = replace(options, targets=choose_targets(options.targets))
     jobs = [_job(entry, options) for entry in entries]
@@ -68,7 +69,7 @@ def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
     return document
 
 
-def _chosen(only: tuple[str, ...]) -> list[Entry]:
+def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
     known = {entry.name: entry for entry in ENTRIES}
     unknown = [name for name in only if name not in known]
     if unknown:

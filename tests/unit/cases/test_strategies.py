@@ -202,7 +202,7 @@ def test_a_few_cases_are_large_enough_for_a_short_grid_to_show():
     assert max(c.sizes["M"] * c.sizes["N"] for c in _cases(RELU, 60)) > 2**16
     assert max(c.sizes["M"] * c.sizes["N"] for c in _cases(RELU, 60, device="cuda")) > 2**20
     assert max(c.sizes["N"] for c in _cases(RMS_NORM, 60)) > 4096
-    assert {"float16"} <= {c.dtype for c in _cases(MATMUL, 60) if c.sizes["K"] > 1000}
+    assert {"bfloat16"} <= {c.dtype for c in _cases(MATMUL, 60) if c.sizes["K"] > 1000}
 
 
 def test_impossible_constraints_are_counted_and_end():

@@ -59,7 +59,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, label_smoothing
     weight = None if weight is None else weight.contiguous()
     loss = torch.empty(rows, dtype=torch.float32, device=input.device)
     count = torch.empty(rows, dtype=torch.float32, device=input.device)
-    block_c = triton.next_power_of_2(classes)
+    block_c = max(128, triton.next_power_of_2(classes))
     block_m = max(1, min(8, 4096 // block_c))
     if rows:
         cross_entropy_kernel[(triton.cdiv(rows, block_m),)](

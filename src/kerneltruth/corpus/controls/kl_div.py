@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 
-@triton.heuristics({"BLOCK": lambda args: max(16, triton.next_power_of_2(args["classes"]))})
+@triton.heuristics({"BLOCK": lambda args: max(128, triton.next_power_of_2(args["classes"]))})
 @triton.jit
 def kl_div_kernel(input_ptr, target_ptr, term_ptr, sum_ptr, classes, BLOCK: tl.constexpr):
     row = tl.program_id(0)

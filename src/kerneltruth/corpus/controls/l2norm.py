@@ -36,6 +36,6 @@ def l2_norm(x, eps=1e-6):
         x.stride(1),
         n_cols,
         eps,
-        BLOCK_SIZE=triton.next_power_of_2(n_cols),
+        BLOCK_SIZE=max(128, triton.next_power_of_2(n_cols)),
     )
     return out

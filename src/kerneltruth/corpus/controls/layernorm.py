@@ -45,6 +45,6 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5):
         eps,
         HAS_WEIGHT=weight is not None,
         HAS_BIAS=bias is not None,
-        BLOCK_SIZE=triton.next_power_of_2(n_cols),
+        BLOCK_SIZE=max(128, triton.next_power_of_2(n_cols)),
     )
     return out

@@ -33,6 +33,6 @@ def log_softmax(input, dim=-1):
         input.stride(0),
         input.stride(1),
         n_cols,
-        BLOCK_SIZE=triton.next_power_of_2(n_cols),
+        BLOCK_SIZE=max(128, triton.next_power_of_2(n_cols)),
     )
     return out

@@ -38,6 +38,6 @@ def logsumexp(input, dim=-1, keepdim=False):
         input.stride(0),
         input.stride(1),
         n_cols,
-        BLOCK_SIZE=triton.next_power_of_2(n_cols),
+        BLOCK_SIZE=max(128, triton.next_power_of_2(n_cols)),
     )
     return out.unsqueeze(-1) if keepdim else out

@@ -28,7 +28,7 @@ def masked_softmax(input, mask):
     rows, columns = x.shape
     out = torch.empty_like(x)
     if out.numel():
-        block_n = triton.next_power_of_2(columns)
+        block_n = max(128, triton.next_power_of_2(columns))
         block_m = max(1, min(8, 4096 // block_n))
         masked_softmax_kernel[(triton.cdiv(rows, block_m),)](
             x, mask, out, rows, columns, BLOCK_M=block_m, BLOCK_N=block_n

@@ -43,6 +43,6 @@ def quantize_int8_rows(input):
             columns,
             input.stride(0),
             input.stride(1),
-            BLOCK=triton.next_power_of_2(columns),
+            BLOCK=max(128, triton.next_power_of_2(columns)),
         )
     return out, scale

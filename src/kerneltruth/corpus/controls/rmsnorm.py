@@ -40,6 +40,6 @@ def rms_norm(x, weight, eps=1e-6):
         weight.stride(0),
         n_cols,
         eps,
-        BLOCK_SIZE=triton.next_power_of_2(n_cols),
+        BLOCK_SIZE=max(128, triton.next_power_of_2(n_cols)),
     )
     return out

@@ -42,6 +42,6 @@ def topk(input, k=3):
             input.stride(0),
             input.stride(1),
             k=k,
-            BLOCK=triton.next_power_of_2(columns),
+            BLOCK=max(128, triton.next_power_of_2(columns)),
         )
     return values, indices
