@@ -16,6 +16,8 @@ from pathlib import Path
 
 import machine
 
+from kerneltruth.commands.devices import choose_device
+
 README = machine.HERE.parent / "README.md"
 BEGIN, END = "<!-- audit:begin -->", "<!-- audit:end -->"
 COUNTS = "controls clean"
@@ -56,7 +58,7 @@ def _newest() -> Path | None:
 
 def _run(device: str) -> Path:
     """Run the audit and keep what it prints."""
-    here = machine.choose_device(device)
+    here = choose_device(device)
     command = [sys.executable, "-m", "kerneltruth", "audit", "--device", here]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if COUNTS not in ran.stdout:

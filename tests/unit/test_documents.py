@@ -1,0 +1,319 @@
+"""What the documents name exists, what they show works, and their numbers are the code's."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import kerneltruth
+from kerneltruth.cases import drafts
+from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.shapes import PUBLISHED
+from kerneltruth.cases.strategies import STRATEGIES
+from kerneltruth.cli import app
+from kerneltruth.commands import exit_codes
+from kerneltruth.commands.audit import AuditOptions
+from kerneltruth.commands.check import CheckOptions
+from kerneltruth.commands.court import Court, Job
+from kerneltruth.corpus import entry as corpus_entry
+from kerneltruth.oracle import bounds, decoys, probes, verdict
+from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
+from kerneltruth.oracle.baselines import CHECKS
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runs.store import SNAPSHOT_LIMIT
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PACKAGE = Path(kerneltruth.__file__).parent
+# Written on a machine with a GPU, by benchmarks/interpreter_fidelity.py.
+MADE_ELSEWHERE = ("docs/interpreter-table.md",)
+# docs/tasks.md walks through adding these, so they are not there.
+ADDED_BY_THE_READER = ("src/kerneltruth/corpus/controls/row_rms.py",)
+
+TEXTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in DOCUMENTS
+    if str(path.relative_to(ROOT)) not in MADE_ELSEWHERE
+}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EACH = pytest.mark.parametrize("name", TEXTS)
+
+
+def code_blocks(name, language):
+    return [body for kind, body in FENCE.findall(TEXTS[name]) if kind == language]
+
+
+def spans(text):
+    """Inline code of the prose."""
+    return re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
+
+
+def table(name, *, head):
+    """The rows of the table whose header line starts so, as lists of cells without backticks."""
+    lines = TEXTS[name].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(head))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def commands():
+    """(document, words after `kerneltruth`) for every command that is shown."""
+    for name, text in TEXTS.items():
+        blocks = [line for _, body in FENCE.findall(text) for line in body.splitlines()]
+        indented = [line for line in text.splitlines() if line.startswith("    ")]
+        for line in (*spans(text), *blocks, *indented):
+            shown = re.match(r"\s*(?:\$ )?(?:\.venv/bin/)?kerneltruth +([^-].*)", line)
+            if shown:
+                words = re.split(r"#| {2,}", shown[1])[0]
+                yield name, tuple(words.replace("[", "").replace("]", "").split())
+
+
+COMMANDS = typer.main.get_command(app).commands
+
+
+def options_of(command):
+    return {o for p in COMMANDS[command].params for o in (*p.opts, *p.secondary_opts)}
+
+
+@EACH
+def test_a_link_leads_somewhere(name):
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", TEXTS[name])
+    here = [target for target in links if "://" not in target]
+    resolved = [(ROOT / name).parent.joinpath(target).resolve() for target in here]
+    missing = [p for p in resolved if not p.exists()]
+    elsewhere = [ROOT / path for path in MADE_ELSEWHERE]
+    assert [p for p in missing if p not in elsewhere] == []
+
+
+@EACH
+def test_a_file_that_is_named_exists(name):
+    folders = ("src", "tests", "docs", "benchmarks", *(p.name for p in PACKAGE.iterdir()))
+    named = [s for s in spans(TEXTS[name]) if "/" in s and s.partition("/")[0] in folders]
+    missing = [
+        s
+        for s in named
+        if s not in (*ADDED_BY_THE_READER, *MADE_ELSEWHERE)
+        and not any((base / s).exists() for base in (ROOT, PACKAGE))
+    ]
+    assert missing == []
+
+
+@EACH
+def test_a_script_that_is_named_exists(name):
+    scripts = re.findall(r"benchmarks/\w+\.(?:py|sh)", TEXTS[name])
+    assert [s for s in scripts if not (ROOT / s).exists()] == []
+
+
+def test_the_architecture_names_files_where_they_are():
+    for folder, holds in table("ARCHITECTURE.md", head="| folder | holds |"):
+        base = folder.split("`")[0].rstrip("/")
+        for file in re.findall(r"`?(\w+\.py)`?", holds):
+            assert list(PACKAGE.glob(f"{base}/**/{file}")), f"{file} is not in {base}"
+
+
+def test_the_architecture_names_functions_where_they_are():
+    for _, folder, begins in table("ARCHITECTURE.md", head="| step | folder | begins in |"):
+        for path in begins.replace("`", "").split(", "):
+            module, _, rest = path.partition(".")
+            base = "" if folder.endswith(".py") else folder.rstrip("/")
+            if not rest:
+                module, rest = "cli", path
+            found = PACKAGE / base / module
+            file = found / "__init__.py" if found.is_dir() else found.with_suffix(".py")
+            text = file.read_text(encoding="utf-8")
+            for part in rest.split("."):
+                assert re.search(rf"^\s*(?:def|class) {part}\b", text, re.MULTILINE), path
+
+
+def test_every_command_is_shown():
+    assert {words[0] for _, words in commands()} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(("name", "words"), sorted(commands()))
+def test_a_command_that_is_shown_exists_with_its_options(name, words):
+    assert words[0] in COMMANDS, f"{name}: kerneltruth {' '.join(words)}"
+    options = {w.partition("=")[0] for w in words[1:] if w.startswith("--")}
+    assert options <= options_of(words[0]), f"{name}: kerneltruth {' '.join(words)}"
+
+
+@EACH
+def test_an_option_that_is_named_exists(name):
+    known = set().union(*(options_of(c) for c in COMMANDS))
+    of_scripts = set()
+    for script in (ROOT / "benchmarks").glob("*.py"):
+        of_scripts |= set(re.findall(r'"(--[a-z-]+)"', script.read_text(encoding="utf-8")))
+    named = {s.split()[0] for s in spans(TEXTS[name]) if s.startswith("--")}
+    assert named <= known | of_scripts
+
+
+@EACH
+def test_a_make_target_that_is_named_exists(name):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    shown = re.findall(r"(?:^|`)make ([a-z]+)", TEXTS[name], re.MULTILINE)
+    assert [t for t in shown if not re.search(rf"^{t}:", makefile, re.MULTILINE)] == []
+
+
+@EACH
+def test_prose_is_not_wider_than_100_columns(name):
+    prose = FENCE.sub("", TEXTS[name])
+    wide = [s for s in prose.splitlines() if len(s) > 100 and not s.startswith(("|", "["))]
+    assert wide == []
+
+
+@EACH
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head(name):
+    cells = 0
+    for line in FENCE.sub("", TEXTS[name]).splitlines():
+        if not line.startswith("|"):
+            cells = 0
+            continue
+        count = re.sub(r"`[^`]*`", "", line).count("|")
+        cells = cells or count
+        assert count == cells, line
+
+
+def test_the_numbers_of_the_spread_bound_are_the_codes():
+    text = TEXTS["docs/bounds.md"]
+    assert f"bound = {bounds.FACTOR} * spread  +  {bounds.RMS_FACTOR} * growth" in text
+    assert f"sqrt(terms / {bounds.TERMS_PER_DOUBLING})" in text
+    assert f"an ulp of 2^-{TF32_MANTISSA_BITS}" in text
+    rows = table("docs/bounds.md", head="| dtype | a:")
+    assert {d: (float(a), float(b)) for d, a, b in rows} == bounds.FLOOR_ULPS
+
+
+def test_the_fixed_bounds_and_the_gains_are_the_codes():
+    floats = " | ".join(bounds.FIXED_DEFAULT)
+    tables = [i for i, s in enumerate(TEXTS["docs/bounds.md"].splitlines()) if s == f"| {floats} |"]
+    shown = [TEXTS["docs/bounds.md"].splitlines()[i + 2] for i in tables]
+    numbers = [[float(cell) for cell in row.strip("|").split("|")] for row in shown]
+    assert numbers == [list(bounds.FIXED_DEFAULT.values()), list(decoys.GAIN.values())]
+    assert f"last {decoys.LAST_TILE} elements" in TEXTS["docs/bounds.md"]
+    assert f"within {decoys.RIGHT_WITHIN_ULPS} ulps" in TEXTS["docs/bounds.md"]
+    assert [m for m, *_ in table("docs/bounds.md", head="| method |")] == [
+        "spread` (default)",
+        *bounds.METHODS[1:],
+    ]
+
+
+def test_every_strategy_is_told_and_no_other():
+    assert [s for s, _ in table("docs/verdicts.md", head="| strategy |")] == list(STRATEGIES)
+    assert set(STRATEGIES) == set(drafts.TURNS)
+    says = dict(table("docs/verdicts.md", head="| strategy |"))
+    assert set(PUBLISHED) == {int(n) for n in re.findall(r"\d+", says["boundary"])}
+
+
+def test_every_verdict_is_told_with_its_exit_code():
+    known = re.findall(r'return "(\w+)"', inspect.getsource(verdict.word))
+    rows = table("docs/verdicts.md", head="| verdict |")
+    assert sorted(word for word, *_ in rows) == sorted(known)
+    for word, _, code in rows:
+        if code:
+            assert exit_codes.of_check({"verdict": word}) == int(code), word
+
+
+def test_every_kind_of_failure_is_told():
+    paragraph = TEXTS["docs/verdicts.md"].partition("Kinds of `fail`:")[2].partition("No check")[0]
+    assert tuple(re.findall(r"`(\w+)`", paragraph)) == verdict.FAIL_KINDS
+
+
+def test_counts_in_the_prose_are_the_codes():
+    assert f"judges {CheckOptions(file=Path()).cases} cases" in TEXTS["docs/verdicts.md"]
+    assert f"`audit` {AuditOptions().cases} per kernel" in TEXTS["docs/verdicts.md"]
+    assert probes.REPEATS == 2
+    assert "twice unchanged" in TEXTS["docs/verdicts.md"]
+    assert f"| {len(RECIPES)} recipes," in TEXTS["README.md"]
+    assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["README.md"]
+    assert len(CHECKS) == 10
+    assert "ten peers' correctness checks" in TEXTS["README.md"]
+    assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/replay.md"]
+
+
+def test_the_readme_shows_the_audits_last_output():
+    stored = ROOT / "benchmarks" / "results" / "audit-cpu.txt"
+    if not stored.exists():
+        assert "Not measured yet" in TEXTS["README.md"]
+        return
+    script = ROOT / "benchmarks" / "refresh_readme.py"
+    ran = subprocess.run([sys.executable, str(script), "--check"], check=False)
+    assert ran.returncode == 0, "run benchmarks/refresh_readme.py"
+
+
+@pytest.fixture(scope="module")
+def court():
+    court = Court(device="cpu", targets=(), policy=Policy())
+    court.start()
+    yield court
+    court.close()
+
+
+def test_the_readmes_finding_is_what_check_finds(court):
+    text = next(b for b in code_blocks("README.md", "") if "$ kerneltruth check" in b)
+    source = (PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py").read_text(encoding="utf-8")
+    candidate = read_candidate(source, "tanh_naive_exp.py", task_names=("tanh",))
+    heard = court.hear(Job(name="t", task="tanh", candidate=candidate, plan=Plan(compile=False)))
+    failure = heard.attempt.failure
+    assert failure is not None
+    assert isinstance(failure.verdict, Failed)
+    assert f"verdict   fail ({failure.verdict.kind})\n          {failure.verdict.detail}\n" in text
+    assert f"on        {failure.case.summary()} ({failure.case.domain} domain)\n" in text
+    judged = f"cases     {heard.attempt.cases} judged, {heard.attempt.failed} failed\n"
+    assert judged in text
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The task and the kernel that docs/tasks.md shows."""
+    declaration, kernel, _ = code_blocks("docs/tasks.md", "python")
+    scope = {}
+    exec(compile(declaration, "docs/tasks.md", "exec"), scope)
+    return scope["ROW_RMS"], declaration, kernel
+
+
+def judge(court, task, source):
+    candidate = read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
+    cache = ExpectationCache(Policy())
+    with Trial(task, candidate, court.runner, cache, deadline_s=20.0) as trial:
+        *_, ended = try_candidate(trial, Plan(cases=12, compile=False))
+    return ended.attempt
+
+
+def test_the_example_task_takes_ten_lines(example):
+    _, declaration, _ = example
+    assert len(declaration.partition("\n\n")[2].strip().splitlines()) <= 10
+
+
+def test_the_example_control_is_clean(court, example):
+    task, _, kernel = example
+    attempt = judge(court, task, kernel)
+    assert attempt.verdict == Passed(), attempt.failure
+    assert attempt.cases == 12
+
+
+def test_the_example_bug_is_caught_as_told(court, example):
+    task, _, kernel = example
+    wrong = kernel.replace("axis=0) / n", "axis=0) / BLOCK")
+    assert wrong != kernel
+    attempt = judge(court, task, wrong)
+    assert isinstance(attempt.verdict, Failed)
+    size = attempt.failure.case.sizes["N"]
+    assert size & (size - 1)
+
+
+def test_the_example_entries_are_declarations():
+    _, _, entries = code_blocks("docs/tasks.md", "python")
+    scope = {"control": corpus_entry.control, "bug": corpus_entry.bug}
+    right, wrong = eval(f"[{entries}]", scope)
+    assert (right.role, wrong.role, wrong.control) == ("control", "bug", right.name)
