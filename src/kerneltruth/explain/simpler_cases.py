@@ -159,11 +159,13 @@ def passes(
         swept: how many of the smallest shapes are tried whatever the others show.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
-    others: Pass[Case] = partial(settings, task=task, recipes=recipes)
-    found.append(others)
+    # Plainer values need larger shapes at times, and the shape comes first; but where zeros do,
+    # values do not matter.
+    found.append(partial(settings, task=task, recipes=recipes[:1]))
     for i in range(len(task.dims)):
         found.append(_reshaping(task, partial(_lowered, index=i, blocks=tuple(blocks))))
-    found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded), others]
+    found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded)]
+    found.append(partial(settings, task=task, recipes=recipes))
     found.append(_reshaping(task, partial(shapes.swept, most=swept)))
     found.append(partial(values.literal, task=task, literalize=literalize))
     found.append(partial(boxes.sliced, task=task))

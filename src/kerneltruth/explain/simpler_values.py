@@ -54,11 +54,12 @@ def elements(case: Case, task: Task) -> int:
 
 
 def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Iterator[Case]:
-    """The same case with its drawn values written out, where they are few and say more."""
-    if case.recipe == "zeros" or case.literals:
+    """The same case with its drawn values written out, where they are few and not all 0."""
+    if case.literals or not 0 < elements(case, task) <= MOST_LITERALS:
         return
-    if 0 < elements(case, task) <= MOST_LITERALS:
-        yield literalize(case)
+    written = literalize(case)
+    if any(v != 0.0 for _, tensor in written.literals for v in tensor):
+        yield written
 
 
 def simpler(case: Case, task: Task) -> Iterator[Case]:

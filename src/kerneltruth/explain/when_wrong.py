@@ -14,6 +14,7 @@ from kerneltruth.explain.simpler_cases import RECIPES
 SIZE_TWINS = 3
 # Fewer sizes would rise by luck.
 GROWING_SIZES = 5
+MANY_SIZES = 8
 CONSTANT_RECIPES = ("zeros", "ones")
 
 
@@ -181,8 +182,10 @@ def threshold(evidence: Evidence, judged: list[Sibling]) -> tuple[str, int] | No
 
 def _step(symbol: str, line: list[Sibling]) -> int | None:
     """The largest passing size of a line, if every larger one fails and luck does not show it."""
-    # A search by size ends at such a step whatever the fault, unless the values stay the same.
-    told = [s for s in line if not s.sought or s.case.recipe in CONSTANT_RECIPES]
+    # A search by size ends at such a step whatever the fault, unless the values stay much the same
+    # and many sizes agree.
+    many = sum(not s.failed for s in line) >= MANY_SIZES
+    told = [s for s in line if not s.sought or (many and s.case.recipe in CONSTANT_RECIPES)]
     failed = {s.case.sizes[symbol] for s in told if s.failed}
     passed = {s.case.sizes[symbol] for s in told if not s.failed}
     if not failed or not passed or min(failed) <= max(passed):

@@ -237,8 +237,17 @@ def test_values_shrink_to_zeros_ones_and_round_numbers():
     assert shrunk.value.literals == (("x", (100.0,)),)
 
 
+def test_a_plainer_recipe_that_needs_a_larger_shape_is_not_taken():
+    least = {"uniform": 14, "ones": 260}
+    shrunk = shrink(lambda c: c.sizes["N"] >= least.get(c.recipe, 999), {"N": 513})
+    assert (shrunk.value.sizes, shrunk.value.recipe) == ({"N": 14}, "uniform")
+
+
 def test_zeros_need_not_be_written_out():
-    shrunk = shrink(lambda c: c.sizes["N"] == 3, {"N": 9}, literalize=written)
+    def zeros(case):
+        return replace(case, literals=(("x", (0.0,) * case.sizes["N"]),))
+
+    shrunk = shrink(lambda c: c.sizes["N"] == 3, {"N": 9}, literalize=zeros)
     assert (shrunk.value.recipe, shrunk.value.literals) == ("zeros", ())
 
 
