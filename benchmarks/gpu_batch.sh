@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in stages of under ten minutes each, for a machine without network.
 #
-#   OUT=some/folder benchmarks/gpu_batch.sh 1      audit cold and warm, compared with the CPU's run;
-#                                                  input bits; GPU tests; published workload
-#   OUT=some/folder benchmarks/gpu_batch.sh 2      10,000 control cases; interpreter against GPU on
-#                                                  every control; findings made here and replayed
+#   OUT=some/folder benchmarks/gpu_batch.sh 1      audit, cold and warm; published workload; input
+#                                                  bits; GPU tests
+#   OUT=some/folder benchmarks/gpu_batch.sh 2      10,000 control cases; the whole corpus judged and
+#                                                  compared with the CPU's run; findings of both
+#                                                  replayed; interpreter against GPU on every control
 #   OUT=some/folder benchmarks/gpu_batch.sh 3      every operation of the interpreter against the
 #                                                  GPU; the whole test suite
 #
@@ -13,7 +14,7 @@
 # its own limit is ended and the stage goes on. PYTHON, WORKERS and MINUTES (of a stage) may be set.
 set -u
 stage=${1:?which stage: 1, 2 or 3}
-: "${OUT:?the folder for what comes back}"
+OUT=$(realpath -m "${OUT:?the folder for what comes back}")
 cd "$(dirname "$0")/.." || exit 2
 python=${PYTHON:-python3}
 cores=$(nproc)
@@ -27,7 +28,6 @@ export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 export XDG_CACHE_HOME=$work/cache
 bench=benchmarks
 cpu_run=$bench/findings/cpu
-gpu_audit=$work/audit
 gpu_findings=$work/findings-gpu
 
 : >"$summary"
@@ -69,26 +69,25 @@ trap keep EXIT
 case $stage in
 1)
   step doctor 90 "$python" -m kerneltruth doctor
-  step audit 240 $(script audit) --workers "$workers" --keep "$gpu_audit"
+  step audit 200 $(script audit) --workers "$workers"
   step published_workload 120 $(script published_workload) --workers "$workers"
-  step compare 30 "$python" -m kerneltruth compare "$cpu_run" "$gpu_audit"
   step input_bits 90 "$python" "$bench/input_bits.py" --against "$bench/results/input_bits-cpu.json"
   step gpu_tests 300 "$python" -m pytest -q -m gpu tests/gpu --durations=8 -p no:cacheprovider
-  cp -r "$gpu_audit/results.jsonl" "$gpu_audit/run.json" "$reports/" 2>>"$summary"
   show doctor 25
   show audit 30 '^[|*-]|aborted|Error|error'
   show published_workload 20 '^[|*-]|Error|error'
-  show compare 25
   show input_bits 14 '"(torch|python|all|count|differing|cpu|cuda:0|file)"|\]'
   show gpu_tests 30 'FAILED|ERROR|SKIPPED|passed|failed|^E  '
   ;;
 2)
   step control_cases 270 $(script control_cases) --workers "$workers"
   step replay_make 150 $(script replay_across) make --run "$gpu_findings" --workers "$workers"
+  step compare 30 "$python" -m kerneltruth compare "$cpu_run" "$gpu_findings"
   step replay_cpu 120 $(script replay_across) replay "$cpu_run" --workers "$workers"
   step fidelity_controls 200 $(script fidelity_controls) --workers "$workers"
   show control_cases 60 '^[|*-]|^flagged|Error|error'
   show replay_make 25 '^[|-]|Made|Error|error'
+  show compare 25
   show replay_cpu 40 '^[|-]|Made|Error|error'
   show fidelity_controls 60 '^\*\*|^- |^\| (b?float|u?int|bool|contig|expand|mis|off|row|stri|trans)|rror'
   ;;
