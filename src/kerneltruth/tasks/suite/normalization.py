@@ -27,7 +27,8 @@ def _layer_norm_by_steps(
 
 
 def _l2_norm(x: Tensor, eps: float) -> Tensor:
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(eps)
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x / norm.clamp_min(eps)
 
 
 TASKS: tuple[Task, ...] = (
