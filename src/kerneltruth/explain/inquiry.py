@@ -139,9 +139,12 @@ class Inquiry:
                 return
 
     def ask_at(self, symbol: str, size: int) -> None:
-        """The failure with one dim of another size: what holds of a row may hold of all rows."""
+        """The failure with one dim of another size: what holds of a row may hold of all rows.
+
+        Asked however late it is, since a claim stands or falls with it.
+        """
         case = replace(self.failure.case, literals=()).with_dims(**{symbol: size})
-        if not self.late and self.trial.task.allows(case.sizes, case.settings):
+        if self.trial.task.allows(case.sizes, case.settings):
             self._passes(case)
 
     def ask_smaller(self, symbols: Sequence[str]) -> None:
