@@ -80,7 +80,9 @@ def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
             f"--only {unknown[0]!r}: none of the {len(known)} kernels of the corpus has that name; "
             f"nearest: {', '.join(near)}"
         )
-    return [known[name] for name in dict.fromkeys(only)] if only else list(ENTRIES)
+    if only:
+        return [known[name] for name in dict.fromkeys(only)]
+    return list(ENTRIES if full else SELECTED)
 
 
 def _job(entry: Entry, options: AuditOptions) -> Job:

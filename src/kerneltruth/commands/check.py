@@ -11,7 +11,7 @@ from typing import Any
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import generate
 from kerneltruth.codec import content_hash, plain
-from kerneltruth.commands.court import Court, Job
+from kerneltruth.commands.court import Court, Job, why_not_loaded
 from kerneltruth.commands.devices import choose_device, choose_targets
 from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.commands.run_folder import cache_root, environment, open_run
@@ -22,7 +22,7 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
-from kerneltruth.oracle.verdict import CompileError, Unrefereeable, word
+from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.candidate import load_candidate
 from kerneltruth.runs.records import attempt_from_json
 from kerneltruth.runs.store import RunStore
@@ -138,9 +138,7 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
-    if isinstance(attempt.verdict, CompileError):
-        return replace(attempt, explanation=attempt.verdict.detail)
-    return attempt
+    return replace(attempt, explanation=why_not_loaded(attempt.verdict))
 
 
 def _document(

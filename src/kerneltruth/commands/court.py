@@ -16,7 +16,7 @@ from kerneltruth.oracle.baselines.answers import Answer
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.trial import Plan, Trial, lay_out, poison_of, try_candidate
-from kerneltruth.oracle.verdict import CompileError, Infra
+from kerneltruth.oracle.verdict import CompileError, Crashed, Infra, TimedOut, Verdict
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
@@ -117,8 +117,8 @@ class Court:
             diagnosis = diagnose(trial, attempt.failure, others, job.effort)
             tags = diagnosis.tags
             attempt = replace(attempt, minimal=diagnosis.minimal, explanation=diagnosis.explanation)
-        elif isinstance(attempt.verdict, CompileError):
-            attempt = replace(attempt, explanation=attempt.verdict.detail)
+        else:
+            attempt = replace(attempt, explanation=why_not_loaded(attempt.verdict))
         baselines: dict[str, BaselineResult] = {}
         if job.baseline_seed is not None:
             baselines = run_all(
@@ -138,6 +138,17 @@ class Court:
             for name in task.mutates
         ]
         return answer(observation, mutated)
+
+
+def why_not_loaded(verdict: Verdict) -> str:
+    """The explanation of a verdict that no case led to; empty where there is nothing to say."""
+    match verdict:
+        case CompileError(detail=detail) | Crashed(detail=detail):
+            return detail
+        case TimedOut(seconds=seconds):
+            return f"Did not load within {seconds:g} s."
+        case _:
+            return ""
 
 
 def lost(job: Job, reason: str) -> Heard:

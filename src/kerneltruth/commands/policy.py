@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.tasks.spec import Task
 
 
@@ -45,7 +45,7 @@ def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
     known = tuple(
         dtype
         for dtype in (*task.dtypes, *task.extended_dtypes)
-        if not _needs_bound(task, dtype) or f"{task.name}/{dtype}" in policy.calibration
+        if all(f"{task.name}/{name}" in policy.calibration for name in _float_outputs(task, dtype))
     )
     if not known:
         raise UserError(
@@ -54,6 +54,6 @@ def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
     return known
 
 
-def _needs_bound(task: Task, dtype: str) -> bool:
-    outputs = (dtype if o.dtype == "same" else o.dtype for o in task.outputs)
-    return any("float" in name for name in outputs)
+def _float_outputs(task: Task, dtype: str) -> set[str]:
+    names = {dtype if o.dtype == "same" else o.dtype for o in task.outputs}
+    return names & set(FLOOR_ULPS)

@@ -1,6 +1,6 @@
 """A pool of judges on this machine: each a process of its own, all sharing one zygote.
 
-The parent hands out jobs and collects outcomes; a judge that is lost gives its job to another, once.
+The parent hands out jobs and collects outcomes; a lost judge's job goes to another, once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Generic, Protocol, TypeVar
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 
 
 class Job(Protocol):
@@ -97,6 +97,9 @@ def _serve(
                 break
             try:
                 result = hear(job, lambda count: pipe.send(("progress", count)))
+            except (UserError, EnvironmentFault) as error:
+                pipe.send(("stopped", error))
+                continue
             except Exception as error:
                 # Our own bug must reach the parent as one, with the place where it happened.
                 import traceback
@@ -122,7 +125,8 @@ def run_jobs(
         workers: how many judges.
 
     Raises:
-        InternalError: `hear` raised.
+        UserError, EnvironmentFault: `hear` raised it.
+        InternalError: `hear` raised anything else.
     """
     waiting = list(jobs)
     tries: dict[int, int] = {}
@@ -168,6 +172,8 @@ def _listen(
     if word == "progress":
         yield Progress(job=job, count=value)
         return
+    if word == "stopped":
+        raise value
     if word == "broken":
         raise InternalError(f"while judging {job}: {value}")
     yield Done(job=job, result=value)

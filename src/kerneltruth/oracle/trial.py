@@ -34,13 +34,14 @@ from kerneltruth.oracle.verdict import (
     Declined,
     Infra,
     Passed,
+    TimedOut,
     Unrefereeable,
     UnsupportedHere,
     Verdict,
     is_bad,
 )
 from kerneltruth.runner.candidate import Candidate, block_sizes
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Runner, Session, load_allowance
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -281,7 +282,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
     """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
     start = time.monotonic()
     tally = _Tally()
-    early = _load_verdict(trial.loaded())
+    early = _load_verdict(trial.loaded(), load_allowance(trial.candidate))
     if early is None:
         for judgement in _judge_cases(trial, plan, tally):
             yield CaseJudged(judgement=judgement)
@@ -311,7 +312,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
     )
 
 
-def _load_verdict(loaded: Observation) -> Verdict | None:
+def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
     match loaded.ended:
         case "returned":
             return None
@@ -319,7 +320,9 @@ def _load_verdict(loaded: Observation) -> Verdict | None:
             return UnsupportedHere(reason=loaded.message or "")
         case "lost":
             return Infra(reason=loaded.message or "the worker was lost")
-        case "died" | "timeout" | "flooded":
+        case "timeout":
+            return TimedOut(seconds=allowed_s)
+        case "died" | "flooded":
             detail = f"while loading: {loaded.message or loaded.ended}"
             return Crashed(signal=loaded.signal, detail=detail)
         case _:

@@ -138,6 +138,11 @@ class Runner:
         self._sessions.discard(session)
 
 
+def load_allowance(candidate: Candidate) -> float:
+    """Seconds that a candidate may take to load."""
+    return LOAD_CUDA_S if candidate.language == "cuda" else LOAD_S
+
+
 class Session:
     """One candidate, called as often as wanted; a dead child is replaced on the next call."""
 
@@ -221,8 +226,7 @@ class Session:
     def _begin(self) -> None:
         self._loaded = None
         self._link = self._runner._fork(self.candidate, self.mode)
-        allowed = LOAD_CUDA_S if self.candidate.language == "cuda" else LOAD_S
-        self._load_deadline = time.monotonic() + allowed
+        self._load_deadline = time.monotonic() + load_allowance(self.candidate)
         message = Load(
             source=self.candidate.source,
             filename=os.path.basename(self.candidate.path),

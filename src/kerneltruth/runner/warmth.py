@@ -40,7 +40,11 @@ class Zygote:
         with theirs, (self.root / "zygote.log").open("wb") as log:
             self._process = subprocess.Popen(
                 _command(theirs.fileno(), self.root),
-                env=_environment(interpret=interpret, hide_cuda=hide_cuda),
+                env={
+                    **_environment(interpret=interpret, hide_cuda=hide_cuda),
+                    # What it leaves behind when it is killed goes with its folder.
+                    "TMPDIR": str(self.root),
+                },
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -141,9 +145,14 @@ def _shut_down(
     control: socket.socket, process: subprocess.Popen[bytes], root: Path, owner: int
 ) -> None:
     """Runs once: on close, when the zygote is forgotten, or at the exit of the host."""
-    control.close()
     if os.getpid() != owner:
+        control.close()
         return
+    # Its first message stays unread: without one it still imports, and has no children to end.
+    starting = not select.select([control], [], [], 0)[0]
+    control.close()
+    if starting:
+        process.kill()
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:

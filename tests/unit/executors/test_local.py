@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.errors import InternalError
+from kerneltruth.errors import EnvironmentFault, InternalError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 
 
@@ -65,3 +65,12 @@ def test_a_job_that_kills_two_judges_is_lost_and_the_rest_goes_on():
 def test_a_bug_in_the_judge_is_raised_with_its_place():
     with pytest.raises(InternalError, match="a bug of ours"):
         list(run_jobs([Sum(task="a", numbers=())], fail, workers=1))
+
+
+def no_device(job, report):
+    raise EnvironmentFault("no device")
+
+
+def test_a_fault_of_the_machine_in_the_judge_is_raised_as_one():
+    with pytest.raises(EnvironmentFault, match="no device"):
+        list(run_jobs([Sum(task="a", numbers=())], no_device, workers=1))
