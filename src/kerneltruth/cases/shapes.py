@@ -60,17 +60,17 @@ class Limits:
 
 LIMITS: dict[Device, Limits] = {
     "cpu": Limits(elements=4096, rows=8, lead=96, work=2**18),
-    "cuda": Limits(elements=2**16, rows=2048, lead=4096, work=2**24),
+    "cuda": Limits(elements=2**14, rows=1025, lead=512, work=2**19),
 }
 _CAPS: dict[Device, dict[str, int]] = {
     "cpu": {"batch": 7, "inner": 129, "wide": 1025, "contracted": 130, "deep": 65, "deeper": 33},
     "cuda": {
         "batch": 1025,
-        "inner": 1025,
-        "wide": 8193,
-        "contracted": 1025,
-        "deep": 257,
-        "deeper": 129,
+        "inner": 257,
+        "wide": 2049,
+        "contracted": 257,
+        "deep": 129,
+        "deeper": 65,
     },
 }
 _BLOCKS: dict[Kind, tuple[int, ...]] = {
@@ -189,13 +189,13 @@ def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator
         high = task.dim(axis.symbol).high
         if axis.kind == "wide" and elementwise(task):
             rows = prod(small[a.symbol] for a in found if a is not axis)
-            size = (2**20 if cuda else 2**16) // rows + 2
+            size = (2**18 if cuda else 2**16) // rows + 2
         elif axis.kind == "wide" and not task.contracted():
-            size = 16_387 if cuda else 4099
+            size = 8195 if cuda else 4099
         elif axis.kind == "contracted":
-            size = 4099 if cuda else 1025
+            size = 2051 if cuda else 1025
         elif axis.kind == "batch" and max(len(s.dims) for s in task.tensors) <= 2:
-            size = 4099 if cuda else 129
+            size = 1027 if cuda else 129
         else:
             continue
         if high is None or size <= high:

@@ -19,6 +19,9 @@ from kerneltruth.tasks.spec import Task
 
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TF32_MANTISSA_BITS = 10
+INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
+# What two divisions, one of them approximate as on a GPU, may be off.
+NUDGE_ULPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +68,8 @@ def implementations(
     yield from _flipped(task, working, inner, tensors, scalars)
     if is_float(inner):
         yield from _perturbed(task, inner, tensors, scalars, seed)
+        if any(o.dtype in INTEGERS and o.compare == "bound" for o in task.outputs):
+            yield from _nudged(task, inner, tensors, scalars)
     if tf32 and working == "float32" and task.contracted():
         yield from _tf32(task, tensors, scalars)
 
@@ -183,7 +188,7 @@ def _perturbed(
     tiny = smallest_normal(inner)
     wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
     signs = _signs(wide, seed)
-    for name in ("up", "down", "random-0", "random-1"):
+    for name in signs:
         moved = {
             key: t if t is None or not t.is_floating_point() else t * (1 + ulp * signs[name][key])
             for key, t in wide.items()
@@ -201,6 +206,26 @@ def _perturbed(
             yield Implementation(name="flushed", outputs=outputs, settles=True)
 
 
+def _nudged(task: Task, inner: str, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
+    """Inputs moved by some ulps, all but the largest of each row: for outputs that are rounded.
+
+    A quantized value near a tie goes either way within the error of a division, and the scale is
+    often taken from the largest element, so that moving all elements alike would change nothing.
+    """
+    for name, ulps in (("nudged-up", NUDGE_ULPS), ("nudged-down", -NUDGE_ULPS)):
+        moved: dict[str, torch.Tensor | None] = {}
+        for key, t in tensors.items():
+            wide = None if t is None else _f64(t)
+            if wide is not None and wide.is_floating_point() and wide.ndim and wide.numel():
+                largest_of_row = wide.abs() == wide.abs().amax(-1, keepdim=True)
+                step = torch.where(largest_of_row, 0.0, ulps * epsilon(inner))
+                wide = wide * (1 + step)
+            moved[key] = wide
+        outputs = _attempt(task, moved, scalars)
+        if outputs is not None:
+            yield Implementation(name=name, outputs=outputs, settles=False)
+
+
 def _f64(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.float64) if t.is_floating_point() else t
 
@@ -212,8 +237,10 @@ def _signs(
     signs: dict[str, dict[str, torch.Tensor | float]] = {
         "up": dict.fromkeys(wide, 1.0),
         "down": dict.fromkeys(wide, -1.0),
-        "random-0": {},
-        "random-1": {},
+        "signs-0": {},
+        "signs-1": {},
+        "between-0": {},
+        "between-1": {},
     }
     floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
     words = stream(seed, "perturb").words(sum(t.numel() for t in floats.values()))
@@ -221,11 +248,13 @@ def _signs(
     for name, t in floats.items():
         own = words[start : start + t.numel()].reshape(t.shape)
         start += t.numel()
+        for bit in (0, 1):
+            signs[f"signs-{bit}"][name] = (((own >> bit) & 1) * 2 - 1).to(torch.float64)
         # Anywhere between one ulp down and one up: of signs alone, two huge inputs that cancel
         # would move alike half of the time, and the case would look settled.
-        for half in (0, 16):
-            share = ((own >> half) & 0xFFFF).to(torch.float64) * 2.0**-15 - 1
-            signs[f"random-{half // 16}"][name] = share
+        for half in (0, 1):
+            share = ((own >> (2 + 14 * half)) & 0x3FFF).to(torch.float64) * 2.0**-13 - 1
+            signs[f"between-{half}"][name] = share
     return signs
 
 

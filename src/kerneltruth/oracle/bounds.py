@@ -29,7 +29,7 @@ from kerneltruth.oracle.dtypes import epsilon, smallest_normal, smallest_subnorm
 from kerneltruth.tasks.spec import Task
 
 FACTOR = 1.5
-RMS_FACTOR = 1.0
+RMS_FACTOR = 2.0
 TERMS_PER_DOUBLING = 256
 
 METHODS = ("spread", "calibrated", "fixed")
@@ -174,7 +174,7 @@ def _row_rms(values: torch.Tensor) -> torch.Tensor:
     """Root mean square over the last dim, or over everything where that is too short."""
     if values.numel() == 0:
         return values
-    if values.ndim >= 2 and values.shape[-1] >= 4:
+    if values.ndim >= 2 and values.shape[-1] >= 2:
         return values.square().mean(-1, keepdim=True).sqrt().expand_as(values)
     return values.square().mean().sqrt().expand_as(values)
 

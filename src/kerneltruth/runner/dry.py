@@ -12,7 +12,6 @@ own device library are decorated.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import os
 import re
@@ -108,25 +107,6 @@ def install(targets: Sequence[str]) -> None:
     launches.install()
     # Line tables cost a tenth of the time and nobody reads them.
     knobs.compilation.disable_line_info = True
-
-
-def warm_up(targets: Sequence[str]) -> None:
-    """What the first compilation has to find out once: call it before children are forked."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import make_backend
-    from triton.runtime import cache
-
-    with contextlib.suppress(ImportError):
-        importlib.import_module("triton.experimental.gluon.nvidia.hopper")
-    with contextlib.suppress(AttributeError):
-        cache.triton_key()
-    for name in targets:
-        target = TARGETS[name]
-        backend = make_backend(GPUTarget(target.backend, target.arch, target.warp_size))
-        backend.hash()
-        backend.get_module_map()
-        with contextlib.suppress(TypeError, AttributeError):
-            backend.parse_options({}).hash()
 
 
 def collect() -> tuple[Binary, ...]:

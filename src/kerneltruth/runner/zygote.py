@@ -86,8 +86,6 @@ def _warm_up() -> dict[str, str]:
         for name in _PRELOADED_TO_COMPILE:
             importlib.import_module(name)
         importlib.import_module("kerneltruth.runner.kindling").light()
-        dry = sys.modules["kerneltruth.runner.dry"]
-        dry.warm_up(tuple(dry.TARGETS))
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()

@@ -200,7 +200,7 @@ def test_on_the_cpu_a_case_is_small_except_a_few(task):
 
 def test_a_few_cases_are_large_enough_for_a_short_grid_to_show():
     assert max(c.sizes["M"] * c.sizes["N"] for c in _cases(RELU, 60)) > 2**16
-    assert max(c.sizes["M"] * c.sizes["N"] for c in _cases(RELU, 60, device="cuda")) > 2**20
+    assert max(c.sizes["M"] * c.sizes["N"] for c in _cases(RELU, 60, device="cuda")) > 2**18
     assert max(c.sizes["N"] for c in _cases(RMS_NORM, 60)) > 4096
     assert {"bfloat16"} <= {c.dtype for c in _cases(MATMUL, 60) if c.sizes["K"] > 1000}
 
