@@ -1,9 +1,10 @@
 """Put the audit's printed output into the README, between its `audit:begin` and `audit:end` marks.
 
-    python benchmarks/refresh_readme.py [FILE] [--run] [--check]
+    python benchmarks/refresh_readme.py [FILE] [--run] [--full] [--check]
 
 Without FILE it takes benchmarks/results/audit-cpu.txt, or else the newest audit-*.txt there. With
---run it runs the audit first and writes that file. With --check it changes nothing, and its exit
+--run it runs the audit first (with --full, of the whole corpus) and writes that file, the command
+as its first line. With --check it changes nothing, and its exit
 code is 1 if the README shows another output.
 """
 
@@ -21,12 +22,11 @@ from kerneltruth.commands.devices import choose_device
 README = machine.HERE.parent / "README.md"
 BEGIN, END = "<!-- audit:begin -->", "<!-- audit:end -->"
 COUNTS = "controls clean"
-COMMAND = "kerneltruth audit"
 
 
 def main() -> int:
     options = _options()
-    source = _run(options.device) if options.run else options.file or _newest()
+    source = _run(options.device, full=options.full) if options.run else options.file or _newest()
     if source is None:
         print("no audit-*.txt in benchmarks/results; use --run", file=sys.stderr)
         return 1
@@ -43,6 +43,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", type=Path, help="what `kerneltruth audit` printed")
     parser.add_argument("--run", action="store_true", help="run the audit first")
+    parser.add_argument("--full", action="store_true", help="for --run: the whole corpus")
     parser.add_argument("--device", default="auto", help="for --run: auto, cpu or cuda[:N]")
     parser.add_argument("--check", action="store_true", help="only compare")
     return parser.parse_args()
@@ -56,29 +57,34 @@ def _newest() -> Path | None:
     return found[-1] if found else None
 
 
-def _run(device: str) -> Path:
+def _run(device: str, *, full: bool) -> Path:
     """Run the audit and keep what it prints."""
     here = choose_device(device)
-    command = [sys.executable, "-m", "kerneltruth", "audit", "--device", here]
+    more = ["--full"] if full else []
+    command = [sys.executable, "-m", "kerneltruth", "audit", *more, "--device", here]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if COUNTS not in ran.stdout:
         raise SystemExit(f"the audit printed no result (exit code {ran.returncode})")
     machine.RESULTS.mkdir(exist_ok=True)
     path = machine.RESULTS / f"audit-{machine.slug(machine.facts(here))}.txt"
-    path.write_text(ran.stdout, encoding="utf-8")
+    shown = " ".join(["$ kerneltruth audit", *more])
+    path.write_text(f"{shown}\n{ran.stdout}", encoding="utf-8")
     return path
 
 
 def block(printed: str) -> str:
     """The README's form of the audit's output: the counts, then the table, folded."""
     lines = [line.rstrip() for line in printed.strip("\n").split("\n")]
+    command = lines.pop(0) if lines[0].startswith("$ ") else "$ kerneltruth audit"
     start = next(i for i, line in enumerate(lines) if line.startswith(COUNTS))
     table, counts = lines[:start], lines[start:]
     while table and not table[-1]:
         table.pop()
+    while table and not table[0]:
+        table.pop(0)
     return "\n".join(
         [
-            *("```", f"$ {COMMAND}", "...", *counts, "```", ""),
+            *("```", command, "...", *counts, "```", ""),
             *("<details><summary>The table, kernel by kernel</summary>", ""),
             *("```", *table, "```", "", "</details>"),
         ]

@@ -32,7 +32,9 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import SNAPSHOT_LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"]
+)
 PACKAGE = Path(kerneltruth.__file__).parent
 # Written on a machine with a GPU, by benchmarks/interpreter_fidelity.py.
 MADE_ELSEWHERE = ("docs/interpreter-table.md",)
@@ -115,6 +117,13 @@ def test_a_file_that_is_named_exists(name):
 def test_a_script_that_is_named_exists(name):
     scripts = re.findall(r"benchmarks/\w+\.(?:py|sh)", TEXTS[name])
     assert [s for s in scripts if not (ROOT / s).exists()] == []
+
+
+def test_every_script_of_the_figures_is_told_and_exists():
+    scripts = {row[0] for row in table("benchmarks/README.md", head="| script |")}
+    assert [s for s in scripts if not (ROOT / "benchmarks" / s).exists()] == []
+    of_readme = {Path(row[-1]).name for row in table("README.md", head="| what | figure |")}
+    assert of_readme <= scripts
 
 
 def test_the_architecture_names_files_where_they_are():
