@@ -37,7 +37,7 @@ from kerneltruth.tasks.spec import Task
 from kerneltruth.tasks.suite import find
 
 EFFORT = Effort(evaluations=200, seconds=30.0)
-SEEDS = range(5)
+SEEDS = range(6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +98,14 @@ def variants(failing: Case, minimal: Case) -> list[Case]:
 
 
 def fails_by_shape(inquiry: Inquiry, cases: list[Case]) -> bool:
-    """Whether one of the cases fails with every seed."""
-    return any(all(inquiry.fails(replace(c, seed=s)) for s in SEEDS) for c in cases)
+    """Whether one of the cases fails with every seed that gives a case which can be judged."""
+    return any(_fails_always(inquiry, case) for case in cases)
+
+
+def _fails_always(inquiry: Inquiry, case: Case) -> bool:
+    seeded = [replace(case, seed=seed) for seed in SEEDS]
+    judged = [c for c in seeded if inquiry.ask(c) is not None]
+    return len(judged) > 1 and all(inquiry.fails(c) for c in judged)
 
 
 def failure_of(trial: Trial, plan: Plan) -> tuple[Judgement | None, list[Judgement]]:
