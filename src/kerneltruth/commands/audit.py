@@ -110,7 +110,7 @@ def _judge(
         done, cases = total - len(jobs), 0
         # The dearest first, so that no judge is left alone with a long one at the end.
         ordered = sorted(jobs, key=lambda job: job.task)
-        workers = options.workers or os.cpu_count() or 1
+        workers = options.workers or len(os.sched_getaffinity(0))
         for event in run_jobs(ordered, court.hear, workers=workers):
             match event:
                 case Progress(count=count):

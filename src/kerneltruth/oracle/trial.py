@@ -54,7 +54,7 @@ from kerneltruth.tasks.spec import Attribute, Task
 
 MAX_CONFIGS = 64
 # Wide enough for an unmasked block of rows that runs over the end of a small input.
-INPUT_GUARD_BYTES = 4096
+INPUT_GUARD_BYTES = 16384
 CONFIGS_ON_FIRST_CASE = 8
 
 
