@@ -31,6 +31,7 @@ from kerneltruth.tasks.suite import TASKS, find
 
 OUT = Path(__file__).parents[1] / "src" / "kerneltruth" / "oracle" / "calibration.json"
 FLOATS = frozenset(FLOOR_ULPS)
+ORDINARY = ("default", "boundary", "structured", "regular", "tiles")
 QUANTILE = 0.95
 MARGIN = 1.5
 
@@ -83,8 +84,8 @@ def measure(
                 seed=seed,
                 cases=cases,
                 dtypes=(dtype,),
-                # A dtype of the extended domain has no case in the core one.
-                strategies=("default", "boundary", "regular", "tiles"),
+                # A dtype of the extended domain has its ordinary cases there.
+                strategies=() if dtype in task.dtypes else ORDINARY,
                 domain="core" if dtype in task.dtypes else "extended",
                 stop_at_first=False,
                 compile=False,

@@ -10,7 +10,7 @@ from typing import Any
 from kerneltruth.codec import plain
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import choose_device
-from kerneltruth.commands.replay import cache_for, candidate_of, judge_again, targets_of
+from kerneltruth.commands.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
 from kerneltruth.commands.run_folder import cache_root
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -20,7 +20,6 @@ from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
-from kerneltruth.runs.records import load_finding
 from kerneltruth.tasks.suite import find
 
 SECONDS = 120.0
@@ -32,7 +31,7 @@ def run_minimize(
     """Shrink a finding and write its script; returns the document of `minimize --json`."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
-    finding = load_finding(path)
+    finding = finding_at(path)
     candidate = candidate_of(path, finding)
     task = find(finding.task)
     here = choose_device(device)

@@ -10,6 +10,7 @@ from typing import Any
 
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import TARGETS, choose_device
+from kerneltruth.commands.fitting import refuse_unfit
 from kerneltruth.commands.policy import choose_policy
 from kerneltruth.commands.run_folder import cache_root, environment
 from kerneltruth.commands.step import Step
@@ -29,7 +30,7 @@ def run_replay(
     paths: Iterable[Path], *, device: str, from_snapshot: bool, deadline_s: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Replay findings; yields steps and returns the document of `replay --json`."""
-    found = [(path, load_finding(path)) for path in _files(paths)]
+    found = [(path, finding_at(path)) for path in _files(paths)]
     here = choose_device(device)
     targets = targets_of(finding for _, finding in found)
     court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
@@ -51,6 +52,17 @@ def run_replay(
         "device": here,
         "results": results,
     }
+
+
+def finding_at(path: Path) -> Finding:
+    """The finding in a file, if its case is one that its task can have.
+
+    Raises:
+        UserError: it is damaged, or of an unknown task.
+    """
+    finding = load_finding(path)
+    refuse_unfit(path, find(finding.task), finding.case)
+    return finding
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:

@@ -1,0 +1,69 @@
+"""Whether a case from a file fits its task: a finding may be damaged, edited or from elsewhere."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.cases.values import RECIPES
+from kerneltruth.errors import UserError
+from kerneltruth.tasks.spec import Task
+
+# No strategy comes near; beyond it a damaged size would fill the memory.
+MOST_ELEMENTS = 2**28
+
+
+def refuse_unfit(path: Path, task: Task, case: Case) -> None:
+    """Stop at a case that the task cannot have.
+
+    Raises:
+        UserError: names the file and what does not fit.
+    """
+    problem = _settings(task, case) or _shapes(task, case) or _values(task, case)
+    if problem:
+        raise UserError(
+            f"{path}: its case does not fit {task.signature}: {problem}; restore the file, "
+            "or judge the kernel again"
+        )
+
+
+def _settings(task: Task, case: Case) -> str | None:
+    if tuple(case.sizes) != tuple(d.symbol for d in task.dims):
+        return f"dims {', '.join(case.sizes) or 'missing'}"
+    kinds = {a.name: {type(v) for v in a.values} for a in task.attributes}
+    for name, value in case.attributes:
+        if type(value) not in kinds.get(name, set()):
+            return f"attribute {name}={value!r:.40}"
+    if case.dtype not in (*task.dtypes, *task.extended_dtypes):
+        return f"dtype {case.dtype!r:.40}"
+    if case.recipe not in RECIPES:
+        return f"recipe {case.recipe!r:.40}"
+    return None if case.layout in LAYOUTS else f"layout {case.layout!r:.40}"
+
+
+def _shapes(task: Task, case: Case) -> str | None:
+    settings = {a.name: a.default for a in task.attributes} | case.settings
+    try:
+        if not task.allows(case.sizes, settings):
+            return f"sizes {case.sizes} with {case.settings}"
+        counts = [math.prod(task.shape(t, case.sizes, settings)) for t in task.tensors]
+    except (ArithmeticError, TypeError, ValueError, IndexError) as error:
+        return f"sizes {case.sizes} with {case.settings} ({error})"
+    return f"{max(counts)} elements" if max(counts, default=0) > MOST_ELEMENTS else None
+
+
+def _values(task: Task, case: Case) -> str | None:
+    settings = {a.name: a.default for a in task.attributes} | case.settings
+    specs = {t.name: t for t in task.tensors}
+    for name in case.absent:
+        if name not in specs or not specs[name].optional:
+            return f"{name!r:.40} cannot be left out"
+    for name, elements in case.literals:
+        if name not in specs:
+            return f"values of {name!r:.40}"
+        count = math.prod(task.shape(specs[name], case.sizes, settings))
+        if len(elements) != count:
+            return f"{len(elements)} values of {name} where {count} are due"
+    return None
