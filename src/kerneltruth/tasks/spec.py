@@ -62,7 +62,8 @@ class Dim:
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
-            raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not in {get_args(Role)}")
+            known = ", ".join(get_args(Role))
+            raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
         if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
             raise InternalError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
 
@@ -204,7 +205,7 @@ class _Parsed:
     tensors_and_defaults: tuple[TensorSpec | tuple[str, Scalar], ...] = field(default=())
 
 
-def task(
+def task(  # noqa: PLR0913 - a declaration names each of its parts
     signature: str,
     *,
     category: str,
@@ -232,7 +233,8 @@ def task(
         signature: the call, in the notation of this module's docstring.
         category: the category of the operator, as KernelBenchX names them.
         dims: role (or a full `Dim`) of each symbol of the signature.
-        reference: the operator in torch, generic over the dtype, arguments by the signature's names.
+        reference: the operator in torch, generic over the dtype; arguments by the signature's
+            names.
         description: one paragraph from which a kernel can be written.
         flops: floating-point operations, an expression of dims and attributes.
         benchmark: the shape of a one-shape benchmark; uniform [0, 1) inputs unless told otherwise.
@@ -265,9 +267,7 @@ def task(
         suite=suite,
         signature=signature,
         description=" ".join(description.split()),
-        dims=tuple(
-            d if isinstance(d, Dim) else Dim(symbol=s, role=d) for s, d in dims.items()
-        ),
+        dims=tuple(d if isinstance(d, Dim) else Dim(symbol=s, role=d) for s, d in dims.items()),
         arguments=tuple(arguments),
         outputs=tuple(outputs),
         reference=reference,
@@ -276,7 +276,9 @@ def task(
         constraints=tuple(constraints),
         flops=flops,
         bytes=bytes,
-        benchmark=benchmark if isinstance(benchmark, Benchmark) else Benchmark(dims=dict(benchmark)),
+        benchmark=(
+            benchmark if isinstance(benchmark, Benchmark) else Benchmark(dims=dict(benchmark))
+        ),
         tolerance=dict(tolerance or {}),
         mutates=tuple(mutates),
         values=values,
@@ -312,7 +314,7 @@ def parse_signature(text: str) -> _Parsed:
             continue
         key, equals, default = part.partition("=")
         if not equals:
-            raise InternalError(f"argument {part!r} of {text!r} is neither a tensor nor an attribute")
+            raise InternalError(f"{part!r} of {text!r} is neither a tensor nor an attribute")
         items.append((key.strip(), ast.literal_eval(default.strip())))
     return _Parsed(name, tuple(items))
 
@@ -330,7 +332,7 @@ def _split(text: str) -> list[str]:
 
 
 def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Evaluate an expression of dims and attributes; expressions come from our declarations only."""
+    """Evaluate an expression of dims and attributes, as our own declarations write them."""
     if expression in scope:
         return scope[expression]
     if expression.isdigit():
