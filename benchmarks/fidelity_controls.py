@@ -25,7 +25,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.commands.court import Court, Job
-from kerneltruth.commands.run_folder import cache_root
+from kerneltruth.commands.head_start import cache_root
 from kerneltruth.executors.local import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import Expectation, tensors_digest

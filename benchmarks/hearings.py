@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.codec import plain
 from kerneltruth.commands.court import Court, Job
-from kerneltruth.commands.run_folder import cache_root
+from kerneltruth.commands.head_start import cache_root
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.executors.local import Done, Lost, run_jobs
 from kerneltruth.oracle.attempt import AttemptEnded

@@ -13,7 +13,8 @@ from typing import Any
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.court import Court, Heard, Job, lost
 from kerneltruth.commands.devices import choose_device, choose_targets, device_name
-from kerneltruth.commands.run_folder import cache_root, environment, open_run
+from kerneltruth.commands.head_start import cache_root
+from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
 from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source

@@ -1,36 +1,17 @@
-"""`check`: one kernel file judged."""
+"""`check`: one kernel file judged. Light to import; what needs torch is in `judging`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.cases.case import Domain
-from kerneltruth.cases.strategies import generate
-from kerneltruth.codec import content_hash, plain
-from kerneltruth.commands.court import Court, Job, why_not_loaded
 from kerneltruth.commands.devices import choose_device, choose_targets
-from kerneltruth.commands.policy import bounded_dtypes, choose_policy
-from kerneltruth.commands.run_folder import cache_root, environment, open_run
+from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
-from kerneltruth.commands.storing import store_attempt
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Effort, diagnose
-from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
-from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
-from kerneltruth.oracle.verdict import Unrefereeable, word
-from kerneltruth.runner.candidate import load_candidate
-from kerneltruth.runs.records import attempt_from_json
-from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import TASKS, find
-
-EFFORT = Effort(evaluations=200, seconds=20.0)
-SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,124 +38,15 @@ def run_check(options: CheckOptions) -> Generator[Step, None, dict[str, Any]]:
     start = time.monotonic()
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
-    policy = choose_policy(options.bounds, tf32=options.tf32)
-    device = choose_device(options.device)
-    targets = choose_targets(options.targets)
-    job = _job(options, policy)
-    identity = content_hash([job.candidate.sha256, plain(job.plan), plain(policy), device, targets])
-    court = Court(device=device, targets=targets, policy=policy, cache_root=cache_root())
+    if not options.file.is_file():
+        what = "is a directory" if options.file.is_dir() else "there is no such file"
+        raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    runner = new_runner(choose_device(options.device), choose_targets(options.targets))
     try:
-        with open_run(
-            options.out, command="check", identity=identity, device=device, seed=options.seed
-        ) as store:
-            done = [line for line in store.results() if line["key"] == job.name]
-            if done:
-                attempt = attempt_from_json(done[0]["attempt"])
-                return _document(attempt, store, done[0]["finding"], seconds=attempt.seconds)
-            court.start()
-            attempt = yield from _judge(court, job)
-            finding = store_attempt(store, job, attempt, environment(device), policy=policy)
-            store.finish()
-            return _document(attempt, store, finding, seconds=time.monotonic() - start)
+        # From here on the runner's processes import torch, and so does this one, side by side.
+        begin(runner)
+        from kerneltruth.commands.judging import judge_file
+
+        return (yield from judge_file(options, runner, start))
     finally:
-        court.close()
-
-
-def _job(options: CheckOptions, policy: Policy) -> Job:
-    candidate = load_candidate(options.file, task_names=tuple(TASKS), task=options.task)
-    task = find(options.task or candidate.entry)
-    domain: Domain = "core" if options.domain == "core" else "extended"
-    plan = Plan(
-        seed=options.seed,
-        strategies=options.strategies,
-        cases=options.cases,
-        dtypes=_dtypes(options.dtypes, task, domain) or bounded_dtypes(task, policy),
-        domain=domain,
-        deadline_s=options.deadline_s,
-    )
-    # Says what is wrong with the strategies before anything is begun.
-    generate(
-        task,
-        strategies=plan.strategies,
-        seed=plan.seed,
-        count=0,
-        dtypes=plan.dtypes,
-        domain=plan.domain,
-    )
-    # By its name alone: the same file lies elsewhere on another machine.
-    return Job(name=options.file.name, task=task.name, candidate=candidate, plan=plan)
-
-
-def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:
-    known = task.dtypes if domain == "core" else (*task.dtypes, *task.extended_dtypes)
-    for name in names:
-        if SHORT_DTYPES.get(name, name) not in known:
-            raise UserError(
-                f"--dtype {name!r}: {task.name} has, in its {domain} domain, {', '.join(known)}"
-            )
-    return tuple(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
-
-
-def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
-    judgements: list[Judgement] = []
-    task = find(job.task)
-    total = job.plan.cases
-    with Trial(
-        task, job.candidate, court.runner, court.cache, deadline_s=job.plan.deadline_s
-    ) as trial:
-        for event in try_candidate(trial, job.plan):
-            if isinstance(event, AttemptEnded):
-                attempt = event.attempt
-                break
-            judgements.append(event.judgement)
-            said = f"{word(event.judgement.verdict)}: {event.judgement.case.summary()}"
-            yield Step(done=min(len(judgements), total), total=total, text=said)
-        if attempt.failure is not None:
-            yield Step(done=total, total=total, text="looking for the smallest failing case")
-            others = [j for j in judgements if j is not attempt.failure]
-            found = diagnose(trial, attempt.failure, others, EFFORT)
-            return replace(attempt, minimal=found.minimal, explanation=found.explanation)
-    if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
-        raise UserError(
-            f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
-        )
-    return replace(attempt, explanation=why_not_loaded(attempt.verdict))
-
-
-def _document(
-    attempt: Attempt, store: RunStore, finding: str | None, *, seconds: float
-) -> dict[str, Any]:
-    verdict = attempt.verdict
-    failure = attempt.failure
-    return {
-        "schema": 1,
-        "task": attempt.task,
-        "candidate": plain(attempt.candidate),
-        "verdict": word(verdict),
-        "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
-        "kind": getattr(verdict, "kind", None),
-        "detail": _detail(attempt),
-        "explanation": attempt.explanation,
-        "cases": attempt.cases,
-        "failed": attempt.failed,
-        "unrefereeable": dict(attempt.unrefereeable),
-        "skipped": dict(attempt.skipped),
-        "finding": str(store.path / "findings" / finding) if finding else None,
-        "failing": None if failure is None else plain(failure.case),
-        "failing_summary": None if failure is None else failure.case.summary(),
-        "domain": None if failure is None else failure.case.domain,
-        "minimal": None if attempt.minimal is None else plain(attempt.minimal),
-        "minimal_summary": None if attempt.minimal is None else attempt.minimal.summary(),
-        "stats": None if failure is None else plain(failure.stats),
-        "worst_ratio": attempt.worst_ratio,
-        "binaries": plain(attempt.binaries),
-        "seconds": seconds,
-        "run": str(store.path),
-    }
-
-
-def _detail(attempt: Attempt) -> str:
-    for name in ("detail", "reason"):
-        if hasattr(attempt.verdict, name):
-            return str(getattr(attempt.verdict, name))
-    return ""
+        runner.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from kerneltruth.cases.layouts import inspect
+from kerneltruth.commands.head_start import begin
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
@@ -60,15 +61,16 @@ class Court:
     def __init__(
         self,
         *,
-        device: str,
-        targets: tuple[str, ...],
         policy: Policy,
+        device: str = "cpu",
+        targets: tuple[str, ...] = (),
         work_root: Path | None = None,
         cache_root: Path | None = None,
+        runner: Runner | None = None,
     ) -> None:
         # Judges work side by side, a process each; threads within them would only be in the way.
         torch.set_num_threads(1)
-        self.runner = Runner(
+        self.runner = runner or Runner(
             device=device,
             targets=targets if device == "cpu" else (),
             work_root=work_root,
@@ -79,8 +81,7 @@ class Court:
 
     def start(self) -> None:
         """Begin to warm up, and return at once."""
-        compiles = self.runner.device == "cpu" and self.runner.targets
-        self.runner.start(("run", "compile") if compiles else ("run",))
+        begin(self.runner)
 
     def warm(self) -> None:
         """Wait until the runner is warm: judge processes forked after this share it."""

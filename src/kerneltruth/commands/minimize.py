@@ -10,8 +10,8 @@ from typing import Any
 from kerneltruth.codec import plain
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import choose_device
+from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
-from kerneltruth.commands.run_folder import cache_root
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose

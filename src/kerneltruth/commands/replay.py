@@ -11,8 +11,9 @@ from typing import Any
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import TARGETS, choose_device
 from kerneltruth.commands.fitting import refuse_unfit
+from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.policy import choose_policy
-from kerneltruth.commands.run_folder import cache_root, environment
+from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy

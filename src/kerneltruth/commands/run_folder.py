@@ -94,17 +94,3 @@ def _new_folder(command: str) -> Path:
                 break
             return path
     raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")
-
-
-def cache_root() -> Path | None:
-    """Where compiled kernels are kept between runs, by candidate: makes a second run warm.
-
-    None where no such place can be written: then every run compiles anew.
-    """
-    with contextlib.suppress(OSError, RuntimeError):
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(base) / "kerneltruth" / "compiled"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
-            return folder
-    return None

@@ -81,7 +81,7 @@ def _counts(document: dict[str, Any], checks: list[str]) -> list[RenderableType]
 
 def compare_view(document: dict[str, Any]) -> RenderableType:
     """Which kernels have other verdicts elsewhere."""
-    lines = [f"{r['path']}: {r['device']}, {r['attempts']} kernels" for r in document["runs"]]
+    lines = [f"{r['path']}: {r['device']}, kernels: {r['attempts']}" for r in document["runs"]]
     lines.append(f"same verdict: {document['same']} of {document['kernels']}")
     for kernel in document["differing"]:
         verdicts = ", ".join(f"{v}" for v in kernel["verdicts"])

@@ -40,7 +40,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         step = "free some space" if full else "check the path and its permissions"
         raise EnvironmentFault(
             f"cannot write {path}: {error.strerror or error}; {step}, then run the same command "

@@ -1,0 +1,35 @@
+"""Candidate processes warmed up early: they import torch while this one does. No torch here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from kerneltruth.runner.host import Runner
+
+
+def new_runner(device: str, targets: tuple[str, ...]) -> Runner:
+    """A runner for the device; Triton compiles for other targets on a CPU only."""
+    on_cpu = device == "cpu"
+    return Runner(device=device, targets=targets if on_cpu else (), cache_root=cache_root())
+
+
+def begin(runner: Runner) -> None:
+    """Begin to warm up, and return at once."""
+    compiles = runner.device == "cpu" and runner.targets
+    runner.start(("run", "compile") if compiles else ("run",))
+
+
+def cache_root() -> Path | None:
+    """Where compiled kernels are kept between runs, by candidate: makes a second run warm.
+
+    None where no such place can be written: then every run compiles anew.
+    """
+    with contextlib.suppress(OSError, RuntimeError):
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base) / "kerneltruth" / "compiled"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
