@@ -82,6 +82,7 @@ case $stage in
 2)
   step control_cases 270 $(script control_cases) --workers "$workers"
   step replay_make 150 $(script replay_across) make --run "$gpu_findings" --workers "$workers"
+  step gpu_process_cost 60 $(script gpu_process_cost)
   step compare 30 "$python" -m kerneltruth compare "$cpu_run" "$gpu_findings"
   step replay_cpu 120 $(script replay_across) replay "$cpu_run" --workers "$workers"
   step fidelity_controls 200 $(script fidelity_controls) --workers "$workers"
