@@ -36,9 +36,13 @@ lint: $(VENV)/.lint
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# Each prints a figure of the README; benchmarks/README.md says which. What needs a GPU or a run of
+# another machine is in benchmarks/gpu_batch.sh.
+BENCHES := audit control_cases published_workload compile_targets minimal_cases latency
+
 bench: $(VENV)/.audit
-	@set -e; for script in benchmarks/*.py; do \
-	  echo "== $$script" >&2; $(BIN)/python "$$script" $(ARGS); \
+	@set -e; for name in $(BENCHES); do \
+	  echo "== $$name" >&2; $(BIN)/python "benchmarks/$$name.py" $(ARGS); \
 	done
 
 clean:
