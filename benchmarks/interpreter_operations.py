@@ -200,7 +200,7 @@ def _libdevice() -> list[Operation]:
         single = name.startswith(("float", "fast", "saturate", "finitef"))
         double = name.startswith(("double", "isfinited"))
         dtypes = ("fp32",) if single else ("fp64",) if double else WIDE
-        ops += _make(f"libdevice.{name}", dtypes, f"libdevice.{name}(a).to(tl.float64)", out="fp64")
+        ops += _make(f"libdevice.{name}", dtypes, f"libdevice.{name}(a)")
     for name in _TWO_ARGUMENTS.split():
         dtypes = ("fp32",) if name.startswith("fast") else WIDE
         ops += _make(f"libdevice.{name}", dtypes, f"libdevice.{name}(a, b)")
