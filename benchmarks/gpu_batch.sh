@@ -27,7 +27,7 @@ summary=$OUT/summary-$stage.txt
 export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 export XDG_CACHE_HOME=$work/cache
 bench=benchmarks
-cpu_run=$bench/findings/cpu
+cpu_run=${CPU_RUN:-$bench/findings/cpu}
 gpu_findings=$work/findings-gpu
 
 : >"$summary"
