@@ -1,5 +1,6 @@
 """A run stays readable whatever stops it, and goes on where it stopped."""
 
+import contextlib
 import json
 import os
 import resource
@@ -44,14 +45,20 @@ def run(tmp_path):
         yield store
 
 
-@pytest.fixture
-def file_size_limit():
-    """Sets a limit on the size of files, as a full disk would, and lifts it."""
+@contextlib.contextmanager
+def file_size_limit(size):
+    """Within it no file can grow beyond a size, as on a full disk.
+
+    It is lifted before the test ends: pytest's own output may be such a file.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_run_is_read_as_it_was_written(run):
@@ -126,21 +133,19 @@ def test_a_damaged_line_in_the_middle_is_never_passed_over(run):
         RunStore.open(run.path)
 
 
-def test_a_full_disk_is_the_machines_fault_and_leaves_whole_lines(run, file_size_limit):
+def test_a_full_disk_is_the_machines_fault_and_leaves_whole_lines(run):
     run.append("a", {"text": "x" * 100})
-    file_size_limit(200)
-    with pytest.raises(EnvironmentFault, match=r"cannot write .*results\.jsonl"):
+    refused = pytest.raises(EnvironmentFault, match=r"cannot write .*results\.jsonl")
+    with refused, file_size_limit(200):
         run.append("b", {"text": "y" * 1000})
-    file_size_limit(10**6)
     run.append("c", {})
     again = RunStore.open(run.path)
     assert [line["key"] for line in again.results()] == ["a", "c"]
     assert again.notes == ()
 
 
-def test_a_finding_that_does_not_fit_leaves_no_half_file(run, file_size_limit):
-    file_size_limit(64)
-    with pytest.raises(EnvironmentFault):
+def test_a_finding_that_does_not_fit_leaves_no_half_file(run):
+    with pytest.raises(EnvironmentFault), file_size_limit(64):
         run.write_finding(FINDING, {"x": torch.ones(100)})
     assert list((run.path / "findings").iterdir()) == []
     assert list((run.path / "inputs").iterdir()) == []
