@@ -5,9 +5,11 @@ torch is imported by the commands that need it, never by this module: `--help` m
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -17,6 +19,9 @@ import typer
 
 from kerneltruth import __version__
 from kerneltruth.commands import exit_codes
+from kerneltruth.errors import Interrupted
+
+CLEANING_UP_S = 3.0
 
 EXIT_CODES = (
     "Exit codes: 0 all good; 1 the judged thing is bad; 2 a mistake in the command; 3 no judgement "
@@ -279,25 +284,42 @@ def run(arguments: Sequence[str]) -> int:
     try:
         # Without standalone mode, what a command raises reaches us, and Exit comes as its code.
         code = app(list(arguments), prog_name="kerneltruth", standalone_mode=False)
+        if code == Interrupted.exit_code:
+            # typer's word for a KeyboardInterrupt that no command has answered.
+            code = _complain(KeyboardInterrupt())
     except typer.Exit as leave:
         code = leave.exit_code
     except (Exception, KeyboardInterrupt) as error:
-        from kerneltruth.report.complaints import complain
-
-        code = complain(error)
+        code = _complain(error)
     return code if isinstance(code, int) else 0
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    # Once is enough: a second Ctrl-C must not cut short the ending of children and files.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
+def _complain(error: BaseException) -> int:
+    from kerneltruth.report.complaints import complain
+
+    return complain(error)
+
+
+class _Interrupts:
+    """Answers Ctrl-C: one interrupt at a time, so that a second cannot cut short the cleaning up.
+
+    After a while another one counts again: the first may have struck where Python drops exceptions.
+    """
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > CLEANING_UP_S:
+            self._last = now
+            raise KeyboardInterrupt
 
 
 def main() -> None:
     """Entry point of the `kerneltruth` command."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _Interrupts())
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -306,7 +328,10 @@ def main() -> None:
         else:
             # A file's name may hold what the terminal's encoding has no letters for.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # All is said and ended; Python's own end must not be taken for an interrupted command.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -67,4 +67,5 @@ def piped(view: RenderableType, encoding: str = "utf-8") -> str:
     """A view's lines as a pipe gets them: not wrapped, and without trailing spaces."""
     sink = _Sink(encoding)
     Console(file=sink, width=PIPE_WIDTH, highlight=False, markup=False).print(view)
-    return "\n".join(line.rstrip() for line in sink.getvalue().strip("\n").split("\n"))
+    lines = [line.rstrip() for line in sink.getvalue().split("\n")]
+    return "\n".join(lines).strip("\n")

@@ -1,0 +1,145 @@
+"""Commands as users call them: in this process with shared warm runners, or as a real process.
+
+A real check spends seconds on importing torch three times; in this process it takes a fraction of
+one. What depends on the process itself (signals, pipes, locale, imports) uses a real one.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import kerneltruth
+from kerneltruth.runner.host import Runner
+
+PACKAGE = Path(kerneltruth.__file__).parents[1]
+CORPUS = Path(kerneltruth.__file__).parent / "corpus"
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+class _Shared:
+    """Makes runners, keeps them warm between commands, and closes them at the end."""
+
+    def __init__(self):
+        self._runners = {}
+
+    def __call__(self, **settings):
+        key = (settings["device"], tuple(settings["targets"]))
+        if key not in self._runners:
+            runner = Runner(**settings)
+            runner.end, runner.close = runner.close, lambda: None
+            self._runners[key] = runner
+        return self._runners[key]
+
+    def end(self):
+        for runner in self._runners.values():
+            runner.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def _shared_runners():
+    shared = _Shared()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kerneltruth.commands.head_start.Runner", shared)
+        patch.setattr("kerneltruth.commands.court.Runner", shared)
+        yield
+    shared.end()
+
+
+@pytest.fixture(scope="session")
+def kt(_shared_runners):
+    """Run a command in this process."""
+    from kerneltruth import cli
+
+    def run(*arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = cli.run([str(a) for a in arguments])
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def environment():
+    """The environment of a real process."""
+    return {**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="session")
+def process(environment):
+    """Run a command as a process of its own."""
+
+    def run(*arguments, **options):
+        changed = options.pop("env", {})
+        ran = subprocess.run(
+            [sys.executable, "-m", "kerneltruth", *map(str, arguments)],
+            env={**environment, **changed},
+            capture_output="stdout" not in options,
+            text=True,
+            check=False,
+            timeout=180,
+            **options,
+        )
+        return Ran(ran.returncode, ran.stdout or "", ran.stderr or "")
+
+    return run
+
+
+@pytest.fixture
+def candidate(tmp_path):
+    """Write a candidate's file."""
+
+    def write(text, name="kernel.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def good(candidate):
+    """A correct kernel in plain torch."""
+    return candidate("import torch\ndef relu(x):\n    return torch.relu(x)\n", "good.py")
+
+
+@pytest.fixture(scope="session")
+def _failed_run(kt, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("failed") / "run"
+    kernel = CORPUS / "bugs" / "relu_nan_swallowed.py"
+    arguments = ("--task", "relu", "--cases", "40", "--device", "cpu", "--out", folder)
+    ran = kt("check", kernel, *arguments)
+    assert ran.code == 1, ran
+    return folder
+
+
+@pytest.fixture
+def failed_run(_failed_run, tmp_path):
+    """A run with one finding, the test's own to spoil."""
+    return Path(shutil.copytree(_failed_run, tmp_path / "failed"))
+
+
+@pytest.fixture
+def finding(failed_run):
+    """The finding of that run."""
+    return next((failed_run / "findings").glob("*.json"))

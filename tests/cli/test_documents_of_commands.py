@@ -1,0 +1,177 @@
+"""`--json`: one document, with every key that scripts rely on."""
+
+import json
+
+import pytest
+
+CASE = {
+    *("task", "dims", "attributes", "dtype", "layout", "recipe", "seed", "absent", "literals"),
+    *("strategy", "domain"),
+}
+STATS = {
+    *("count", "num_exceeding", "max_abs", "mean_abs", "p50_abs", "p90_abs", "p99_abs"),
+    *("max_rel", "mean_rel", "max_ulp", "mean_ulp", "worst_index", "max_bound_ratio"),
+}
+CHECKS = {
+    *("kernelbench", "kernelbench-v0", "kernelbench-verified", "kernelbenchx", "tritonbench"),
+    *("backendbench", "flashinfer-bench", "robust-kbench", "gpuemu", "one-shape"),
+}
+
+
+def document(ran):
+    """The one JSON document on standard output."""
+    assert ran.out.count("\n") == 1, ran.out
+    return json.loads(ran.out, parse_constant=pytest.fail)
+
+
+@pytest.fixture(scope="module")
+def audited(process, tmp_path_factory):
+    """A real audit of two kernels."""
+    folder = tmp_path_factory.mktemp("audit") / "run"
+    only = ("--only", "relu", "--only", "relu_nan_swallowed", "--only", "relu")
+    ran = process("audit", *only, "--device", "cpu", "--out", folder, "--json")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def test_audit_prints_what_the_contract_lists(audited):
+    got = document(audited)
+    assert got["schema"] == 1
+    assert {"kernels", "summary", "run"} <= set(got)
+    assert {
+        *("controls", "controls_clean", "bugs", "bugs_caught", "illusions", "cases", "seconds"),
+        *("cases_per_second", "device"),
+    } <= set(got["summary"])
+    assert set(got["summary"]["illusions"]) == CHECKS
+    assert [k["name"] for k in got["kernels"]] == ["relu", "relu_nan_swallowed"]
+    for kernel in got["kernels"]:
+        assert {
+            *("name", "task", "role", "fault", "verdict", "kind", "cases", "failed", "minimal"),
+            *("baselines", "illusion_for"),
+        } <= set(kernel)
+        assert set(kernel["baselines"]) == CHECKS
+        assert set(kernel["baselines"].values()) <= {"pass", "fail", "error"}
+
+
+def test_audit_says_nothing_else_with_json(audited):
+    assert audited.err == ""
+
+
+def test_audit_judges_each_kernel_as_what_it_is(audited):
+    control, bug = document(audited)["kernels"]
+    assert (control["role"], control["verdict"], control["minimal"]) == ("control", "pass", None)
+    assert (bug["role"], bug["verdict"], bug["kind"]) == ("bug", "fail", "nan")
+    assert set(bug["minimal"]) == CASE
+    assert "kernelbench" in bug["illusion_for"]
+
+
+def test_a_run_of_audit_replays(audited, kt):
+    ran = kt("replay", document(audited)["run"], "--device", "cpu", "--json")
+    got = document(ran)
+    assert (ran.code, got["findings"], got["reproduced"]) == (0, 1, 1)
+    assert got["results"][0]["output"].startswith("same")
+
+
+def test_check_prints_what_the_contract_lists(kt, finding, failed_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = next((failed_run / "candidates").iterdir())
+    arguments = (source, "--task", "relu", "--device", "cpu", "--cases", "40", "--json")
+    ran = kt("check", *arguments)
+    got = document(ran)
+    assert ran.code == 1
+    assert {
+        *("schema", "task", "candidate", "verdict", "declined", "kind", "explanation", "cases"),
+        *("failed", "finding", "minimal", "stats", "seconds"),
+    } <= set(got)
+    assert set(got["candidate"]) == {"sha256", "path", "language", "entry"}
+    assert set(got["stats"]) == STATS
+    assert set(got["minimal"]) == CASE
+    assert got["finding"].endswith(finding.name)
+    assert ran.err == ""
+
+
+def test_check_of_a_correct_kernel_has_the_same_keys(kt, good, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = kt("check", good, "--device", "cpu", "--cases", "2", "--json")
+    got = document(ran)
+    assert ran.code == 0
+    assert (got["verdict"], got["cases"], got["failed"]) == ("pass", 2, 0)
+    assert got["finding"] is got["minimal"] is got["stats"] is got["kind"] is None
+
+
+def test_declined_cases_are_listed_with_their_reason(kt, candidate, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kernel = candidate(
+        "import torch\n"
+        "def relu(x):\n"
+        "    if not x.is_contiguous():\n"
+        "        raise ValueError('contiguous inputs only')\n"
+        "    return torch.relu(x)\n"
+    )
+    ran = kt("check", kernel, "--strategy", "layouts", "--cases", "4", "--device", "cpu", "--json")
+    got = document(ran)
+    assert got["declined"]
+    assert set(got["declined"][0]) == {"case", "reason"}
+    assert "contiguous inputs only" in got["declined"][0]["reason"]
+
+
+def test_replay_prints_what_was_compared(kt, finding):
+    ran = kt("replay", finding, "--device", "cpu", "--json")
+    got = document(ran)
+    assert ran.code == 0
+    assert {"schema", "findings", "reproduced", "device", "results"} <= set(got)
+    result = got["results"][0]
+    assert {"finding", "id", "inputs", "reference", "output", "verdict", "kind"} <= set(result)
+    assert (result["inputs"], result["output"], result["reproduced"]) == ("same", "same", True)
+
+
+def test_minimize_prints_the_smallest_case_and_its_script(kt, finding, tmp_path):
+    script = tmp_path / "shows it.py"
+    ran = kt("minimize", finding, "--device", "cpu", "--script", script, "--json")
+    got = document(ran)
+    assert ran.code == 0
+    assert {"schema", "finding", "verdict", "kind", "case", "minimal", "evaluations"} <= set(got)
+    assert set(got["minimal"]) == CASE
+    assert got["script"] == str(script)
+    compile(script.read_text(), str(script), "exec")
+
+
+def test_tasks_prints_what_the_contract_lists(kt):
+    got = document(kt("tasks", "--json"))
+    assert len(got["tasks"]) >= 25
+    for task in got["tasks"]:
+        assert {"name", "category", "suite", "signature", "dtypes", "dims", "description"} <= set(
+            task
+        )
+
+
+def test_one_task_is_a_list_of_one(kt):
+    got = document(kt("tasks", "softmax", "--json"))
+    assert [t["name"] for t in got["tasks"]] == ["softmax"]
+    assert got["tasks"][0]["dims"]["N"]["role"] == "reduced"
+
+
+def test_doctor_prints_devices_libraries_targets_and_isolation(kt):
+    ran = kt("doctor", "--json")
+    got = document(ran)
+    assert ran.code == 0
+    assert {"schema", "devices", "libraries", "compile_targets", "isolation", "missing"} <= set(got)
+    assert got["devices"][0]["device"] == "cpu"
+    assert all(got["libraries"].values())
+    assert {"level", "limited_by"} <= set(got["isolation"])
+
+
+def test_compare_prints_what_differs(kt, failed_run, good, tmp_path):
+    assert kt("check", good, "--device", "cpu", "--cases", "2", "--out", tmp_path / "b").code == 0
+    ran = kt("compare", failed_run, tmp_path / "b", "--json")
+    got = document(ran)
+    assert ran.code == 1
+    assert {"schema", "runs", "kernels", "same", "differing", "missing"} <= set(got)
+    assert {m["name"] for m in got["missing"]} == {"good.py", "relu_nan_swallowed.py"}
+
+
+def test_compare_of_a_run_with_itself_finds_no_difference(kt, failed_run):
+    ran = kt("compare", failed_run, failed_run, "--json")
+    got = document(ran)
+    assert (ran.code, got["same"], got["kernels"]) == (0, 1, 1)
+    assert got["differing"] == got["missing"] == []

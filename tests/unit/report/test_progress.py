@@ -1,0 +1,59 @@
+"""Progress of a command's steps."""
+
+import pytest
+
+from kerneltruth.commands.step import Step
+from kerneltruth.errors import Interrupted
+from kerneltruth.report.progress import follow
+
+
+def steps(notable=False):
+    for done in (1, 2):
+        yield Step(done=done, total=2, text=f"case {done}", notable=notable)
+    return {"answer": 42}
+
+
+def test_the_document_is_what_the_steps_return(capsys):
+    assert follow(steps(), quiet=True) == {"answer": 42}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ordinary_steps_in_quick_succession_are_not_told_in_a_pipe(capsys):
+    assert follow(steps(), quiet=False) == {"answer": 42}
+    assert capsys.readouterr().err == ""
+
+
+def test_notable_steps_are_lines_on_standard_error(capsys):
+    follow(steps(notable=True), quiet=False)
+    assert capsys.readouterr() == ("", "1/2 case 1\n2/2 case 2\n")
+
+
+def test_a_reader_of_progress_may_leave(monkeypatch):
+    class Gone:
+        def isatty(self):
+            return False
+
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stderr", Gone())
+    assert follow(steps(notable=True), quiet=False) == {"answer": 42}
+
+
+def interrupted_between_steps(ended):
+    try:
+        yield Step(done=0, total=1, text="x", notable=True)
+    except KeyboardInterrupt as stop:
+        ended.append("cleaned up")
+        raise Interrupted("kept") from stop
+
+
+def test_an_interrupt_between_steps_reaches_the_command(monkeypatch):
+    def strike(self, step):
+        raise KeyboardInterrupt
+
+    ended = []
+    monkeypatch.setattr("kerneltruth.report.progress._Lines.__call__", strike)
+    with pytest.raises(Interrupted, match="kept"):
+        follow(interrupted_between_steps(ended), quiet=False)
+    assert ended == ["cleaned up"]

@@ -1,0 +1,59 @@
+"""Views as a pipe gets them."""
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.report.terminal import piped, say
+
+
+class Output:
+    """A standard output that refuses."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def write(self, text):
+        raise self._error
+
+    def flush(self):
+        pass
+
+    def fileno(self):
+        raise ValueError("no descriptor")
+
+
+def table():
+    rows = Table(box=None, show_header=False)
+    rows.add_row("short", "x" * 500)
+    rows.add_row("a longer first cell", "y")
+    return rows
+
+
+def test_lines_are_neither_wrapped_nor_padded():
+    first, second = piped(table()).split("\n")
+    assert first.endswith("x" * 500)
+    assert second.endswith(" y")
+
+
+def test_lines_are_drawn_in_what_the_encoding_has():
+    drawn = Table("head")
+    drawn.add_row("cell")
+    assert "─" in piped(drawn, "utf-8") or "━" in piped(drawn, "utf-8")
+    assert piped(drawn, "ascii").isascii()
+
+
+def test_brackets_are_text_and_no_markup():
+    assert piped(Text("[bold]x[/bold]")) == "[bold]x[/bold]"
+
+
+def test_a_reader_that_has_gone_is_no_error(monkeypatch):
+    monkeypatch.setattr("sys.stdout", Output(BrokenPipeError()))
+    say("anything")
+
+
+def test_an_output_that_cannot_be_written_is_the_machines_fault(monkeypatch):
+    monkeypatch.setattr("sys.stdout", Output(OSError(28, "No space left on device")))
+    with pytest.raises(EnvironmentFault, match="standard output: No space left"):
+        say("anything")

@@ -1,0 +1,127 @@
+"""Documents as text."""
+
+from kerneltruth.report.audit_view import audit_view, compare_view
+from kerneltruth.report.terminal import piped
+from kerneltruth.report.verdict_view import check_view, replay_view
+
+CHECK = {
+    "verdict": "fail",
+    "kind": "nan",
+    "detail": "5 of 9 elements are wrong\n\n",
+    "explanation": "NaN is swallowed.",
+    "failing_summary": "M=3 N=3 float32 nan_injected",
+    "domain": "extended",
+    "minimal_summary": "M=1 N=1 float32 literal values",
+    "task": "relu",
+    "cases": 7,
+    "failed": 1,
+    "declined": [{"case": f"case {i}", "reason": "no\nthanks"} for i in range(5)],
+    "unrefereeable": {"no teeth": 2},
+    "skipped": {},
+    "worst_ratio": 0.5,
+    "binaries": [{"ok": True, "target": "sm_90"}, {"ok": False, "target": "sm_80"}],
+    "finding": "my runs/x.json",
+    "seconds": 1.25,
+}
+
+
+def kernel(name, role, verdict, **more):
+    return {
+        "name": name,
+        "role": role,
+        "verdict": verdict,
+        "kind": None,
+        "cases": 3,
+        "baselines": {},
+        "illusion_for": [],
+        "minimal_summary": None,
+        **more,
+    }
+
+
+AUDIT = {
+    "kernels": [
+        kernel("good", "control", "pass", baselines={"kernelbench": "pass"}),
+        kernel(
+            "bad", "bug", "fail", baselines={"kernelbench": "pass"}, illusion_for=["kernelbench"]
+        ),
+    ],
+    "summary": {
+        "controls": 1,
+        "controls_clean": 1,
+        "bugs": 1,
+        "bugs_caught": 1,
+        "illusions": {"kernelbench": 1},
+        "cases": 6,
+        "seconds": 2.0,
+        "cases_per_second": 3.0,
+        "device": "cpu",
+    },
+    "notes": {"cases not run: too large": 4},
+    "run": "runs/x",
+}
+
+
+def test_a_failing_check_says_why_on_what_and_what_to_do_next():
+    lines = piped(check_view(CHECK)).splitlines()
+    assert lines[0].split() == ["verdict", "fail", "(nan)"]
+    text = "\n".join(lines)
+    assert "NaN is swallowed." in text
+    assert "M=3 N=3 float32 nan_injected (extended domain)" in text
+    assert "kerneltruth minimize 'my runs/x.json'" in text
+    assert "" not in lines
+
+
+def test_every_case_that_was_not_judged_is_counted():
+    text = piped(check_view(CHECK))
+    assert "2: no teeth" in text
+    assert "5 cases of the extended domain" in text
+    assert "and 2 more" in text
+
+
+def test_only_what_compiled_counts_as_compiled():
+    assert "1 specializations for sm_80, sm_90" in piped(check_view(CHECK))
+
+
+def test_a_replay_that_differs_stands_out():
+    result = {
+        "id": "relu-1",
+        "reproduced": False,
+        "inputs": "same",
+        "output": "differ",
+        "verdict": "fail",
+        "kind": "nan",
+        "reason": "same verdict, but other output bytes",
+    }
+    document = {"results": [result], "reproduced": 0, "findings": 1, "device": "cpu"}
+    text = piped(replay_view(document))
+    assert "NOT REPRODUCED" in text
+    assert "0 of 1 reproduced on cpu" in text
+
+
+def test_the_audit_shows_each_kernel_with_each_check():
+    lines = piped(audit_view(AUDIT)).splitlines()
+    assert lines[0].split()[:4] == ["kernel", "verdict", "cases", "KB"]
+    bad = next(line for line in lines if "bad" in line)
+    assert bad.split()[:4] == ["bad", "fail", "3", "ok"]
+
+
+def test_the_audit_gives_every_count_with_its_denominator():
+    text = piped(audit_view(AUDIT))
+    assert "controls clean  1 of 1" in text
+    assert "bugs caught     1 of 1" in text
+    assert "kernelbench          1 of 1" in text
+    assert "4 cases not run: too large" in text
+
+
+def test_a_comparison_names_what_differs_and_what_is_missing():
+    document = {
+        "runs": [{"path": "a", "device": "cpu", "attempts": 2}],
+        "same": 0,
+        "kernels": 2,
+        "differing": [{"name": "k", "verdicts": ["pass", "fail value"]}],
+        "missing": [{"name": "m", "absent": ["b"]}],
+    }
+    text = piped(compare_view(document))
+    assert "differs: k: pass, fail value" in text
+    assert "missing: m in b" in text
