@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +21,9 @@ SHORT = {
     "gpuemu": "gpuemu",
     "one-shape": "1shape",
 }
+# Columns of a terminal below which the table says less, not the same in slivers.
+ROOM_FOR_CHECKS = 120
+ROOM_FOR_CASES = 72
 MARKS = {"pass": "ok", "fail": "no", "error": "err"}
 
 
@@ -28,34 +31,59 @@ def audit_view(document: dict[str, Any]) -> RenderableType:
     """The verdict table, then the counts."""
     kernels = document["kernels"]
     checks = [c for c in SHORT if any(c in k["baselines"] for k in kernels)]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("kernel", overflow="fold")
-    table.add_column("verdict", overflow="fold")
-    table.add_column("cases", justify="right")
-    for check in checks:
-        table.add_column(SHORT[check])
-    table.add_column("smallest failing case", overflow="fold")
-    for role in ("bug", "control"):
-        for kernel in (k for k in kernels if k["role"] == role):
-            table.add_row(*_cells(kernel, checks))
-        table.add_section()
-    return Group(table, *_counts(document, checks))
+    return Group(_VerdictTable(kernels, checks), *_counts(document, checks))
 
 
-def _cells(kernel: dict[str, Any], checks: list[str]) -> list[RenderableType]:
+class _VerdictTable:
+    """A row for each kernel, with as much beside its verdict as the terminal has room for."""
+
+    def __init__(self, kernels: list[dict[str, Any]], checks: list[str]) -> None:
+        self._kernels = kernels
+        self._checks = checks
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """What rich calls with the room that there is."""
+        each_check = options.max_width >= ROOM_FOR_CHECKS
+        smallest = options.max_width >= ROOM_FOR_CASES
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("kernel", overflow="fold")
+        table.add_column("verdict", overflow="fold")
+        table.add_column("cases", justify="right")
+        for check in self._checks if each_check else ():
+            table.add_column(SHORT[check], no_wrap=True)
+        if self._checks and not each_check:
+            table.add_column("passed by", no_wrap=True)
+        if smallest:
+            table.add_column("smallest failing case", overflow="fold")
+        for role in ("bug", "control"):
+            for kernel in (k for k in self._kernels if k["role"] == role):
+                marks = self._marks(kernel) if each_check else self._passed_by(kernel)
+                case = [kernel["minimal_summary"] or ""] if smallest else []
+                table.add_row(*_verdict(kernel), *marks, *case)
+            table.add_section()
+        yield table
+
+    def _marks(self, kernel: dict[str, Any]) -> list[RenderableType]:
+        fooled = kernel["illusion_for"]
+        return [
+            Text(MARKS.get(kernel["baselines"].get(c, ""), ""), "yellow" if c in fooled else "")
+            for c in self._checks
+        ]
+
+    def _passed_by(self, kernel: dict[str, Any]) -> list[RenderableType]:
+        if not self._checks:
+            return []
+        passed = sum(kernel["baselines"].get(c) == "pass" for c in self._checks)
+        return [
+            Text(f"{passed} of {len(self._checks)}", "yellow" if kernel["illusion_for"] else "")
+        ]
+
+
+def _verdict(kernel: dict[str, Any]) -> list[RenderableType]:
     verdict = kernel["verdict"] + (f" {kernel['kind']}" if kernel["kind"] else "")
     right = (kernel["verdict"] == "pass") == (kernel["role"] == "control")
-    cells: list[RenderableType] = [
-        kernel["name"],
-        Text(verdict, style="green" if right else "bold red"),
-        str(kernel["cases"]),
-    ]
-    for check in checks:
-        word = kernel["baselines"].get(check, "")
-        fooled = check in kernel["illusion_for"]
-        cells.append(Text(MARKS.get(word, ""), style="yellow" if fooled else ""))
-    cells.append(kernel["minimal_summary"] or "")
-    return cells
+    style = "green" if right else "bold red"
+    return [kernel["name"], Text(verdict, style=style), str(kernel["cases"])]
 
 
 def _counts(document: dict[str, Any], checks: list[str]) -> list[RenderableType]:

@@ -1,5 +1,10 @@
 """Documents as text."""
 
+import io
+
+import pytest
+from rich.console import Console
+
 from kerneltruth.report.audit_view import audit_view, compare_view
 from kerneltruth.report.terminal import piped
 from kerneltruth.report.verdict_view import check_view, replay_view
@@ -125,3 +130,18 @@ def test_a_comparison_names_what_differs_and_what_is_missing():
     text = piped(compare_view(document))
     assert "differs: k: pass, fail value" in text
     assert "missing: m in b" in text
+
+
+def shown(view, width):
+    console = Console(width=width, file=io.StringIO())
+    console.print(view)
+    return console.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("width", "title"), [(140, "KB"), (100, "passed by"), (50, "passed by")])
+def test_the_audit_says_what_a_terminal_has_room_for(width, title):
+    lines = shown(audit_view(AUDIT), width)
+    head = next(line for line in lines if "kernel" in line)
+    assert title in head
+    assert max(map(len, lines)) <= width
+    assert next(line for line in lines if "bad" in line).split()[:3] == ["bad", "fail", "3"]
