@@ -173,6 +173,8 @@ def kill_tree(*, spare: Collection[int] = (), deadline_s: float = 5.0) -> int:
             _signal(new, signal.SIGSTOP)
             stopped |= new
         if not stopped or time.monotonic() > end:
+            # One that ended by itself meanwhile is no descendant any more, but still to be reaped.
+            reap()
             return len(stopped)
         _signal(stopped, signal.SIGKILL)
         time.sleep(0.002)
