@@ -29,7 +29,7 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.suite import TASKS
 
-EFFORT = Effort(evaluations=80, seconds=2.0)
+EFFORT = Effort(evaluations=60, seconds=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
