@@ -80,7 +80,7 @@ def audit(
         list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Judge the whole corpus, not the part for a minute.")
+        bool, typer.Option("--full", help="Judge the whole corpus, not only a part.")
     ] = False,
     cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per kernel.")] = 32,
     baselines: Annotated[

@@ -1,4 +1,4 @@
-"""The part of the corpus that a default audit judges, so that it fits a minute on two cores.
+"""The part of the corpus that a default audit judges, to keep it near a minute on two cores.
 
 It holds all published kernels, one bug or more for each way in which machine-written kernels were
 seen to fail, and the controls of these. `audit --full` judges everything.
