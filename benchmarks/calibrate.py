@@ -27,7 +27,8 @@ from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 OUT = Path(__file__).parents[1] / "src" / "kerneltruth" / "oracle" / "calibration.json"
 FLOATS = frozenset(FLOOR_ULPS)

@@ -27,7 +27,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.trial import Plan, Trial
 from kerneltruth.runner.protocol import Binary
-from kerneltruth.tasks.suite import find
+from kerneltruth.tasks.registry import find
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 

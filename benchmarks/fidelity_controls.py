@@ -32,8 +32,8 @@ from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.trial import Plan, Trial
 from kerneltruth.oracle.verdict import Passed, word
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import find
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 KERNEL = "gelu"
 CASES = 20

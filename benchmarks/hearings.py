@@ -21,7 +21,8 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
 from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 # The dearest to judge, handed out first so that none is left for the end.
 DEAR = ("attention", "causal_attention", "matmul", "addmm", "gram", "scaled_dot_product_attention")

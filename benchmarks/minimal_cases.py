@@ -33,8 +33,8 @@ from kerneltruth.oracle.attempt import AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
 from kerneltruth.oracle.verdict import Failed, word
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import find
 
 EFFORT = Effort(evaluations=200, seconds=30.0)
 SEEDS = range(6)

@@ -7,7 +7,7 @@ import pytest
 
 from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.corpus import ENTRIES
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 
 @pytest.mark.parametrize("bounds", ["spread", "calibrated", "fixed"])

@@ -14,7 +14,7 @@ from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 OURS = (*published.ENTRIES, *rows_and_matrices.ENTRIES)

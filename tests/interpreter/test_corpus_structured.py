@@ -20,8 +20,8 @@ from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed, Verdict
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.spec import Scalar
-from kerneltruth.tasks.suite import TASKS
 
 ENTRIES = {e.name: e for e in (*pointwise.ENTRIES, *reductions.ENTRIES, *structured.ENTRIES)}
 CONTROLS = [e for e in ENTRIES.values() if e.role == "control"]

@@ -17,7 +17,7 @@ from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 CORPUS = {e.name: e for e in ENTRIES}
 EFFORT = Effort(evaluations=50, seconds=5.0)

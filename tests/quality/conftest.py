@@ -7,7 +7,7 @@ from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 
 @pytest.fixture(scope="session")

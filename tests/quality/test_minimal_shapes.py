@@ -11,7 +11,8 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 KNOWN = {e.name: e for e in ENTRIES}
 EFFORT = Effort(evaluations=200, seconds=30.0)

@@ -21,7 +21,7 @@ class Case:
     they change neither the inputs nor the expected output.
 
     Attributes:
-        task: the task's name.
+        task: the task's key.
         dims: (symbol, size) pairs in the task's order.
         attributes: (name, value) pairs in the task's order.
         dtype: working dtype, such as "float32".

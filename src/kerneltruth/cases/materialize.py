@@ -88,7 +88,7 @@ def _check(task: Task, case: Case) -> None:
     specs = {spec.name: spec for spec in task.tensors}
     required = [name for name in case.absent if name not in specs or not specs[name].optional]
     strangers = [name for name, _ in case.literals if name not in specs]
-    if case.task != task.name or required or strangers:
+    if case.task != task.key or required or strangers:
         raise InternalError(f"{case.task}: the case does not fit {task.signature}: {case}")
     if case.recipe not in RECIPES or case.layout not in LAYOUTS:
         raise InternalError(f"no recipe {case.recipe!r} or no layout {case.layout!r}")
@@ -139,7 +139,7 @@ def benchmark_case(
     """
     kind = distribution or task.benchmark.distribution
     return Case(
-        task=task.name,
+        task=task.key,
         dims=tuple((d.symbol, task.benchmark.dims[d.symbol]) for d in task.dims),
         attributes=tuple((a.name, a.default) for a in task.attributes),
         dtype=dtype,

@@ -48,7 +48,7 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft) -> Case | str:
     dtype = _dtype(scene, strategy, k, draft)
     extended = extended or dtype not in task.dtypes or 0 in sizes.values()
     return Case(
-        task=task.name,
+        task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),
         attributes=tuple(settings.items()),
         dtype=dtype,

@@ -20,8 +20,8 @@ from kerneltruth.oracle.trial import Plan, Trial, lay_out, poison_of, try_candid
 from kerneltruth.oracle.verdict import CompileError, Crashed, Infra, TimedOut, Verdict
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

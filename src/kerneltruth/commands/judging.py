@@ -26,8 +26,9 @@ from kerneltruth.runner.candidate import load_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_from_json
 from kerneltruth.runs.store import RunStore
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import TASKS, find
 
 EFFORT = Effort(evaluations=200, seconds=20.0)
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
@@ -78,7 +79,7 @@ def _job(options: CheckOptions, policy: Policy) -> Job:
         domain=plan.domain,
     )
     # By its name alone: the same file lies elsewhere on another machine.
-    return Job(name=options.file.name, task=task.name, candidate=candidate, plan=plan)
+    return Job(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:

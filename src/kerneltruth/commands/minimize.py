@@ -20,7 +20,7 @@ from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
-from kerneltruth.tasks.suite import find
+from kerneltruth.tasks.registry import find
 
 SECONDS = 120.0
 

@@ -45,7 +45,7 @@ def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
     known = tuple(
         dtype
         for dtype in (*task.dtypes, *task.extended_dtypes)
-        if all(f"{task.name}/{name}" in policy.calibration for name in _float_outputs(task, dtype))
+        if all(f"{task.key}/{name}" in policy.calibration for name in _float_outputs(task, dtype))
     )
     if not known:
         raise UserError(

@@ -24,7 +24,8 @@ from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.records import Finding, load_finding
 from kerneltruth.runs.store import load_snapshot
-from kerneltruth.tasks.suite import TASKS, find
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 
 
 def run_replay(

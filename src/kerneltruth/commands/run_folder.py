@@ -16,7 +16,7 @@ from kerneltruth.commands.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.records import Manifest, environment_fingerprint
 from kerneltruth.runs.store import RunStore, now
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 
 def suite_hash() -> str:

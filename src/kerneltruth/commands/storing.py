@@ -11,7 +11,7 @@ from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.records import finding_of, record_to_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.suite import find
+from kerneltruth.tasks.registry import find
 
 
 def store_attempt(

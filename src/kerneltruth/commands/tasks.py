@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kerneltruth.errors import UserError
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import TASKS, find
 
 
 def list_tasks(name: str | None, suite: str | None) -> dict[str, Any]:

@@ -84,12 +84,12 @@ def absolute_bound(task: Task, dtype: str, reference: torch.Tensor, policy: Poli
         tolerance = task.tolerance.get(dtype, FIXED_DEFAULT[dtype])
     else:
         known = policy.calibration or {}
-        if f"{task.name}/{dtype}" not in known:
+        if f"{task.key}/{dtype}" not in known:
             raise UserError(
                 f"no calibrated bound for {task.name} in {dtype}: controls have not been measured; "
                 "use --bounds spread, or add the task's control to the corpus and calibrate"
             )
-        tolerance = known[f"{task.name}/{dtype}"]
+        tolerance = known[f"{task.key}/{dtype}"]
     return torch.full_like(reference, tolerance, dtype=torch.float64)
 
 

@@ -114,10 +114,10 @@ class Trial:
         self.close()
 
     def close(self) -> None:
-        """End the candidate's children."""
+        """Have the candidate's children ended; the next candidate need not wait for that."""
         for session in (self._run, self._compile):
             if session is not None:
-                session.close()
+                session.close(wait=False)
         self._run = self._compile = None
 
     def loaded(self) -> Observation:
@@ -291,7 +291,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
                 break
     yield AttemptEnded(
         attempt=Attempt(
-            task=trial.task.name,
+            task=trial.task.key,
             candidate=CandidateRef(
                 sha256=trial.candidate.sha256,
                 path=trial.candidate.path,

@@ -224,7 +224,7 @@ def finding_of(
         raise InternalError(f"no failure to store for {attempt.candidate.path}")
     identity = [attempt.candidate.sha256, failure.case.identity, failure.config]
     return Finding(
-        id=f"{attempt.task}-{content_hash(identity)[:12]}",
+        id=f"{attempt.task.replace('/', '-')}-{content_hash(identity)[:12]}",
         task=attempt.task,
         candidate=attempt.candidate,
         case=failure.case,

@@ -34,6 +34,9 @@ from kerneltruth.errors import InternalError
 Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
 Scalar = None | bool | int | float | str | tuple[int, ...]
 
+# The suite whose tasks go by their bare name.
+CORE = "core"
+
 FLOATS = ("float32", "float16", "bfloat16")
 
 KINDS = {
@@ -161,6 +164,11 @@ class Task:
     admissible: tuple[Callable[..., Any], ...] = ()
 
     @property
+    def key(self) -> str:
+        """What tells the task apart from those of all suites: `relu`, `kernelbenchx/relu`."""
+        return self.name if self.suite == CORE else f"{self.suite}/{self.name}"
+
+    @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         """The tensor arguments, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
@@ -214,7 +222,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
     description: str,
     flops: str,
     benchmark: Mapping[str, int] | Benchmark,
-    suite: str = "core",
+    suite: str = CORE,
     attributes: Mapping[str, Sequence[Scalar]] | None = None,
     outputs: Sequence[Output] = (Output(),),
     dtypes: Sequence[str] = FLOATS,

@@ -8,7 +8,7 @@ from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.corpus.entry import filename
 from kerneltruth.errors import InternalError
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.suite import TASKS
+from kerneltruth.tasks.core import TASKS
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 CONTROLS = [e.name for e in ENTRIES if e.role == "control"]

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from kerneltruth.errors import InternalError, UserError
+from kerneltruth.tasks.collection import by_key
+from kerneltruth.tasks.core import TASKS
+from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import TensorSpec, evaluate, task
-from kerneltruth.tasks.suite import TASKS, by_name, find
 
 FLOAT_TASKS = (
     "relu",
@@ -185,4 +187,4 @@ def test_two_tasks_of_one_name_are_refused():
         benchmark={"N": 4},
     )
     with pytest.raises(InternalError, match="two tasks are named 'f'"):
-        by_name([twin, twin])
+        by_key([twin, twin])

@@ -1,58 +1,23 @@
-"""Every task, by name: the tuples of this folder's files, concatenated."""
+"""KernelBenchX's 176 tasks, declared in our own words: the tuples of this folder's files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+import pkgutil
+from dataclasses import replace
+from importlib import import_module
 
-from kerneltruth.errors import InternalError, UserError
+from kerneltruth.tasks.collection import by_key
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import (
-    activation,
-    attention,
-    index,
-    loss,
-    math,
-    matrix_multiply,
-    normalization,
-    pooling,
-    quantization,
-    reduce,
-    spatial,
-)
+
+SUITE = "kernelbenchx"
+
+MODULES: tuple[str, ...] = tuple(sorted(m.name for m in pkgutil.iter_modules(__path__)))
 
 
-def by_name(tasks: Iterable[Task]) -> dict[str, Task]:
-    """The tasks in their order, by name; two of one name are our mistake."""
-    table: dict[str, Task] = {}
-    for task in tasks:
-        if task.name in table:
-            raise InternalError(f"two tasks are named {task.name!r}")
-        table[task.name] = task
-    return table
+def tasks_of(module: str) -> tuple[Task, ...]:
+    """The tasks that one file of this folder declares."""
+    declared: tuple[Task, ...] = import_module(f"{__name__}.{module}").TASKS
+    return tuple(replace(task, suite=SUITE) for task in declared)
 
 
-TASKS: dict[str, Task] = by_name(
-    (
-        *activation.TASKS,
-        *normalization.TASKS,
-        *reduce.TASKS,
-        *matrix_multiply.TASKS,
-        *attention.TASKS,
-        *index.TASKS,
-        *loss.TASKS,
-        *pooling.TASKS,
-        *spatial.TASKS,
-        *quantization.TASKS,
-        *math.TASKS,
-    )
-)
-
-
-def find(name: str) -> Task:
-    """The task of that name; a user's misspelling is answered with the nearest names."""
-    if name in TASKS:
-        return TASKS[name]
-    near = get_close_matches(name, TASKS, n=3, cutoff=0.5)
-    hint = f"nearest: {', '.join(near)}; " if near else ""
-    raise UserError(f"unknown task {name!r}; {hint}see `kerneltruth tasks`")
+TASKS: dict[str, Task] = by_key(task for module in MODULES for task in tasks_of(module))

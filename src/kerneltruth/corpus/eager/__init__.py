@@ -1,0 +1,1 @@
+"""Plain PyTorch as a candidate: a file of functions for each file of the suite, by entry."""

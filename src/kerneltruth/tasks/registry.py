@@ -1,0 +1,80 @@
+"""Every task of every suite, by key: `relu` for a core task, `kernelbenchx/relu` for another's.
+
+A suite is imported when one of its tasks is asked for, so that judging a core operator does not
+wait for the declarations of 176 others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+
+from kerneltruth.errors import UserError
+from kerneltruth.tasks.spec import CORE, Task
+
+_MODULES = {CORE: "kerneltruth.tasks.core", "kernelbenchx": "kerneltruth.tasks.suite"}
+
+
+def suites() -> tuple[str, ...]:
+    """The names of the suites, the core first."""
+    return tuple(_MODULES)
+
+
+def tasks_of(suite: str) -> Mapping[str, Task]:
+    """The tasks of a suite, by key.
+
+    Raises:
+        UserError: there is no such suite.
+    """
+    if suite not in _MODULES:
+        raise UserError(f"--suite {suite!r}: must be one of {', '.join(_MODULES)}")
+    table: Mapping[str, Task] = import_module(_MODULES[suite]).TASKS
+    return table
+
+
+class _Everything(Mapping[str, Task]):
+    """All tasks by key; a look-up imports the key's own suite only."""
+
+    def __getitem__(self, key: str) -> Task:
+        suite, slash, _ = key.partition("/")
+        if slash and suite not in _MODULES:
+            raise KeyError(key)
+        return tasks_of(suite if slash else CORE)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        for suite in _MODULES:
+            yield from tasks_of(suite)
+
+    def __len__(self) -> int:
+        return sum(len(tasks_of(suite)) for suite in _MODULES)
+
+
+TASKS: Mapping[str, Task] = _Everything()
+
+
+def named(name: str) -> tuple[Task, ...]:
+    """The tasks of that bare name, in every suite, the core's first."""
+    return tuple(t for suite in _MODULES for t in tasks_of(suite).values() if t.name == name)
+
+
+def find(key: str) -> Task:
+    """The task of that key; a bare name is the core's, else that of the suite which has it.
+
+    Raises:
+        UserError: no such task, with the nearest names, or several of one bare name.
+    """
+    core = tasks_of(CORE)
+    if key in core:
+        return core[key]
+    if key in TASKS:
+        return TASKS[key]
+    found = named(key)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
+    names = {t.name: t.key for t in reversed(list(TASKS.values()))}
+    wanted = get_close_matches(key.rpartition("/")[2], names, n=3, cutoff=0.5)
+    hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""
+    raise UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks`")
