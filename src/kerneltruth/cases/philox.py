@@ -12,6 +12,7 @@ differ between devices and library versions.
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import lru_cache, partial
 
 import numpy as np
@@ -27,6 +28,15 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _MASK32 = 0xFFFFFFFF
 _MASK16 = 0xFFFF
 
+# For numpy: where a 64-bit word's halves lie, which key and multiplier a pair takes in each round,
+# and what the rounds add to the keys.
+_LOW, _HIGH = (0, 1) if sys.byteorder == "little" else (1, 0)
+_ORDER = np.array([(~r & 1, r & 1) for r in range(ROUNDS)])
+_FACTORS = np.array(_MULTIPLIERS, np.uint64)[[(0, 1), (1, 0)]][..., None]
+_STEPS = np.array([[[r * _WEYL[i] & _MASK32] for i in _ORDER[r]] for r in range(ROUNDS)], np.uint32)
+
+# Least number of counters to draw at once: a few more cost nothing, and the next draw has them.
+_AHEAD = 64
 # Two rows of this many int64 fit in a core's second-level cache together with their temporaries.
 _CHUNK = 8192
 
@@ -59,22 +69,27 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
     return torch.stack((even[0], odd[1], even[1], odd[0]))
 
 
-def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArray[np.uint64]:
-    """The rounds for counters first .. first + count - 1, as uint64 of shape (4, count).
+def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArray[np.uint32]:
+    """The rounds for counters first .. first + count - 1, as uint32 of shape (4, count).
 
     The same words as `philox4x32`, which the tests compare. On the CPU small draws are the rule,
-    and there torch spends ten times the arithmetic on calling it.
+    and there a call costs more than its arithmetic: torch spends ten times as long, and here both
+    pairs go through each operation together. A product's halves are read where they lie, in turn
+    in one of two buffers, since the low halves are still needed in the next round.
     """
-    position = np.arange(first, first + count, dtype=np.uint64)
-    mask, shift = np.uint64(_MASK32), np.uint64(32)
-    a, b = np.uint64(_MULTIPLIERS[0]), np.uint64(_MULTIPLIERS[1])
-    c0, c1 = position & mask, position >> shift
-    c2, c3 = np.zeros_like(position), np.zeros_like(position)
+    counter = np.arange(first, first + count, dtype=np.uint64).view(np.uint32).reshape(count, 2)
+    even = np.zeros((2, count), np.uint32)
+    odd = np.zeros((2, count), np.uint32)
+    even[0], odd[1] = counter[:, _LOW], counter[:, _HIGH]
+    products = [np.empty((2, count), np.uint64) for _ in (0, 1)]
+    halves = [p.view(np.uint32).reshape(2, count, 2) for p in products]
+    round_keys = _STEPS + np.array([[k] for k in key], np.uint32)[_ORDER]
     for r in range(ROUNDS):
-        k0, k1 = (np.uint64((key[i] + r * _WEYL[i]) & _MASK32) for i in (0, 1))
-        p, q = c0 * a, c2 * b
-        c0, c1, c2, c3 = (q >> shift) ^ c1 ^ k0, q & mask, (p >> shift) ^ c3 ^ k1, p & mask
-    return np.stack((c0, c1, c2, c3))
+        np.multiply(even, _FACTORS[r & 1], out=products[r & 1])
+        np.bitwise_xor(halves[r & 1][..., _HIGH], odd, out=even)
+        np.bitwise_xor(even, round_keys[r], out=even)
+        odd = halves[r & 1][::-1, :, _LOW]
+    return np.stack((even[0], odd[1], even[1], odd[0]))
 
 
 @lru_cache(maxsize=8)
@@ -92,11 +107,11 @@ def derive(seed: int, *purpose: str) -> int:
     """
     if not 0 <= seed < 2**64:
         raise InternalError(f"seed {seed} is not in [0, 2**64)")
-    digest = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=8, person=b"kerneltruth")
+    parts = [seed.to_bytes(8, "little")]
     for word in purpose:
         text = word.encode()
-        digest.update(len(text).to_bytes(8, "little"))
-        digest.update(text)
+        parts += (len(text).to_bytes(8, "little"), text)
+    digest = hashlib.blake2b(b"".join(parts), digest_size=8, person=b"kerneltruth")
     return int.from_bytes(digest.digest(), "little")
 
 
@@ -106,11 +121,13 @@ class Stream:
     Every method returns a flat tensor of n elements on `device`; the device does not change them.
     """
 
-    __slots__ = ("_key", "_position", "device")
+    __slots__ = ("_ahead", "_ahead_from", "_key", "_position", "device")
 
     def __init__(self, key: int, device: str = "cpu") -> None:
         self._key = (key & _MASK32, key >> 32)
         self._position = 0
+        self._ahead = torch.empty(0, dtype=torch.int64)
+        self._ahead_from = 0
         self.device = device
 
     def words(self, n: int, device: str | None = None) -> Tensor:
@@ -118,6 +135,8 @@ class Stream:
         counters = -(-n // 4)
         start, self._position = self._position, self._position + counters
         where = device or self.device
+        if counters <= _AHEAD and where == "cpu":
+            return self._few(start, n)
         parts = [
             self._block(first, min(_CHUNK, start + counters - first), where)
             for first in range(start, start + counters, _CHUNK)
@@ -126,10 +145,17 @@ class Stream:
             return torch.empty(0, dtype=torch.int64, device=where)
         return (parts[0] if len(parts) == 1 else torch.cat(parts))[:n]
 
+    def _few(self, start: int, n: int) -> Tensor:
+        """N words from the counter `start` on, drawn ahead if they were not yet."""
+        at = 4 * (start - self._ahead_from)
+        if at < 0 or at + n > self._ahead.numel():
+            self._ahead, self._ahead_from, at = self._block(start, _AHEAD, "cpu"), start, 0
+        return self._ahead[at : at + n].clone()
+
     def _block(self, first: int, n: int, device: str) -> Tensor:
         if device == "cpu":
-            words = philox4x32_numpy(first, n, self._key).T.astype(np.int64).reshape(-1)
-            return torch.from_numpy(words)
+            words = philox4x32_numpy(first, n, self._key).T.astype(np.int64, order="C")
+            return torch.from_numpy(words.reshape(-1))
         counter = torch.zeros((4, n), dtype=torch.int64, device=device)
         position = torch.arange(first, first + n, dtype=torch.int64, device=device)
         if first + n <= 2**32:
