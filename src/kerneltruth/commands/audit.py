@@ -1,35 +1,19 @@
-"""`audit`: the built-in corpus judged, beside what the peers' checks say of the same kernels."""
+"""`audit`: the built-in corpus judged, beside what the peers' checks say of the same kernels.
+
+Light to import; what needs torch is in `auditing`.
+"""
 
 from __future__ import annotations
 
-import os
 import time
-from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.codec import content_hash, plain
-from kerneltruth.commands.court import Court, Heard, Job, lost
-from kerneltruth.commands.devices import choose_device, choose_targets, device_name
-from kerneltruth.commands.head_start import cache_root
-from kerneltruth.commands.run_folder import environment, open_run
+from kerneltruth.commands.devices import choose_device, choose_targets
+from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
-from kerneltruth.commands.storing import store_attempt
-from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source
-from kerneltruth.errors import UserError
-from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
-from kerneltruth.explain.diagnosis import Effort
-from kerneltruth.oracle.baselines import CHECKS
-from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan
-from kerneltruth.oracle.verdict import word
-from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.suite import TASKS
-
-EFFORT = Effort(evaluations=60, seconds=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,167 +35,13 @@ class AuditOptions:
 def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
     """Judge the corpus; yields steps and returns the document of `audit --json`."""
     start = time.monotonic()
-    entries = _chosen(options.only, full=options.full)
-    device = choose_device(options.device)
     options = replace(options, targets=choose_targets(options.targets))
-    jobs = [_job(entry, options) for entry in entries]
-    identity = content_hash(
-        [[j.name, j.candidate.sha256] for j in jobs]
-        + [device, options.cases, options.baselines, options.targets]
-    )
-    with open_run(
-        options.out, command="audit", identity=identity, device=device, seed=options.seed
-    ) as store:
-        waiting = [j for j in jobs if j.name not in store.done()]
-        if waiting:
-            yield from _judge(waiting, options, device, store, total=len(jobs))
-        document = _document(store, entries, device, seconds=time.monotonic() - start)
-        store.finish()
-    return document
-
-
-def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
-    known = {entry.name: entry for entry in ENTRIES}
-    unknown = [name for name in only if name not in known]
-    if unknown:
-        import difflib
-
-        near = difflib.get_close_matches(unknown[0], known, n=3) or sorted(known)[:3]
-        raise UserError(
-            f"--only {unknown[0]!r}: none of the {len(known)} kernels of the corpus has that name; "
-            f"nearest: {', '.join(near)}"
-        )
-    if only:
-        return [known[name] for name in dict.fromkeys(only)]
-    return list(ENTRIES if full else SELECTED)
-
-
-def _job(entry: Entry, options: AuditOptions) -> Job:
-    candidate = read_candidate(
-        source(entry), f"{entry.name}.py", task_names=tuple(TASKS), task=entry.task
-    )
-    return Job(
-        name=entry.name,
-        task=entry.task,
-        candidate=candidate,
-        plan=Plan(seed=options.seed, cases=options.cases, deadline_s=options.deadline_s),
-        baseline_seed=options.seed if options.baselines else None,
-        effort=EFFORT,
-    )
-
-
-def _judge(
-    jobs: list[Job], options: AuditOptions, device: str, store: RunStore, *, total: int
-) -> Iterator[Step]:
-    court = Court(device=device, targets=options.targets, policy=Policy(), cache_root=cache_root())
+    runner = new_runner(choose_device(options.device), options.targets)
     try:
-        court.start()
-        fingerprint = environment(device)
-        court.warm()
-        done, cases = total - len(jobs), 0
-        # The dearest first, so that no judge is left alone with a long one at the end.
-        ordered = sorted(jobs, key=lambda job: job.task)
-        workers = options.workers or len(os.sched_getaffinity(0))
-        for event in run_jobs(ordered, court.hear, workers=workers):
-            match event:
-                case Progress(count=count):
-                    cases += count
-                    yield Step(done=done, total=total, text=f"{cases} cases")
-                case Done(job=job, result=heard):
-                    done += 1
-                    _keep(store, job, heard, fingerprint)
-                    verdict = word(heard.attempt.verdict)
-                    yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
-                case Lost(job=job, reason=reason):
-                    done += 1
-                    _keep(store, job, lost(job, reason), fingerprint)
-                    yield Step(done=done, total=total, text=f"{job.name}: {reason}", notable=True)
+        # From here on the runner's processes import torch, and so does this one, side by side.
+        begin(runner)
+        from kerneltruth.commands.auditing import audit_corpus
+
+        return (yield from audit_corpus(options, runner, start))
     finally:
-        court.close()
-
-
-def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
-    more = {"baselines": plain(heard.baselines), "tags": list(heard.tags)}
-    store_attempt(store, job, heard.attempt, fingerprint, more)
-
-
-def _document(
-    store: RunStore, entries: list[Entry], device: str, *, seconds: float
-) -> dict[str, Any]:
-    results = {line["name"]: line for line in store.results()}
-    kernels = [_kernel(entry, results[entry.name]) for entry in entries if entry.name in results]
-    controls = [k for k in kernels if k["role"] == "control"]
-    bugs = [k for k in kernels if k["role"] == "bug"]
-    clean = sum(k["verdict"] == "pass" for k in controls)
-    caught = sum(k["verdict"] in _CAUGHT for k in bugs)
-    notes: Counter[str] = Counter()
-    for kernel in kernels:
-        notes["cases declined by the kernel (extended domain)"] += kernel["declined"]
-        notes["cases without a bound that has teeth, replaced"] += kernel["unrefereeable"]
-        for reason, count in kernel["skipped"].items():
-            notes[f"cases not run: {reason}"] += count
-        notes["specializations compiled"] += kernel["compiled"]
-    cases = sum(k["cases"] for k in kernels)
-    return {
-        "schema": 1,
-        "kernels": kernels,
-        "summary": {
-            "controls": len(controls),
-            "controls_clean": clean,
-            "bugs": len(bugs),
-            "bugs_caught": caught,
-            "good": clean == len(controls) and caught == len(bugs),
-            "illusions": {
-                check.name: sum(check.name in k["illusion_for"] for k in bugs) for check in CHECKS
-            },
-            "cases": cases,
-            "control_cases": sum(k["cases"] for k in controls),
-            "seconds": seconds,
-            "cases_per_second": cases / seconds if seconds else None,
-            "device": device_name(device),
-        },
-        "notes": {k: v for k, v in notes.items() if v},
-        "run": str(store.path),
-    }
-
-
-_CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
-
-
-def _kernel(entry: Entry, line: dict[str, Any]) -> dict[str, Any]:
-    attempt = line["attempt"]
-    verdict = attempt["verdict"]["verdict"]
-    baselines = {name: result["verdict"] for name, result in line["baselines"].items()}
-    wrong = entry.role == "bug" and verdict in _CAUGHT
-    return {
-        "name": entry.name,
-        "task": entry.task,
-        "role": entry.role,
-        "fault": entry.fault,
-        "verdict": verdict,
-        "kind": attempt["verdict"].get("kind"),
-        "cases": attempt["cases"],
-        "failed": attempt["failed"],
-        "minimal": attempt["minimal"],
-        "minimal_summary": _summary(attempt["minimal"]),
-        "explanation": attempt["explanation"],
-        "finding": line["finding"],
-        "baselines": baselines,
-        "baseline_reasons": {n: r["why"] for n, r in line["baselines"].items() if r["why"]},
-        "illusion_for": [name for name, says in baselines.items() if wrong and says == "pass"],
-        "declined": len(attempt["declined"]),
-        "unrefereeable": sum(attempt["unrefereeable"].values()),
-        "skipped": attempt["skipped"],
-        "compiled": len(attempt["binaries"]),
-        "worst_ratio": attempt["worst_ratio"],
-        "seconds": attempt["seconds"],
-    }
-
-
-def _summary(case: dict[str, Any] | None) -> str | None:
-    if case is None:
-        return None
-    from kerneltruth.cases.case import Case
-    from kerneltruth.codec import build
-
-    return build(Case, case).summary()
+        runner.close()

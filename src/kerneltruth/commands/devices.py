@@ -1,13 +1,16 @@
-"""Which device a command runs on, and for which targets it compiles. torch only where it must."""
+"""Which device a command runs on, and for which targets it compiles."""
 
 from __future__ import annotations
 
 import ctypes
 import difflib
+import importlib.util
+import itertools
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
 
@@ -56,14 +59,60 @@ def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cuda_devices() -> int:
-    """How many CUDA devices torch can use, without creating a context."""
-    if not _has_driver():
+    """How many CUDA devices torch can use, without creating a context.
+
+    NVML is asked first, so that no torch is imported before candidates' processes begin to.
+    """
+    if not _has_driver() or not _torch_has_cuda():
         return 0
+    count = _count_by_nvml(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if count is None:
+        count = _count_by_torch()
+    return count
+
+
+def _torch_has_cuda() -> bool:
+    """Whether the installed torch was built for CUDA, read from its files."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return False
+    try:
+        text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    return not re.search(r"^cuda\b[^=]*=\s*None", text, re.M)
+
+
+def _count_by_nvml(visible: str | None) -> int | None:
+    """The devices that NVML shows and `CUDA_VISIBLE_DEVICES` leaves; None where it cannot tell."""
+    if visible is not None and not re.fullmatch(r"-?\d+(,-?\d+)*|", visible):
+        return None
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        count = ctypes.c_uint()
+        if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+            return None
+        nvml.nvmlShutdown()
+    except (OSError, AttributeError):
+        return None
+    return visible_devices(count.value, visible)
+
+
+def visible_devices(present: int, visible: str | None) -> int:
+    """How many of the devices 0 to `present` - 1 a list of numbers leaves: up to its first bad one.
+
+    That is how CUDA reads `CUDA_VISIBLE_DEVICES`; None means that it is not set.
+    """
+    if visible is None:
+        return present
+    numbers = [int(n) for n in visible.split(",") if n]
+    good = itertools.takewhile(lambda n: 0 <= n < present, numbers)
+    return len(list(good))
+
+
+def _count_by_torch() -> int:
     import torch
 
-    if torch.version.cuda is None:
-        return 0
-    # Asking NVML leaves CUDA uninitialized in this process, so children can still be forked.
     count: int = (
         torch.cuda._device_count_nvml() if hasattr(torch.cuda, "_device_count_nvml") else -1
     )

@@ -110,15 +110,18 @@ class Link:
         self._tail.clear()
         return text
 
-    def kill(self) -> None:
-        """End the child and all that it started, and wait until they are gone."""
+    def kill(self, *, wait: bool = True) -> None:
+        """End the child and all that it started, and wait until they are gone, unless told not to.
+
+        The warden and the zygote see to the end of those that nobody waits for.
+        """
         end = time.monotonic() + _KILL_S
         with contextlib.suppress(OSError):
             self._channel.send(b"kill")
         with contextlib.suppress(OSError):
             self._channel.setblocking(True)
             self._channel.settimeout(0.5)
-            while not self._gone and time.monotonic() < end:
+            while wait and not self._gone and time.monotonic() < end:
                 with contextlib.suppress(TimeoutError):
                     self._hear()
         self.close()

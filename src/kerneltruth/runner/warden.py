@@ -42,6 +42,7 @@ class Errand:
     folder: Path
     cache: Path | None
     limits: sandbox.Limits
+    environment: Mapping[str, str]
     channel: int
     wire: int
     output: int
@@ -120,6 +121,7 @@ def _be_child(errand: Errand, warden: int, work: Callable[[int], None]) -> NoRet
         _redirect(errand.output)
         sandbox.keep_descriptors((errand.wire,))
         os.environ.update(sandbox.private_environment(errand.folder, errand.cache))
+        os.environ.update(errand.environment)
         os.environ.pop("PYTHONPATH", None)
         os.chdir(errand.folder / "work")
         tempfile.tempdir = None

@@ -125,6 +125,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
         folder=Path(request["folder"]),
         cache=Path(request["cache"]) if request["cache"] else None,
         limits=sandbox.Limits(**request["limits"]),
+        environment=request["environment"],
         wire=wire,
         channel=channel,
         output=output,

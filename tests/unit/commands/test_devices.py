@@ -3,7 +3,12 @@
 import pytest
 
 from kerneltruth.commands import devices
-from kerneltruth.commands.devices import TARGETS, choose_device, choose_targets
+from kerneltruth.commands.devices import (
+    TARGETS,
+    choose_device,
+    choose_targets,
+    visible_devices,
+)
 from kerneltruth.errors import EnvironmentFault, UserError
 
 
@@ -48,3 +53,11 @@ def test_the_targets_are_those_that_the_compiler_knows():
     from kerneltruth.runner import dry
 
     assert tuple(dry.TARGETS) == TARGETS
+
+
+@pytest.mark.parametrize(
+    ("visible", "count"),
+    [(None, 4), ("", 0), ("0", 1), ("2,0", 2), ("1,-1,2", 1), ("-1", 0), ("7", 0)],
+)
+def test_a_list_of_visible_devices_counts_up_to_its_first_bad_number(visible, count):
+    assert visible_devices(4, visible) == count

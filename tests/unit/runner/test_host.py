@@ -7,6 +7,7 @@ import pytest
 from children import OTHER, POISON, call, floats, vector
 
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import context_environment
 from kerneltruth.runner.protocol import OtherResult, ScalarArgument, TensorArgument
 
 
@@ -155,3 +156,12 @@ class ModelNew(torch.nn.Module):
     with runner.open(candidate) as session:
         seen = call(session, vector(2.0), ScalarArgument(name="scale", value=3.0, default=1.0))
     assert floats(seen.results[0].data) == (6.0,)
+
+
+def test_one_hardware_queue_is_enough_unless_the_source_speaks_of_streams():
+    plain = read_candidate("import torch\ndef f(x): return x", "f.py", task_names=("f",))
+    streams = read_candidate(
+        "import torch\ndef f(x):\n    with torch.cuda.Stream(): return x", "f.py", task_names=("f",)
+    )
+    assert context_environment(plain) == {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+    assert context_environment(streams) == {}
