@@ -21,6 +21,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
 from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
 
@@ -74,11 +75,17 @@ def job_of(entry: Entry, plan: Plan) -> Job:
 
 
 def hear_all(
-    jobs: Sequence[Job], *, device: str, workers: int | None = None
+    jobs: Sequence[Job],
+    *,
+    device: str,
+    workers: int | None = None,
+    runner: Runner | None = None,
 ) -> Iterator[tuple[Job, Heard]]:
-    """Judge every job; yields as they end."""
+    """Judge every job, with a runner that is warming up or one of its own; yields as they end."""
     torch.set_num_threads(1)
-    court = Court(device=device, targets=(), policy=Policy(), cache_root=cache_root())
+    court = Court(
+        device=device, targets=(), policy=Policy(), cache_root=cache_root(), runner=runner
+    )
     try:
         court.start()
         court.warm()
