@@ -13,9 +13,16 @@ about ten lines:
         benchmark={"M": 32, "N": 256},
     )
 
-An argument is `name[dims]` (a tensor), `name[dims]: kind` (a tensor of another kind, see `KINDS`),
-`name[dims]?` (a tensor that may be None) or `name=default` (an attribute). Dims are symbols,
-integers or integer expressions of symbols and attributes, such as `C // groups`.
+An argument is one of:
+
+- `name[dims]`, a tensor; `name[dims]: kind`, of another kind (see `arguments.KINDS`);
+  `name[dims]?`, one that may be None. Dims are symbols, integers or integer expressions of symbols
+  and attributes, such as `C // groups`; `*expression` gives several at once, as a tuple, so that
+  the rank may vary.
+- `name=default`, an attribute; `_name=default`, a hidden one, which cases vary like any other and
+  the candidate does not see. The reference gets it if it has a parameter of that name.
+- `name:=expression`, a scalar that follows from dims and attributes.
+- `name=[a[M, K], b[M, L]?]`, a list of tensors; optional members may be missing from it.
 
 The reference is written once, in torch, generic over the dtype: the oracle calls it with float64
 tensors for the truth and with working-precision tensors for what correct kernels may show.
@@ -23,124 +30,67 @@ tensors for the truth and with working-precision tensors for what correct kernel
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from kerneltruth.errors import InternalError
+from kerneltruth.tasks.arguments import (
+    INDEX_KINDS,
+    KINDS,
+    MATRIX_KINDS,
+    Argument,
+    Attribute,
+    Benchmark,
+    Derived,
+    Dim,
+    Mask,
+    Output,
+    Role,
+    Scalar,
+    TensorSpec,
+)
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.expressions import evaluate, spread_out
+from kerneltruth.tasks.signature import Given, parse_signature
 
-Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
-Scalar = None | bool | int | float | str | tuple[int, ...]
+__all__ = [
+    "CORE",
+    "FLOATS",
+    "INDEX_KINDS",
+    "KINDS",
+    "MATRIX_KINDS",
+    "Argument",
+    "Attribute",
+    "Benchmark",
+    "Claim",
+    "Derived",
+    "Dim",
+    "Evidence",
+    "Mask",
+    "Output",
+    "Role",
+    "Scalar",
+    "Task",
+    "TensorSpec",
+    "evaluate",
+    "parse_signature",
+    "task",
+]
 
 # The suite whose tasks go by their bare name.
 CORE = "core"
 
 FLOATS = ("float32", "float16", "bfloat16")
 
-KINDS = {
-    "real": "the case's dtype, any finite value of the recipe",
-    "positive": "the case's dtype, magnitude of the recipe, never 0",
-    "probability": "the case's dtype, in [0, 1]",
-    "unit": "the case's dtype, in [-1, 1]",
-    "index": "int64 in [0, extent): `index(C)`",
-    "bool": "bool",
-    "mask": "bool, at least one True in each row of the last dim, unless the recipe says otherwise",
-    "int8": "int8, whole range",
-    "int32": "int32",
-    "int64": "int64",
-    "float32": "float32 whatever the case's dtype",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dim:
-    """A symbolic size: its role says which shapes are worth trying and what a bound grows with."""
-
-    symbol: str
-    role: Role
-    low: int = 0
-    high: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.role not in get_args(Role):
-            known = ", ".join(get_args(Role))
-            raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
-        if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
-            raise InternalError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorSpec:
-    """A tensor argument over symbolic dims; `dims` holds integer expressions."""
-
-    name: str
-    dims: tuple[str, ...]
-    kind: str = "real"
-    extent: str | None = None
-    optional: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InternalError(f"{self.name}: kind {self.kind!r} is not one of {sorted(KINDS)}")
-        if (self.kind == "index") != (self.extent is not None):
-            raise InternalError(f"{self.name}: an index, and only an index, has an extent")
-
-    def dtype(self, working: str) -> str:
-        """The tensor's dtype when the case's dtype is `working`."""
-        fixed = {"index": "int64", "mask": "bool"}
-        if self.kind in ("real", "positive", "probability", "unit"):
-            return working
-        return fixed.get(self.kind, self.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
-    """A scalar argument: its default and the values that cases vary it over (default first)."""
-
-    name: str
-    default: Scalar
-    values: tuple[Scalar, ...]
-
-    def __post_init__(self) -> None:
-        if not self.values or self.values[0] != self.default:
-            raise InternalError(f"attribute {self.name!r}: the default must be the first value")
-
-
-Mask = Any  # a bool torch.Tensor; this module does not import torch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """One output: its dtype (`same` as the case's) and how it is compared.
-
-    `bound`: per element against the bound. `exact`: bit-equal values (indices, bools).
-    `accept(inputs, outputs, reference)` returns True where an element is right, for outputs that
-    have several right answers (indices of a top-k under ties).
-    """
-
-    name: str = "out"
-    dtype: str = "same"
-    compare: Literal["bound", "exact", "accept"] = "bound"
-    accept: Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], Mask] | None = None
-
-    def __post_init__(self) -> None:
-        if (self.compare == "accept") != (self.accept is not None):
-            raise InternalError(f"output {self.name!r}: `accept` goes with compare='accept'")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Benchmark:
-    """The one shape and input distribution that a one-shape benchmark would use for the task."""
-
-    dims: Mapping[str, int]
-    distribution: Literal["uniform", "normal"] = "uniform"
+Contract = Callable[[Evidence], Iterable[Claim]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a kernel must compute. Build with `task(...)`."""
+    """What a kernel must compute. Build with `task(...)`, which explains the fields."""
 
     name: str
     category: str
@@ -148,7 +98,7 @@ class Task:
     signature: str
     description: str
     dims: tuple[Dim, ...]
-    arguments: tuple[TensorSpec | Attribute, ...]
+    arguments: tuple[Argument, ...]
     outputs: tuple[Output, ...]
     reference: Callable[..., Any]
     dtypes: tuple[str, ...]
@@ -158,10 +108,16 @@ class Task:
     bytes: str | None
     benchmark: Benchmark
     tolerance: Mapping[str, float]
-    mutates: tuple[str, ...] = ()
+    mutates: Mapping[str, str] = field(default_factory=dict)
+    may_overwrite: Mapping[str, str] = field(default_factory=dict)
     values: tuple[float, float] | None = None
     layouts: bool = True
     admissible: tuple[Callable[..., Any], ...] = ()
+    contract: Contract | None = None
+    random: bool = False
+    perf: tuple[Mapping[str, int], ...] = ()
+    core: Mapping[str, tuple[Scalar, ...]] | None = None
+    entry: str = ""
 
     @property
     def key(self) -> str:
@@ -170,12 +126,12 @@ class Task:
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
-        """The tensor arguments, in call order."""
+        """The tensor arguments and the members of lists, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The scalar arguments, in call order."""
+        """The scalar arguments that cases vary, hidden ones too, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, Attribute))
 
     def dim(self, symbol: str) -> Dim:
@@ -187,7 +143,89 @@ class Task:
     ) -> tuple[int, ...]:
         """The concrete shape of a tensor argument."""
         scope = {**attributes, **dims}
-        return tuple(evaluate(expression, scope) for expression in spec.dims)
+        if spec.typical is None:
+            return tuple(evaluate(expression, scope) for expression in spec.dims)
+        shape: list[int] = []
+        for expression in spec.dims:
+            starred = expression.startswith("*")
+            value = evaluate(expression.removeprefix("*"), scope)
+            shape += value if starred else (value,)
+        return tuple(shape)
+
+    def axes(self, spec: TensorSpec, attributes: Mapping[str, Scalar]) -> tuple[str, ...]:
+        """The dims of a tensor at these attributes, an expression each."""
+        if spec.typical is None:
+            return spec.dims
+        return spread_out(spec.dims, tuple(d.symbol for d in self.dims), attributes)
+
+    def scalars(
+        self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
+    ) -> dict[str, Scalar]:
+        """Every attribute, defaults where none is given, and every derived argument."""
+        settings = {a.name: a.default for a in self.attributes} | dict(attributes)
+        scope = {**settings, **dims}
+        derived = [a for a in self.arguments if isinstance(a, Derived)]
+        return settings | {a.name: evaluate(a.expression, scope) for a in derived}
+
+    def call_order(self) -> tuple[str, ...]:
+        """The names of what is passed, in order: a list once, a hidden attribute not at all."""
+        names = (
+            (a.member_of or a.name) if isinstance(a, TensorSpec) else a.name
+            for a in self.arguments
+            if not (isinstance(a, Attribute) and a.hidden)
+        )
+        return tuple(dict.fromkeys(names))
+
+    def lists(self) -> dict[str, tuple[str, ...]]:
+        """The lists of tensors, by name, with their members."""
+        found: dict[str, tuple[str, ...]] = {}
+        for spec in self.tensors:
+            if spec.member_of is not None:
+                found[spec.member_of] = (*found.get(spec.member_of, ()), spec.name)
+        return found
+
+    def keywords(
+        self, tensors: Mapping[str, Any], scalars: Mapping[str, Any], function: Callable[..., Any]
+    ) -> dict[str, Any]:
+        """The keyword arguments with which `function`, a formula of this task, is called."""
+        known = _parameters(function)
+        passed = {n: v for n, v in scalars.items() if not n.startswith("_") or n in known}
+        given = dict(tensors)
+        for name, members in self.lists().items():
+            passed[name] = [t for t in (given.pop(m) for m in members) if t is not None]
+        return {**given, **passed}
+
+    def due(
+        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
+    ) -> tuple[Output, ...]:
+        """The outputs of a call with these scalars and tensors."""
+        if all(o.when is None for o in self.outputs):
+            return self.outputs
+        scope = {**scalars, "present": _present(tensors)}
+        return tuple(o for o in self.outputs if o.when is None or evaluate(o.when, scope))
+
+    def written(
+        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
+    ) -> tuple[str, ...]:
+        """The inputs that a call writes by contract."""
+        return _holding(self.mutates, scalars, tensors)
+
+    def writable(
+        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
+    ) -> tuple[str, ...]:
+        """The inputs that a call must or may write."""
+        may = _holding(self.may_overwrite, scalars, tensors)
+        return (*self.written(scalars, tensors), *may)
+
+    def is_core(self, attributes: Mapping[str, Scalar]) -> bool:
+        """Whether a plain kernel must serve these attributes."""
+        if self.core is None:
+            return True
+        more = self.core
+        return all(
+            attributes.get(a.name, a.default) in (a.default, *more.get(a.name, ()))
+            for a in self.attributes
+        )
 
     def allows(self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]) -> bool:
         """Whether dims are in range, all constraints hold and no shape is negative."""
@@ -207,10 +245,30 @@ class Task:
         return any(d.role == "contracted" for d in self.dims)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    name: str
-    tensors_and_defaults: tuple[TensorSpec | tuple[str, Scalar], ...] = field(default=())
+def _present(tensors: Mapping[str, Any] | None) -> frozenset[str]:
+    return frozenset(n for n, t in (tensors or {}).items() if t is not None)
+
+
+def _holding(
+    conditions: Mapping[str, str],
+    scalars: Mapping[str, Scalar],
+    tensors: Mapping[str, Any] | None,
+) -> tuple[str, ...]:
+    """The names of the tensors that are there and whose condition holds."""
+    if not conditions:
+        return ()
+    present = _present(tensors)
+    scope = {**scalars, "present": present}
+    return tuple(
+        name
+        for name, condition in conditions.items()
+        if (tensors is None or name in present) and evaluate(condition, scope)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 def task(  # noqa: PLR0913 - a declaration names each of its parts
@@ -230,10 +288,16 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
     constraints: Sequence[str] = (),
     bytes: str | None = None,
     tolerance: Mapping[str, float] | None = None,
-    mutates: Sequence[str] = (),
+    mutates: Collection[str] | Mapping[str, str] = (),
+    may_overwrite: Mapping[str, str] | None = None,
     values: tuple[float, float] | None = None,
     layouts: bool = True,
     admissible: Sequence[Callable[..., Any]] = (),
+    contract: Contract | None = None,
+    random: bool = False,
+    perf: Sequence[Mapping[str, int]] = (),
+    core: Mapping[str, Sequence[Scalar]] | None = None,
+    entry: str | None = None,
 ) -> Task:
     """Declare an operator.
 
@@ -254,21 +318,33 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         constraints: expressions of dims and attributes that must hold.
         bytes: least bytes moved; None means each input read once and each output written once.
         tolerance: absolute tolerance by dtype for the `fixed` bound, where one is published.
-        mutates: inputs that the operator writes in place, by contract.
+        mutates: inputs that the operator writes in place, by contract, with the condition under
+            which it does. They are compared as the outputs of their name; if there are none, and
+            nothing is returned, as the outputs in order.
+        may_overwrite: inputs that a kernel may write and return, with the condition.
         values: inclusive range to which every real input is clamped, where the operator has one.
         layouts: False where a non-contiguous input makes no sense.
         admissible: further correct formulations, as implementations that widen the spread bound.
+        contract: claims that hold for every right answer, where that is not unique; for the
+            outputs compared by `contract`.
+        random: whether two calls may differ.
+        perf: shapes to time, small to large.
+        core: attribute values beside the defaults that a plain kernel must serve; None means all.
+        entry: the function to call, where it is not named as the task.
     """
     parsed = parse_signature(signature)
-    more = attributes or {}
-    arguments: list[TensorSpec | Attribute] = []
-    for item in parsed.tensors_and_defaults:
-        if isinstance(item, TensorSpec):
-            arguments.append(item)
+    further = dict(attributes or {})
+    arguments: list[Argument] = []
+    for item in parsed.arguments:
+        if isinstance(item, Given):
+            others = (v for v in further.pop(item.name, ()) if not _alike(v, item.default))
+            values_ = (item.default, *others)
+            arguments.append(Attribute(name=item.name, default=item.default, values=values_))
         else:
-            name, default = item
-            others = tuple(v for v in more.get(name, ()) if v != default)
-            arguments.append(Attribute(name=name, default=default, values=(default, *others)))
+            arguments.append(item)
+    if further:
+        raise InternalError(f"{signature!r} has no attributes {', '.join(further)}")
+    settings = {a.name: a.default for a in arguments if isinstance(a, Attribute)}
     return Task(
         name=parsed.name,
         category=category,
@@ -276,7 +352,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         signature=signature,
         description=" ".join(description.split()),
         dims=tuple(d if isinstance(d, Dim) else Dim(symbol=s, role=d) for s, d in dims.items()),
-        arguments=tuple(arguments),
+        arguments=tuple(_typical(a, tuple(dims), settings) for a in arguments),
         outputs=tuple(outputs),
         reference=reference,
         dtypes=tuple(dtypes),
@@ -288,61 +364,27 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             benchmark if isinstance(benchmark, Benchmark) else Benchmark(dims=dict(benchmark))
         ),
         tolerance=dict(tolerance or {}),
-        mutates=tuple(mutates),
+        mutates=mutates if isinstance(mutates, Mapping) else dict.fromkeys(mutates, "True"),
+        may_overwrite=dict(may_overwrite or {}),
         values=values,
         layouts=layouts,
         admissible=tuple(admissible),
+        contract=contract,
+        random=random,
+        perf=tuple(perf),
+        core=None if core is None else {name: tuple(v) for name, v in core.items()},
+        entry=entry or parsed.name,
     )
 
 
-_TENSOR = re.compile(
-    r"^(?P<name>\w+)\[(?P<dims>[^\]]*)\](?P<optional>\?)?"
-    r"(?:\s*:\s*(?P<kind>\w+)(?:\((?P<extent>[^)]*)\))?)?$"
-)
+def _alike(one: Scalar, other: Scalar) -> bool:
+    return type(one) is type(other) and one == other
 
 
-def parse_signature(text: str) -> _Parsed:
-    """Read the notation of this module's docstring."""
-    name, _, rest = text.partition("(")
-    if not name.isidentifier() or not rest.endswith(")"):
-        raise InternalError(f"signature {text!r} is not `name(arguments)`")
-    items: list[TensorSpec | tuple[str, Scalar]] = []
-    for part in _split(rest[:-1]):
-        match = _TENSOR.match(part)
-        if match:
-            items.append(
-                TensorSpec(
-                    name=match["name"],
-                    dims=tuple(d.strip() for d in match["dims"].split(",") if d.strip()),
-                    kind=match["kind"] or "real",
-                    extent=match["extent"],
-                    optional=match["optional"] is not None,
-                )
-            )
-            continue
-        key, equals, default = part.partition("=")
-        if not equals:
-            raise InternalError(f"{part!r} of {text!r} is neither a tensor nor an attribute")
-        items.append((key.strip(), ast.literal_eval(default.strip())))
-    return _Parsed(name, tuple(items))
-
-
-def _split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    last = text[start:].strip()
-    return [*parts, last] if last else parts
-
-
-def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Evaluate an expression of dims and attributes, as our own declarations write them."""
-    if expression in scope:
-        return scope[expression]
-    if expression.isdigit():
-        return int(expression)
-    return eval(expression, {"__builtins__": {"min": min, "max": max, "abs": abs}}, dict(scope))
+def _typical(
+    argument: Argument, symbols: tuple[str, ...], settings: Mapping[str, Scalar]
+) -> Argument:
+    """The argument with its dims at the default attributes, where some are starred."""
+    if not isinstance(argument, TensorSpec) or not any(d.startswith("*") for d in argument.dims):
+        return argument
+    return replace(argument, typical=spread_out(argument.dims, symbols, settings))

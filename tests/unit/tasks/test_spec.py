@@ -3,6 +3,7 @@
 import pytest
 
 from kerneltruth.errors import InternalError
+from kerneltruth.tasks.signature import Given
 from kerneltruth.tasks.spec import (
     Attribute,
     Dim,
@@ -24,17 +25,17 @@ def declare(signature, **more):
 def test_a_signature_gives_tensors_and_attributes_in_call_order():
     parsed = parse_signature('f(x[M, N], i[M]: index(N), w[N]?, eps=1e-6, mode="none")')
     assert parsed.name == "f"
-    assert parsed.tensors_and_defaults == (
+    assert parsed.arguments == (
         TensorSpec(name="x", dims=("M", "N")),
         TensorSpec(name="i", dims=("M",), kind="index", extent="N"),
         TensorSpec(name="w", dims=("N",), optional=True),
-        ("eps", 1e-6),
-        ("mode", "none"),
+        Given("eps", 1e-6),
+        Given("mode", "none"),
     )
 
 
 def test_commas_inside_brackets_do_not_split_arguments():
-    assert parse_signature("f(size=(4, 4))").tensors_and_defaults == (("size", (4, 4)),)
+    assert parse_signature("f(size=(4, 4))").arguments == (Given("size", (4, 4)),)
 
 
 @pytest.mark.parametrize("text", ["f", "f(x", "f(x[N], y)", "1f(x[N])"])

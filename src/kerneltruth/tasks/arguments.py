@@ -1,0 +1,190 @@
+"""The parts of a declaration: dims, arguments, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from kerneltruth.errors import InternalError
+
+Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
+Scalar = None | bool | int | float | str | tuple[int, ...]
+
+KINDS = {
+    "real": "the case's dtype, any finite value of the recipe",
+    "positive": "the case's dtype, magnitude of the recipe, never 0",
+    "probability": "the case's dtype, in [0, 1]",
+    "unit": "the case's dtype, in [-1, 1]",
+    "sign": "the case's dtype, -1 or 1",
+    "symmetric": "the case's dtype, equal to its transpose over the last two dims",
+    "spd": "the case's dtype, symmetric positive definite over the last two dims",
+    "invertible": "the case's dtype, a well-conditioned square matrix over the last two dims",
+    "lower": "the case's dtype, lower triangular and well-conditioned over the last two dims",
+    "integer": "the case's dtype, which is an integer dtype or bool; whole range",
+    "index": "int64 in [0, extent): `index(C)`",
+    "target": "int64 class ids in [0, extent): `target(C)`",
+    "index_or": "int64 in [0, extent), or a value that means none: `index_or(C, -100)`",
+    "bool": "bool",
+    "mask": "bool, at least one True in each row of the last dim, unless the recipe says otherwise",
+    "int8": "int8, whole range",
+    "int32": "int32",
+    "int64": "int64",
+    "float32": "float32 whatever the case's dtype",
+}
+INDEX_KINDS = ("index", "target", "index_or")
+MATRIX_KINDS = ("symmetric", "spd", "invertible", "lower")
+_WORKING = ("real", "positive", "probability", "unit", "sign", "integer", *MATRIX_KINDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dim:
+    """A symbolic size: its role says which shapes are worth trying and what a bound grows with."""
+
+    symbol: str
+    role: Role
+    low: int = 0
+    high: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            known = ", ".join(get_args(Role))
+            raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
+        if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
+            raise InternalError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """A tensor argument over symbolic dims.
+
+    Attributes:
+        name: of the argument, or of the member of a list.
+        dims: integer expressions; one that begins with `*` gives a tuple of sizes.
+        kind: what it may hold, one of `KINDS`.
+        extent: of an index: how many there are to point at.
+        other: of an `index_or`: the value that means none.
+        optional: whether it may be None, or missing from its list.
+        member_of: the list of tensors that it goes into.
+        typical: the dims at the task's default attributes, without stars; None means `dims`.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    kind: str = "real"
+    extent: str | None = None
+    other: str | None = None
+    optional: bool = False
+    member_of: str | None = None
+    typical: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InternalError(f"{self.name}: kind {self.kind!r} is not one of {sorted(KINDS)}")
+        if (self.kind in INDEX_KINDS) != (self.extent is not None):
+            raise InternalError(f"{self.name}: an index, and only an index, has an extent")
+        if (self.kind == "index_or") != (self.other is not None):
+            raise InternalError(f"{self.name}: `index_or(extent, other)` and no other has an other")
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """The dims at the default attributes: as many as the tensor then has."""
+        return self.dims if self.typical is None else self.typical
+
+    def dtype(self, working: str) -> str:
+        """The tensor's dtype when the case's dtype is `working`."""
+        if self.kind in _WORKING:
+            return working
+        fixed = {"mask": "bool"} | dict.fromkeys(INDEX_KINDS, "int64")
+        return fixed.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """A scalar argument: its default and the values that cases vary it over (default first).
+
+    One whose name begins with `_` is hidden: it chooses among the task's forms, such as the rank
+    of an input, and is not passed to the candidate.
+    """
+
+    name: str
+    default: Scalar
+    values: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or not _same(self.values[0], self.default):
+            raise InternalError(f"attribute {self.name!r}: the default must be the first value")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is no argument of the call."""
+        return self.name.startswith("_")
+
+
+def _same(one: Scalar, other: Scalar) -> bool:
+    """Equal and of one type: 1, 1.0 and True differ for a kernel."""
+    return type(one) is type(other) and one == other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A scalar argument that follows from dims and attributes: `normalized_shape:=(N,)`."""
+
+    name: str
+    expression: str
+
+
+Argument = TensorSpec | Attribute | Derived
+Mask = Any  # a bool torch.Tensor; this module does not import torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output: its dtype and how it is compared.
+
+    `bound`: per element against the bound. `exact`: bit-equal values (indices, bools).
+    `accept(inputs, outputs, reference)` returns True where an element is right, for outputs that
+    have several right answers (indices of a top-k under ties). `contract`: judged by the task's
+    contract alone.
+
+    Attributes:
+        name: as findings call it; the name of an input that the task mutates stands for that
+            input after the call.
+        dtype: a dtype's name; `same` as the case's; `complex` of the case's.
+        compare: how.
+        accept: see above.
+        when: an expression of attributes (and of `present`, the names of the tensors that are not
+            None); where it is false, the output is not due.
+        spared: decoys that a correct judgement cannot tell on small cases, by name.
+    """
+
+    name: str = "out"
+    dtype: str = "same"
+    compare: Literal["bound", "exact", "accept", "contract"] = "bound"
+    accept: Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], Mask] | None = None
+    when: str | None = None
+    spared: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.compare == "accept") != (self.accept is not None):
+            raise InternalError(f"output {self.name!r}: `accept` goes with compare='accept'")
+
+    def dtype_at(self, working: str) -> str:
+        """The output's dtype when the case's dtype is `working`."""
+        if self.dtype == "complex":
+            return "complex128" if working == "float64" else "complex64"
+        return working if self.dtype == "same" else self.dtype
+
+    def parts_at(self, working: str) -> str:
+        """The dtype of its elements, or of their real and imaginary parts."""
+        if self.dtype == "complex":
+            return "float64" if working == "float64" else "float32"
+        return self.dtype_at(working)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """The one shape and input distribution that a one-shape benchmark would use for the task."""
+
+    dims: Mapping[str, int]
+    distribution: Literal["uniform", "normal"] = "uniform"

@@ -1,0 +1,45 @@
+"""What a task says where its right answer is not unique: claims about what a kernel returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What a contract judges.
+
+    Attributes:
+        inputs: float64, or in their own integer dtype; None where absent.
+        scalars: attributes, hidden and derived ones too.
+        outputs: as returned; number, shapes and dtypes are those of the reference.
+        reference: what the reference gives, in float64, complex128 or an integer dtype.
+        dtype: the case's dtype.
+        eps: spacing of that dtype at 1; 0 for integers.
+    """
+
+    inputs: Mapping[str, torch.Tensor | None]
+    scalars: Mapping[str, Any]
+    outputs: tuple[torch.Tensor, ...]
+    reference: tuple[torch.Tensor, ...]
+    dtype: str
+    eps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A number that must not exceed its limit; NaN breaks the claim."""
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is within the limit."""
+        return bool(float(self.value) <= self.limit)
