@@ -1,0 +1,45 @@
+"""The code in a model's reply: out of fences, prose and appended tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+# TritonBench and KernelBenchX part a submission from the tests below it by a line of this many #.
+TESTS_BELOW = "#" * 146
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
+_OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
+
+
+def code_of(reply: str) -> str:
+    """The Python source in a reply.
+
+    A reply that is Python as it stands is taken whole. Of several fenced blocks the longest that is
+    Python counts, since replies show fragments beside the answer; a block that the reply's end cuts
+    off counts too. Where nothing parses, the longest block or the whole text is left for the
+    candidate's own verdict.
+    """
+    text: str = reply.replace("\r\n", "\n").partition("\n" + TESTS_BELOW)[0]
+    if text.startswith(TESTS_BELOW):
+        text = ""
+    if _is_python(text):
+        return text
+    blocks = [match[2] for match in _FENCE.finditer(text)]
+    if not blocks and (opened := _OPEN_FENCE.search(text)):
+        blocks = [text[opened.end() :]]
+    good = [block for block in blocks if _is_python(block)]
+    return max(good or blocks or [text], key=len)
+
+
+def _is_python(text: str) -> bool:
+    if not text.strip():
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
