@@ -61,7 +61,7 @@ def test_expanded_inputs_do_not_vary_along_the_batch_dim():
 
 
 def test_an_input_that_the_task_writes_is_not_expanded():
-    assert [expanded_dim(IN_PLACE, spec) for spec in IN_PLACE.tensors] == [None, 0]
+    assert [expanded_dim(IN_PLACE, spec, {}) for spec in IN_PLACE.tensors] == [None, 0]
 
 
 def test_arguments_come_in_call_order_with_defaults_and_absences():
