@@ -180,8 +180,8 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
     }
     if layout == "expanded":
         batch = {d.symbol for d in scene.task.dims if d.role == "batch"}
-        reached = any(batch & set(spec.dims) for spec in scene.task.tensors)
-        if not reached or scene.task.mutates:
+        reached = any(batch & set(spec.usual) for spec in scene.task.tensors)
+        if not reached or scene.task.mutates or scene.task.may_overwrite:
             return None
     return Draft(sizes=sizes, layout=layout, dtype=k + k // len(_LAYOUTS))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import draw, recipe_of, rounded
 from kerneltruth.errors import InternalError
-from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,17 +25,23 @@ class Inputs:
     Attributes:
         order: every argument's name, in call order.
         tensors: logical values, contiguous on the CPU in their dtype; None for an absent one.
-        scalars: attributes by name.
+        scalars: attributes, hidden and derived ones too, by name.
+        lists: the lists of tensors among the arguments, with their members.
     """
 
     order: tuple[str, ...]
     tensors: dict[str, Tensor | None]
     scalars: dict[str, Scalar]
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[tuple[str, Tensor | Scalar]]:
+    def __iter__(self) -> Iterator[tuple[str, Tensor | list[Tensor] | Scalar]]:
         """Names and values in call order."""
         for name in self.order:
-            yield name, self.tensors[name] if name in self.tensors else self.scalars[name]
+            if name in self.lists:
+                members = (self.tensors[n] for n in self.lists[name])
+                yield name, [t for t in members if t is not None]
+            else:
+                yield name, self.tensors[name] if name in self.tensors else self.scalars[name]
 
     def digests(self) -> dict[str, str]:
         """Sha256 of each tensor's elements, row-major, in its dtype: no layout changes it."""
@@ -58,12 +64,13 @@ def layout_of(case: Case, spec: TensorSpec) -> str:
     return case.layout
 
 
-def expanded_dim(task: Task, spec: TensorSpec) -> int | None:
+def expanded_dim(task: Task, spec: TensorSpec, settings: dict[str, Scalar]) -> int | None:
     """The dim that `expanded` gives stride 0: the first batch dim, unless the task writes it."""
-    if spec.name in task.mutates:
+    if spec.name in task.mutates or spec.name in task.may_overwrite or spec.kind in MATRIX_KINDS:
         return None
     batch = {d.symbol for d in task.dims if d.role == "batch"}
-    return next((i for i, symbol in enumerate(spec.dims) if symbol in batch), None)
+    dims = task.axes(spec, settings)
+    return next((i for i, symbol in enumerate(dims) if symbol in batch), None)
 
 
 def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
@@ -73,15 +80,14 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     returned on the CPU.
     """
     _check(task, case)
-    settings = {a.name: a.default for a in task.attributes} | case.settings
+    settings = task.scalars(case.sizes, case.settings)
     tensors = {
         spec.name: None
         if spec.name in case.absent
         else _tensor(task, case, spec, settings, device).cpu()
         for spec in task.tensors
     }
-    order = tuple(a.name for a in task.arguments)
-    return Inputs(order=order, tensors=tensors, scalars=settings)
+    return Inputs(order=task.call_order(), tensors=tensors, scalars=settings, lists=task.lists())
 
 
 def _check(task: Task, case: Case) -> None:
@@ -102,7 +108,8 @@ def _tensor(
     if literal is not None:
         values = _literal(spec, shape, literal, case.dtype)
     else:
-        extent = evaluate(spec.extent, {**settings, **case.sizes}) if spec.extent else None
+        scope = {**settings, **case.sizes}
+        extent = evaluate(spec.extent, scope) if spec.extent else None
         values = draw(
             spec,
             shape,
@@ -111,8 +118,9 @@ def _tensor(
             rng=stream(case.seed, "values", spec.name, device=device),
             extent=extent,
             limits=task.values,
+            other=evaluate(spec.other, scope) if spec.other else None,
         )
-    dim = expanded_dim(task, spec) if case.layout == "expanded" else None
+    dim = expanded_dim(task, spec, settings) if case.layout == "expanded" else None
     if dim is not None and shape[dim] > 1:
         values = values.narrow(dim, 0, 1).expand(shape)
     return values.contiguous()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from kerneltruth.tasks.spec import Dim, Scalar, Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import INDEX_KINDS, Dim, Scalar, Task, TensorSpec, evaluate
 
 Device = Literal["cpu", "cuda"]
 Sizes = dict[str, int]
@@ -105,9 +105,9 @@ def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
     """The axis kind of a dim, and the name of its cap."""
     word = re.compile(rf"\b{re.escape(dim.symbol)}\b")
     places = [
-        (len(spec.dims), position)
+        (len(spec.usual), position)
         for spec in task.tensors
-        for position, expression in enumerate(spec.dims)
+        for position, expression in enumerate(spec.usual)
         if word.search(expression)
     ]
     rank = max((r for r, _ in places), default=0)
@@ -118,7 +118,7 @@ def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
         if (
             places
             and all(r == 1 for r, _ in places)
-            and all(s.kind != "index" for s in task.tensors)
+            and all(s.kind not in INDEX_KINDS for s in task.tensors)
         ):
             return "wide", "wide"
         tiled = task.contracted() and any(r == 2 and p == 0 for r, p in places)
@@ -133,7 +133,12 @@ def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
 def elementwise(task: Task) -> bool:
     """Whether nothing is reduced and every tensor is a matrix at most: large ones cost little."""
     roles = {d.role for d in task.dims}
-    return not roles & {"reduced", "contracted"} and max(len(s.dims) for s in task.tensors) <= 2
+    return not roles & {"reduced", "contracted"} and widest(task) <= 2
+
+
+def widest(task: Task) -> int:
+    """The most dims that a tensor of the task has at the default attributes."""
+    return max((len(s.usual) for s in task.tensors), default=0)
 
 
 def boundary_sizes(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -194,7 +199,7 @@ def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator
             size = 8195 if cuda else 4099
         elif axis.kind == "contracted":
             size = 2051 if cuda else 1025
-        elif axis.kind == "batch" and max(len(s.dims) for s in task.tensors) <= 2:
+        elif axis.kind == "batch" and widest(task) <= 2:
             size = 1027 if cuda else 129
         else:
             continue
@@ -216,7 +221,7 @@ def within(
             continue
         if prod(shape) > limits.elements:
             return False
-        if prod(max(sizes[s], 1) for s in spec.dims if s in batch) > limits.rows:
+        if prod(max(sizes[s], 1) for s in spec.usual if s in batch) > limits.rows:
             return False
         if len(shape) >= 3 and prod(shape[:-1]) > limits.lead:
             return False
@@ -248,7 +253,7 @@ def _shape(
 ) -> tuple[int, ...] | None:
     try:
         return task.shape(spec, sizes, settings)
-    except (ZeroDivisionError, TypeError):
+    except (ArithmeticError, TypeError, IndexError):
         return None
 
 

@@ -45,8 +45,12 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft) -> Case | str:
         sizes = _fit(scene, draft, settings)
     if sizes is None:
         return "no sizes satisfy the task's constraints"
+    if scene.domain == "core" and not task.is_core(settings):
+        return "extended domain"
     dtype = _dtype(scene, strategy, k, draft)
-    extended = extended or dtype not in task.dtypes or 0 in sizes.values()
+    extended = (
+        extended or not task.is_core(settings) or dtype not in task.dtypes or 0 in sizes.values()
+    )
     return Case(
         task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),

@@ -14,14 +14,15 @@ from math import prod
 import torch
 from torch import Tensor
 
+from kerneltruth.cases.matrices import matrix
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.recipes import RECIPES, Recipe, some_rows, torch_dtype
 from kerneltruth.errors import InternalError
-from kerneltruth.tasks.spec import TensorSpec
+from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, TensorSpec
 
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
 
-FLOAT_KINDS = ("real", "positive", "probability", "unit", "float32")
+FLOAT_KINDS = ("real", "positive", "probability", "unit", "sign", "float32", *MATRIX_KINDS)
 
 # A divisor or variance any smaller would make every case ill-conditioned; all dtypes hold it.
 POSITIVE_FLOOR = 2.0**-6
@@ -75,8 +76,8 @@ def recipe_of(name: str, spec: TensorSpec, tensors: tuple[TensorSpec, ...]) -> s
     if spec.kind not in FLOAT_KINDS:
         return name if recipe.focus == "data" else recipe.companion
     floats = [t for t in tensors if t.kind in FLOAT_KINDS]
-    rank = max(len(t.dims) for t in floats)
-    data = [t.name for t in floats if len(t.dims) == rank]
+    rank = max(len(t.usual) for t in floats)
+    data = [t.name for t in floats if len(t.usual) == rank]
     chosen = data[:1] if recipe.focus == "first" else data
     return name if spec.name in chosen else recipe.companion
 
@@ -90,6 +91,7 @@ def draw(
     rng: Stream,
     extent: int | None = None,
     limits: tuple[float, float] | None = None,
+    other: int | None = None,
 ) -> Tensor:
     """The logical values of one tensor, in its dtype.
 
@@ -101,23 +103,29 @@ def draw(
         rng: the tensor's own stream.
         extent: for an index, the number of valid indices.
         limits: the task's inclusive range of real inputs.
+        other: for an `index_or`, the value that means none.
     """
     own = spec.dtype(dtype)
     if 0 in shape:
         return torch.empty(shape, dtype=torch_dtype(own), device=rng.device)
     columns = shape[-1] if shape else 1
     rows = prod(shape) // columns
-    if spec.kind == "index":
+    if spec.kind in INDEX_KINDS:
         if not extent or extent < 1:
             raise InternalError(f"{spec.name}: {prod(shape)} indices into an extent of {extent}")
         values = _integers(rows, columns, recipe, rng, (0, extent - 1))
-    elif spec.kind in ("bool", "mask"):
+        if other is not None:
+            values = _some_others(values, other, recipe, rng)
+    elif spec.kind in ("bool", "mask", "integer") and own == "bool":
         values = _bools(rows, columns, recipe, rng, covered=spec.kind == "mask")
-    elif spec.kind in ("int8", "int32", "int64"):
+    elif spec.kind in ("int8", "int32", "int64") or (spec.kind == "integer" and own != "bool"):
         info = torch.iinfo(torch_dtype(own))
         values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
     else:
         real = RECIPES[recipe].draw(rows, columns, own, rng)
+        if spec.kind in MATRIX_KINDS:
+            shrunk = (real / RECIPES[recipe].amplitude).clamp(-1.0, 1.0)
+            return rounded(matrix(spec.kind, shrunk.reshape(shape), rng), own)
         values = rounded(_of_kind(real, spec.kind, own, RECIPES[recipe], limits), own)
     return values.reshape(shape)
 
@@ -134,6 +142,8 @@ def _of_kind(
         return x.abs().clamp_min(POSITIVE_FLOOR if recipe.domain == "core" else tiny)
     if kind == "probability":
         return (x.abs() * shrink).clamp(0.0, 1.0)
+    if kind == "sign":
+        return torch.where(x < 0, -1.0, 1.0).to(x.dtype)
     if kind == "unit":
         return (x * shrink).clamp(-1.0, 1.0)
     if kind == "real" and limits is not None:
@@ -174,6 +184,14 @@ def _integers(rows: int, columns: int, recipe: str, rng: Stream, limits: tuple[i
         values[first], values[(first + n // 2) % n] = low, high
     values = values.reshape(rows, columns)
     return values.sort(1).values if recipe == "sorted" else values
+
+
+def _some_others(values: Tensor, other: int, recipe: str, rng: Stream) -> Tensor:
+    """A quarter of the indices replaced by the value that means none; some recipes have none."""
+    if recipe in ("ones", "sorted"):
+        return values
+    chosen = rng.coins(values.numel()) & rng.coins(values.numel())
+    return torch.where(chosen.reshape(values.shape), other, values)
 
 
 def _bools(rows: int, columns: int, recipe: str, rng: Stream, *, covered: bool) -> Tensor:

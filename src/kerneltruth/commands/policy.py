@@ -55,5 +55,5 @@ def bounded_dtypes(task: Task, policy: Policy) -> tuple[str, ...] | None:
 
 
 def _float_outputs(task: Task, dtype: str) -> set[str]:
-    names = {dtype if o.dtype == "same" else o.dtype for o in task.outputs}
+    names = {o.parts_at(dtype) for o in task.outputs}
     return names & set(FLOOR_ULPS)

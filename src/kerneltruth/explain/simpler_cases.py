@@ -84,6 +84,7 @@ def domain(case: Case, task: Task) -> Domain:
         case.dtype in task.dtypes
         and case.layout == "contiguous"
         and all(n > 0 for _, n in case.dims)
+        and task.is_core(case.settings)
         and _ordinary_values(case)
     )
     return "core" if core else "extended"

@@ -15,7 +15,7 @@ import torch
 from kerneltruth.cases.philox import stream
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Output, Task
 
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TF32_MANTISSA_BITS = 10
@@ -57,7 +57,7 @@ def implementations(
     inner = compute_dtype(working)
     plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
     if plain is not None:
-        outputs = _round(task, plain, working)
+        outputs = _round(task.due(scalars, tensors), plain, working)
         yield Implementation(name=inner, outputs=outputs, settles=True)
     if inner != working:
         narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
@@ -68,7 +68,8 @@ def implementations(
     yield from _flipped(task, working, inner, tensors, scalars)
     if is_float(inner):
         yield from _perturbed(task, inner, tensors, scalars, seed)
-        if any(o.dtype in INTEGERS and o.compare == "bound" for o in task.outputs):
+        due = task.due(scalars, tensors)
+        if any(o.dtype in INTEGERS and o.compare == "bound" for o in due):
             yield from _nudged(task, inner, tensors, scalars)
     if tf32 and working == "float32" and task.contracted():
         yield from _tf32(task, tensors, scalars)
@@ -118,11 +119,13 @@ def _widen(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(o.to(torch.float64) if o.is_floating_point() else o for o in outputs)
 
 
-def _round(task: Task, outputs: tuple[torch.Tensor, ...], working: str) -> tuple[torch.Tensor, ...]:
+def _round(
+    due: tuple[Output, ...], outputs: tuple[torch.Tensor, ...], working: str
+) -> tuple[torch.Tensor, ...]:
     """Round floating outputs to the dtype that the task promises."""
     rounded = []
-    for spec, out in zip(task.outputs, outputs, strict=False):
-        promised = DTYPES[working if spec.dtype == "same" else spec.dtype]
+    for spec, out in zip(due, outputs, strict=False):
+        promised = DTYPES[spec.parts_at(working)]
         rounded.append(out.to(promised) if out.is_floating_point() else out)
     return _widen(tuple(rounded))
 
@@ -132,7 +135,7 @@ def _other_formulas(
 ) -> Iterator[Implementation]:
     for i, formula in enumerate(task.admissible):
         outputs = evaluate(task, cast(task, tensors, DTYPES[inner]), scalars, formula=formula)
-        rounded = _round(task, outputs, working)
+        rounded = _round(task.due(scalars, tensors), outputs, working)
         yield Implementation(name=f"formula-{i}", outputs=rounded, settles=True)
 
 
@@ -147,7 +150,7 @@ def _flipped(
     for dim in task.dims:
         if dim.role != "contracted":
             continue
-        flipped = _flip(task, dim.symbol, tensors)
+        flipped = _flip(task, dim.symbol, tensors, scalars)
         if exact is None:
             exact = _attempt(task, cast(task, tensors, torch.float64), scalars)
         again = _attempt(task, cast(task, flipped, torch.float64), scalars)
@@ -155,15 +158,17 @@ def _flipped(
             continue
         outputs = _attempt(task, cast(task, flipped, DTYPES[inner]), scalars)
         if outputs is not None:
-            rounded = _round(task, outputs, working)
+            rounded = _round(task.due(scalars, tensors), outputs, working)
             yield Implementation(name=f"flipped-{dim.symbol}", outputs=rounded, settles=True)
 
 
-def _flip(task: Task, symbol: str, tensors: Tensors) -> dict[str, torch.Tensor | None]:
+def _flip(
+    task: Task, symbol: str, tensors: Tensors, scalars: Scalars
+) -> dict[str, torch.Tensor | None]:
     flipped: dict[str, torch.Tensor | None] = {}
     for spec in task.tensors:
         t = tensors[spec.name]
-        axes = [i for i, d in enumerate(spec.dims) if d == symbol]
+        axes = [i for i, d in enumerate(task.axes(spec, scalars)) if d == symbol]
         flipped[spec.name] = t if t is None or not axes else t.flip(axes)
     return flipped
 

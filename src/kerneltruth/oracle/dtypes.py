@@ -19,6 +19,8 @@ DTYPES: dict[str, torch.dtype] = {
         "int8",
         "uint8",
         "bool",
+        "complex64",
+        "complex128",
     )
 }
 NAMES: dict[torch.dtype, str] = {dtype: name for name, dtype in DTYPES.items()}

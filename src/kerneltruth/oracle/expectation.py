@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,6 +13,7 @@ from kerneltruth.cases.materialize import Inputs, materialize
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.contract import broken_claim
 from kerneltruth.oracle.decoys import decoys
 from kerneltruth.oracle.dtypes import DTYPES, is_float
 from kerneltruth.oracle.recent import Recent
@@ -23,13 +24,24 @@ from kerneltruth.tasks.spec import Output, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedOutput:
-    """One output: the float64 reference, its rounding, and the error allowed per element."""
+    """One output: the float64 reference, its rounding, and the error allowed per element.
+
+    A complex output stands here as its real and imaginary parts, in a last dim of 2, and `dtype`
+    is theirs; `promised` and `shape` are what must be returned.
+    """
 
     spec: Output
     dtype: str
+    promised: str
     reference: torch.Tensor
     rounded: torch.Tensor
     bound: torch.Tensor | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that must be returned."""
+        shape = tuple(self.reference.shape)
+        return shape[:-1] if self.spec.dtype == "complex" else shape
 
     def difference(self, got: torch.Tensor) -> Difference:
         """Compare an output of the right shape and dtype."""
@@ -99,11 +111,12 @@ def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expecta
             implementations=tuple(implementations(*given, seed=case.seed, tf32=policy.tf32)),
             overflowing=overflowing(*given),
         )
+    due = task.due(inputs.scalars, inputs.tensors)
     outputs = tuple(
         _expected_output(task, case, policy, spec, value, i, known)
-        for i, (spec, value) in enumerate(zip(task.outputs, truth, strict=True))
+        for i, (spec, value) in enumerate(zip(due, truth, strict=True))
     )
-    toothless = _toothless(outputs, inputs.tensors)
+    toothless = _toothless(task, case, outputs, inputs)
     return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
 
 
@@ -116,7 +129,7 @@ def _expected_output(
     index: int,
     known: _Known,
 ) -> ExpectedOutput:
-    dtype = case.dtype if spec.dtype == "same" else spec.dtype
+    dtype = spec.parts_at(case.dtype)
     rounded = value.to(DTYPES[dtype])
     bound: torch.Tensor | None = None
     if is_float(dtype):
@@ -137,23 +150,59 @@ def _expected_output(
             bound = bounds.absolute_bound(task, dtype, value, policy)
     elif spec.compare == "bound":
         bound = bounds.integer_slack(value, known.implementations, index)
-    return ExpectedOutput(spec=spec, dtype=dtype, reference=value, rounded=rounded, bound=bound)
+    return ExpectedOutput(
+        spec=spec,
+        dtype=dtype,
+        promised=spec.dtype_at(case.dtype),
+        reference=value,
+        rounded=rounded,
+        bound=bound,
+    )
 
 
 def _toothless(
-    outputs: tuple[ExpectedOutput, ...], inputs: Mapping[str, torch.Tensor | None]
+    task: Task, case: Case, outputs: tuple[ExpectedOutput, ...], inputs: Inputs
 ) -> str | None:
     """Name a decoy that the bounds let through, or None if they have teeth.
 
     A decoy replaces one output; a case with no element to judge says nothing and is let pass.
     """
-    for expected in outputs:
+    for index, expected in enumerate(outputs):
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
             continue
-        for name, decoy in decoys(expected.rounded, inputs, expected.dtype):
-            if not expected.rejects(decoy):
-                return f"the bound lets a decoy through: {name}"
+        for name, decoy in decoys(expected.rounded, inputs.tensors, expected.dtype):
+            if name in expected.spec.spared:
+                continue
+            if expected.spec.compare == "contract":
+                rejected = _breaks(task, case, outputs, inputs, index, decoy)
+            else:
+                rejected = expected.rejects(decoy)
+            if not rejected:
+                what = "contract" if expected.spec.compare == "contract" else "bound"
+                return f"the {what} lets a decoy through: {name}"
     return None
+
+
+def _breaks(
+    task: Task,
+    case: Case,
+    outputs: tuple[ExpectedOutput, ...],
+    inputs: Inputs,
+    index: int,
+    decoy: torch.Tensor,
+) -> bool:
+    """Whether the contract is broken when a decoy stands in the place of one right output."""
+    returned = tuple(decoy if i == index else o.rounded for i, o in enumerate(outputs))
+    claim = broken_claim(
+        task,
+        tuple(o.spec for o in outputs),
+        case.dtype,
+        inputs.tensors,
+        inputs.scalars,
+        returned,
+        tuple(o.reference for o in outputs),
+    )
+    return claim is not None
 
 
 class ExpectationCache:

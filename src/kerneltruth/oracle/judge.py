@@ -9,8 +9,10 @@ import torch
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.oracle.attempt import ErrorStats
+from kerneltruth.oracle.contract import broken_claim, said
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -61,11 +63,11 @@ def rule(
     if observation.ended != "returned":
         core = expectation.case.domain == "core"
         return Ruling(verdict=_not_returned(observation, core=core, deadline_s=deadline_s))
-    broken = _inputs_and_guards(task, placed, observation)
+    broken = _inputs_and_guards(task, expectation, placed, observation)
     results, wrong_form = _outputs(task, expectation, placed, observation, device)
     if wrong_form is not None:
         return Ruling(verdict=broken or wrong_form)
-    return _values(expectation, results, broken)
+    return _values(task, expectation, results, broken)
 
 
 def _not_returned(observation: Observation, *, core: bool, deadline_s: float) -> Verdict:
@@ -95,13 +97,14 @@ def _error_line(observation: Observation) -> str:
 
 
 def _inputs_and_guards(
-    task: Task, placed: Mapping[str, Placed], observation: Observation
+    task: Task, expectation: Expectation, placed: Mapping[str, Placed], observation: Observation
 ) -> Failed | None:
     """Writes where a kernel has no business: guard bands, gaps, inputs."""
     if observation.guards_hit:
         detail = "wrote beyond memory that it allocated: " + ", ".join(observation.guards_hit)
         return Failed(kind="out_of_bounds", detail=detail)
     mutated: list[str] = []
+    writable = task.writable(expectation.inputs.scalars, expectation.inputs.tensors)
     for name, place in placed.items():
         after = observation.buffers.get(name)
         if after is None or after == place.buffer:
@@ -109,7 +112,7 @@ def _inputs_and_guards(
         seen = inspect(place, after)
         if not (seen.guards_intact and seen.gaps_intact):
             return Failed(kind="out_of_bounds", detail=f"wrote outside of the elements of {name}")
-        if not seen.elements_intact and name not in task.mutates:
+        if not seen.elements_intact and name not in writable:
             mutated.append(name)
     if mutated:
         return Failed(kind="input_mutated", detail="wrote to its input " + ", ".join(mutated))
@@ -124,16 +127,32 @@ def _outputs(
     device: str | None,
 ) -> tuple[tuple[torch.Tensor, ...], Failed | None]:
     """The outputs as CPU tensors, or in what form they break the contract."""
-    results = observation.results
-    if not results and task.mutates:
-        return _mutated_inputs(task, placed, observation), None
+    given = expectation.inputs
+    written = task.written(given.scalars, given.tensors)
+    after = {
+        name: inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
+        for name in written
+    }
     expected = expectation.outputs
-    if len(results) != len(expected):
+    results = observation.results
+    in_place = [want.spec.name in after for want in expected]
+    if not results and written and not any(in_place):
+        return tuple(after.values()), None
+    if len(results) == len(expected):
+        # What an operator in place returns beside is a courtesy; what it wrote is judged.
+        results = tuple(r for r, wrote in zip(results, in_place, strict=True) if not wrote)
+    if len(results) != len(expected) - sum(in_place):
         detail = f"returned {len(results)} outputs where the task has {len(expected)}"
         return (), Failed(kind="count", detail=detail)
+    returned = iter(results)
+    writable = task.writable(given.scalars, given.tensors)
     tensors = []
-    for result, want in zip(results, expected, strict=True):
-        failed = _form(task, result, want, device)
+    for want, wrote in zip(expected, in_place, strict=True):
+        if wrote:
+            tensors.append(after[want.spec.name])
+            continue
+        result = next(returned)
+        failed = _form(writable, result, want, device)
         if failed is not None:
             return (), failed
         assert isinstance(result, TensorResult)
@@ -141,17 +160,11 @@ def _outputs(
     return tuple(tensors), None
 
 
-def _mutated_inputs(
-    task: Task, placed: Mapping[str, Placed], observation: Observation
-) -> tuple[torch.Tensor, ...]:
-    return tuple(
-        inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
-        for name in task.mutates
-    )
-
-
 def _form(
-    task: Task, result: TensorResult | OtherResult, want: ExpectedOutput, device: str | None
+    writable: tuple[str, ...],
+    result: TensorResult | OtherResult,
+    want: ExpectedOutput,
+    device: str | None,
 ) -> Failed | None:
     name = want.spec.name
     if isinstance(result, OtherResult):
@@ -159,11 +172,11 @@ def _form(
         return Failed(kind="type", detail=detail, output=name)
     problems: tuple[tuple[bool, FailKind, str], ...] = (
         (
-            tuple(result.shape) != tuple(want.reference.shape),
+            tuple(result.shape) != want.shape,
             "shape",
-            f"shape {tuple(result.shape)} where {tuple(want.reference.shape)} was due",
+            f"shape {tuple(result.shape)} where {want.shape} was due",
         ),
-        (result.dtype != want.dtype, "dtype", f"dtype {result.dtype}, not {want.dtype}"),
+        (result.dtype != want.promised, "dtype", f"dtype {result.dtype}, not {want.promised}"),
         (
             device is not None and result.device != device,
             "device",
@@ -171,7 +184,7 @@ def _form(
         ),
         (
             result.alias is not None
-            and result.alias not in task.mutates
+            and result.alias not in writable
             and want.reference.numel() > 0,
             "aliased_output",
             f"the output shares memory with the input {result.alias}",
@@ -184,15 +197,16 @@ def _form(
 
 
 def tensor_of(result: TensorResult) -> torch.Tensor:
-    """The result's logical elements as a CPU tensor."""
+    """The result's logical elements as a CPU tensor; complex ones as their parts."""
+    dtype = DTYPES[result.dtype]
     if not result.data:
-        return torch.empty(result.shape, dtype=DTYPES[result.dtype])
-    flat = torch.frombuffer(bytearray(result.data), dtype=DTYPES[result.dtype])
-    return flat.reshape(result.shape)
+        return real_parts(torch.empty(result.shape, dtype=dtype))
+    flat = torch.frombuffer(bytearray(result.data), dtype=dtype)
+    return real_parts(flat.reshape(result.shape))
 
 
 def _values(
-    expectation: Expectation, results: tuple[torch.Tensor, ...], broken: Failed | None
+    task: Task, expectation: Expectation, results: tuple[torch.Tensor, ...], broken: Failed | None
 ) -> Ruling:
     differences: list[Difference | None] = []
     failed: Failed | None = broken
@@ -207,6 +221,9 @@ def _values(
                 detail = f"{count} of {right.numel()} elements are not an accepted answer"
                 failed = Failed(kind="value", detail=detail, output=want.spec.name)
             continue
+        if want.spec.compare == "contract":
+            differences.append(None)
+            continue
         difference = want.difference(got)
         differences.append(difference)
         if worst is None or _badness(difference.stats) > _badness(worst):
@@ -214,11 +231,28 @@ def _values(
         if failed is None and difference.stats.num_exceeding:
             failed = _wrong(difference, want)
     return Ruling(
-        verdict=failed or Passed(),
+        verdict=failed or _against_contract(task, expectation, results) or Passed(),
         stats=worst,
         outputs=results,
         differences=tuple(differences),
     )
+
+
+def _against_contract(
+    task: Task, expectation: Expectation, results: tuple[torch.Tensor, ...]
+) -> Failed | None:
+    """The claim of the task's contract that the outputs break."""
+    outputs = expectation.outputs
+    claim = broken_claim(
+        task,
+        tuple(o.spec for o in outputs),
+        expectation.case.dtype,
+        expectation.inputs.tensors,
+        expectation.inputs.scalars,
+        results,
+        tuple(o.reference for o in outputs),
+    )
+    return None if claim is None else Failed(kind="value", detail=said(claim))
 
 
 def _badness(stats: ErrorStats) -> tuple[bool, float]:

@@ -31,14 +31,22 @@ def evaluate(
 ) -> tuple[torch.Tensor, ...]:
     """Call the reference (or another formula for the same operator) and flatten its outputs.
 
+    A complex output comes as its real and imaginary parts, in a last dim of 2.
+
     Raises:
         Exception: whatever torch raises where the operator does not accept the arguments.
     """
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = (formula or task.reference)(**tensors, **scalars)
+        function = formula or task.reference
+        result = function(**task.keywords(tensors, scalars, function))
     outputs = result if isinstance(result, tuple | list) else (result,)
-    return tuple(torch.as_tensor(o) for o in outputs)
+    return tuple(real_parts(torch.as_tensor(o)) for o in outputs)
+
+
+def real_parts(output: torch.Tensor) -> torch.Tensor:
+    """The tensor; a complex one as its real and imaginary parts, which are compared each."""
+    return torch.view_as_real(output.resolve_conj()) if output.is_complex() else output
 
 
 def reference(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:

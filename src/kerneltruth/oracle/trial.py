@@ -50,7 +50,7 @@ from kerneltruth.runner.protocol import (
     ScalarArgument,
     TensorArgument,
 )
-from kerneltruth.tasks.spec import Attribute, Task
+from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
 MAX_CONFIGS = 64
 # Wide enough for an unmasked block of rows that runs over the end of a small input.
@@ -212,13 +212,15 @@ def lay_out(
     arguments: list[Argument] = []
     placed: dict[str, Placed] = {}
     for spec in task.arguments:
-        if isinstance(spec, Attribute):
-            value = inputs.scalars[spec.name]
-            argument = ScalarArgument(name=spec.name, value=value, default=spec.default)
-            arguments.append(argument)
+        if not isinstance(spec, TensorSpec):
+            if isinstance(spec, Derived) or not spec.hidden:
+                value, default = inputs.scalars[spec.name], getattr(spec, "default", None)
+                arguments.append(ScalarArgument(name=spec.name, value=value, default=default))
             continue
         tensor = inputs.tensors[spec.name]
         if tensor is None:
+            if spec.member_of is not None:
+                continue
             arguments.append(ScalarArgument(name=spec.name, value=None))
             continue
         spot = place(
@@ -226,7 +228,7 @@ def lay_out(
             layout_of(case, spec),
             seed=derive(case.seed, "guards", str(guards), spec.name),
             guard_bytes=INPUT_GUARD_BYTES,
-            expand=expanded_dim(task, spec) if case.layout == "expanded" else None,
+            expand=expanded_dim(task, spec, inputs.scalars) if case.layout == "expanded" else None,
         )
         placed[spec.name] = spot
         arguments.append(
@@ -237,6 +239,7 @@ def lay_out(
                 strides=spot.strides,
                 offset=spot.offset,
                 buffer=spot.buffer,
+                member_of=spec.member_of,
             )
         )
     return tuple(arguments), placed

@@ -9,6 +9,9 @@ from typing import Any
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
+# Parameters in which a caller may offer memory for the result; the judge never does.
+_RESULTS = ("out", "out_tensor", "output", "result")
+
 
 class SignatureMismatch(Exception):
     """The candidate's signature cannot take the task's arguments."""
@@ -16,13 +19,18 @@ class SignatureMismatch(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """An argument of the task. `optional`: the candidate may do without it in this call."""
+    """An argument of the task.
+
+    `optional`: the candidate may do without it in this call. `member_of`: the list of tensors of
+    which it is a part.
+    """
 
     name: str
     value: Any
     optional: bool = False
     tensor: bool = False
     default: Any = None
+    member_of: str | None = None
 
 
 def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[Any], dict[str, Any]]:
@@ -36,6 +44,7 @@ def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[An
     Raises:
         SignatureMismatch: an argument that must be passed has no parameter, or the reverse.
     """
+    offered = _with_lists(offered)
     try:
         signature = inspect.signature(entry)
     except (ValueError, TypeError):
@@ -62,6 +71,22 @@ def knows(entry: Callable[..., Any], name: str) -> bool:
         return False
 
 
+def _with_lists(offered: Sequence[Offered]) -> list[Offered]:
+    """The arguments with the members of each list made one, where the first of them stands."""
+    lists: dict[str, list[Any]] = {}
+    found = []
+    for argument in offered:
+        group = argument.member_of
+        if group is None:
+            found.append(argument)
+        elif group in lists:
+            lists[group].append(argument.value)
+        else:
+            lists[group] = [argument.value]
+            found.append(Offered(name=group, value=lists[group], tensor=True))
+    return found
+
+
 def _called(entry: Callable[..., Any]) -> str:
     return str(getattr(entry, "__name__", type(entry).__name__))
 
@@ -86,6 +111,8 @@ def _assign(
 
 
 def _fits(argument: Offered, hole: inspect.Parameter) -> bool:
+    if hole.name in _RESULTS and hole.default is None:
+        return False
     if argument.tensor or hole.default is inspect.Parameter.empty:
         return True
     return type(hole.default) is type(argument.default) and bool(hole.default == argument.default)

@@ -21,6 +21,8 @@ _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
 
 ITEMSIZE = {
+    "complex128": 16,
+    "complex64": 8,
     "float64": 8,
     "float32": 4,
     "float16": 2,
@@ -50,7 +52,8 @@ class TensorArgument:
 
     `buffer` is the whole allocation: guard band, elements (with gaps, which hold guard values
     too), guard band. `shape`, `strides` and `offset` (in elements) describe the view in it that
-    the candidate receives.
+    the candidate receives. Arguments of one `member_of` are passed together, as a list of that
+    name.
     """
 
     name: str
@@ -59,6 +62,7 @@ class TensorArgument:
     strides: tuple[int, ...]
     offset: int
     buffer: bytes
+    member_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class Call:
 class TensorResult:
     """An output: logical elements in row-major order, and how the tensor lay in memory.
 
-    A dtype that is not in `ITEMSIZE` (complex64, say) travels without data: its name is enough for
+    A dtype that is not in `ITEMSIZE` (complex32, say) travels without data: its name is enough for
     the judge to refuse it. `alias` names the input whose memory it shares, if any.
     """
 

@@ -193,7 +193,9 @@ class _Worker:
         inputs.append(placed)
         as_array = self._load.language == "numpy"
         value = placing.as_numpy(placed.view) if as_array else placed.view
-        return binding.Offered(name=argument.name, value=value, tensor=True)
+        return binding.Offered(
+            name=argument.name, value=value, tensor=True, member_of=argument.member_of
+        )
 
     def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
         entry, arguments = self._callable(arguments)

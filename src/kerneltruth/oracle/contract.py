@@ -1,0 +1,63 @@
+"""Contracts: whether what was returned keeps the claims of a task whose answer is not unique."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
+
+
+def broken_claim(
+    task: Task,
+    due: tuple[Output, ...],
+    dtype: str,
+    inputs: Mapping[str, torch.Tensor | None],
+    scalars: Mapping[str, Any],
+    outputs: tuple[torch.Tensor, ...],
+    references: tuple[torch.Tensor, ...],
+) -> Claim | None:
+    """The first claim of the task's contract that the outputs break, or None.
+
+    Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
+    """
+    if task.contract is None:
+        return None
+    evidence = Evidence(
+        inputs={n: None if t is None else _wide(t) for n, t in inputs.items()},
+        scalars=dict(scalars),
+        outputs=tuple(map(_whole, due, outputs)),
+        reference=tuple(map(_whole, due, references)),
+        dtype=dtype,
+        eps=epsilon(dtype) if is_float(dtype) else 0.0,
+    )
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return next((claim for claim in task.contract(evidence) if not claim.holds), None)
+    except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+        # What was returned is such that a claim cannot even be computed, as with NaN.
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Claim(f"the claims can be computed ({line})", math.nan, 0.0)
+
+
+def said(claim: Claim) -> str:
+    """The broken claim in words."""
+    return f"{claim.name}: {float(claim.value):.3g}, where at most {claim.limit:.3g} is right"
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+
+
+def _whole(spec: Output, tensor: torch.Tensor) -> torch.Tensor:
+    """A complex output put together from its parts."""
+    if spec.dtype != "complex":
+        return tensor
+    wide = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float64)
+    return torch.view_as_complex(wide.contiguous())
