@@ -1,0 +1,166 @@
+"""Mathematical functions of two tensors, element by element, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Output, Scalar, Task, task
+from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, RANKS, SMALL, pointwise
+
+_INPUT = (
+    "*((M * N,) if _form == 'flat' else (M, 1) if _form == 'outer' else (M, 2, N) "
+    "if _form == 'deep' else (M, N))"
+)
+_OTHER = (
+    "*((M, N) if _form == 'same' else (M * N,) if _form == 'flat' else (M, 1) "
+    "if _form == 'column' else (2, 1) if _form == 'deep' else () if _form == 'single' else (N,))"
+)
+_FORMS: tuple[Scalar, ...] = ("same", "row", "column", "single", "outer", "flat", "deep")
+_BROADCAST = """ The shapes broadcast: they are aligned at the last dim, and a dim of size 1 or
+    one that is missing is repeated; the result has the common shape."""
+_INTEGERS = ("int32", "int64", "int16", "int8", "uint8", "bool")
+
+
+def _pair(
+    call: str,
+    reference: Callable[..., Any],
+    description: str,
+    *,
+    attributes: Mapping[str, Sequence[Scalar]] | None = None,
+    flops: int = 2,
+    **rest: Any,
+) -> Task:
+    """A function of two tensors that broadcast; in the call, `@` stands for the shape of each."""
+    shaped = call.replace("@", f"[{_INPUT}]", 1).replace("@", f"[{_OTHER}]", 1)
+    return task(
+        shaped.removesuffix(")") + ", _form='same')",
+        category="Math",
+        dims=PLAIN,
+        attributes={"_form": _FORMS, **(attributes or {})},
+        reference=reference,
+        description=description + _BROADCAST,
+        flops=f"{flops}*M*N",
+        benchmark=SMALL,
+        perf=PERF,
+        **rest,
+    )
+
+
+def _add(input: Tensor, other: Tensor, alpha: float) -> Tensor:
+    return input + alpha * other
+
+
+def _sub(input: Tensor, other: Tensor, alpha: float) -> Tensor:
+    return input - alpha * other
+
+
+def _div(input: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
+    return torch.div(input, other, rounding_mode=rounding_mode)
+
+
+def _div_then_round(input: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
+    quotient = input / other
+    if rounding_mode == "floor":
+        return quotient.floor()
+    return quotient.trunc() if rounding_mode == "trunc" else quotient
+
+
+def _signbit_bitwise_and(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    return input.signbit(), input.to(torch.int8) & other
+
+
+def _and_is_right(
+    inputs: Mapping[str, Any], outputs: Sequence[Any], reference: Sequence[Any]
+) -> Tensor:
+    """NaN has no whole number, so any will do there."""
+    right: Tensor = (outputs[1] == reference[1]) | inputs["input"].isnan()
+    return right
+
+
+TASKS: tuple[Task, ...] = (
+    _pair(
+        "add(input@, other@, alpha=1)",
+        _add,
+        """input + alpha * other, in the dtype of the two, which is the same. alpha is a number, 1
+            unless given; the product and the sum are rounded once in float32 or better, or each
+            to the dtype.""",
+        attributes={"alpha": (2.0, -0.5, 0)},
+    ),
+    _pair(
+        "sub(input@, other@, alpha=1)",
+        _sub,
+        """input - alpha * other, in the dtype of the two, which is the same. alpha is a number, 1
+            unless given; the product and the difference are rounded once in float32 or better,
+            or each to the dtype.""",
+        attributes={"alpha": (2.0, -0.5, 0)},
+    ),
+    _pair(
+        "mul(input@, other@)",
+        lambda input, other: input * other,
+        "The product of the elements of input and other, in the dtype of the two, which is the "
+        "same. 0 times an infinity is NaN.",
+        flops=1,
+    ),
+    _pair(
+        "div(input@, other@, rounding_mode=None)",
+        _div,
+        """input / other, in the dtype of the two, which is the same. rounding_mode None leaves
+            the quotient as it is; "trunc" rounds it towards 0 and "floor" down, to whole numbers
+            in the same dtype. A quotient so near a whole number that rounding decides may go
+            either way. Division by 0 gives an infinity, or NaN for 0 / 0.""",
+        attributes={"rounding_mode": ("trunc", "floor")},
+        admissible=(_div_then_round,),
+        flops=1,
+    ),
+    pointwise(
+        "pow(input_tensor@, exponent=2.0)",
+        lambda input_tensor, exponent: torch.pow(input_tensor, exponent),
+        "Each element to the power of exponent, a number, in the input's dtype. A negative "
+        "element has a power if the exponent is whole (its sign is that of an odd or even "
+        "number of factors), else the result is NaN. Anything to the power 0 is 1, NaN too; 0 to "
+        "a negative power is an infinity.",
+        attributes={"exponent": (3.0, -1.0, 0.5, -0.5, 1.5, 4.0, 0.0, 2)},
+    ),
+    _pair(
+        "bitwise_and(input@: integer, other@: integer)",
+        lambda input, other: input & other,
+        "The bitwise and of the elements of input and other, two tensors of one integer dtype, "
+        "or of bool, where it is the logical and; the result has that dtype.",
+        dtypes=_INTEGERS,
+        outputs=(Output(compare="exact"),),
+        flops=1,
+    ),
+    task(
+        f"signbit_bitwise_and(input[{ANY_SHAPE}], other[{ANY_SHAPE}]: int8, _rank=2)",
+        category="Math",
+        dims=PLAIN,
+        attributes={"_rank": RANKS},
+        outputs=(
+            Output(name="signbit", dtype="bool", compare="exact"),
+            Output(name="and", dtype="int8", compare="accept", accept=_and_is_right),
+        ),
+        values=(-100.0, 100.0),
+        reference=_signbit_bitwise_and,
+        description="""Two tensors of the shape of input, of any rank: whether the sign bit of
+            each element of input is set, as bool (True for -0.0 too), and the bitwise and of
+            input and other as int8. For that each element of input, a floating-point number in
+            [-100, 100], is made an int8 by dropping its fraction, as a C cast does; what NaN
+            becomes is not tested. other is int8 and has the shape of input.""",
+        flops="2*M*N",
+        benchmark=SMALL,
+        perf=PERF,
+    ),
+    _pair(
+        "zeta(input@, other@)",
+        lambda input, other: torch.special.zeta(input, other),
+        """The Hurwitz zeta function of x = input and q = other: the sum of (k + q)**(-x) over
+            k = 0, 1, 2, ..., in the dtype of the two, which is the same. Infinity for x = 1, NaN
+            for x < 1 and where one of the two is NaN. All elements lie in [0.875, 24].""",
+        values=(0.875, 24.0),
+        flops=100,
+    ),
+)

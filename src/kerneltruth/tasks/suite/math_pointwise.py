@@ -1,0 +1,209 @@
+"""Mathematical functions of one argument, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.spec import Output, Role, Scalar, Task, task
+
+PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
+PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+SMALL = {"M": 16, "N": 256}
+ANY_SHAPE = (
+    "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N) if _rank == 3 "
+    "else (2, M, 1, N) if _rank == 4 else ())"
+)
+RANKS: tuple[Scalar, ...] = (2, 1, 3, 4, 0)
+
+# Below zero only so far that a function of positive numbers shows its NaN in a few elements.
+HARDLY_NEGATIVE = (-0.25, inf)
+
+
+def pointwise(
+    call: str,
+    reference: Callable[..., Any],
+    description: str,
+    *,
+    attributes: Mapping[str, Sequence[Scalar]] | None = None,
+    flops: int = 10,
+    **rest: Any,
+) -> Task:
+    """A function of every element of a tensor of any rank; `@` in the call stands for its shape."""
+    return task(
+        call.replace("@", f"[{ANY_SHAPE}]").removesuffix(")") + ", _rank=2)",
+        category="Math",
+        dims=PLAIN,
+        attributes={"_rank": RANKS, **(attributes or {})},
+        reference=reference,
+        description=description + " The input has any rank, 0 and empty included.",
+        flops=f"{flops}*M*N",
+        benchmark=SMALL,
+        perf=PERF,
+        **rest,
+    )
+
+
+def _whole_numbers(evidence: Evidence, formula: Callable[[Tensor], Tensor]) -> Claim:
+    """How many elements are not the exact result of the input, or of it with subnormals flushed.
+
+    A bound that follows the input's rounding says nothing of a function that jumps.
+    """
+    (x,) = (t for t in evidence.inputs.values() if t is not None)
+    got = evidence.outputs[0].to(torch.float64)
+    flushed = torch.where(x.abs() < torch.finfo(torch.float32).tiny, 0.0, x)
+    right = torch.zeros_like(got, dtype=torch.bool)
+    for expected in (formula(x), formula(flushed)):
+        right |= (got == expected) | (got.isnan() & expected.isnan())
+    return Claim("elements that are not the exact result", float((~right).sum()), 0.0)
+
+
+def _steps_in_half(input: Tensor) -> Tensor:
+    """exp, then sqrt, each rounded to float16 where float16 holds the input: exp may overflow."""
+    steps = input.exp().sqrt()
+    narrow = input.to(torch.float16)
+    half = narrow.exp().sqrt().to(input.dtype)
+    return torch.where(narrow.to(input.dtype) == input, half, steps)
+
+
+TASKS: tuple[Task, ...] = (
+    pointwise(
+        "abs(input_tensor@)",
+        lambda input_tensor: input_tensor.abs(),
+        "The magnitude of each element, in the input's dtype: -0.0 gives 0.0, an infinity gives "
+        "positive infinity, NaN stays NaN.",
+        flops=1,
+    ),
+    pointwise(
+        "asin(input_tensor@)",
+        lambda input_tensor: input_tensor.asin(),
+        "The arc sine of each element in radians, in [-pi/2, pi/2], in the input's dtype; NaN for "
+        "an element below -1 or above 1 and for NaN.",
+        values=(-1.0625, 1.0625),
+    ),
+    pointwise(
+        "cos(input_tensor@)",
+        lambda input_tensor: input_tensor.cos(),
+        "The cosine of each element, taken in radians, in the input's dtype. Large elements are "
+        "reduced by multiples of pi in full precision; NaN for an infinity and for NaN.",
+    ),
+    pointwise(
+        "erf(input_tensor@)",
+        lambda input_tensor: input_tensor.erf(),
+        "The error function of each element, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to "
+        "x, in the input's dtype; -1 and 1 at the infinities, NaN for NaN.",
+    ),
+    pointwise(
+        "erfc_sqrt(input@)",
+        lambda input: (input.erfc(), input.sqrt()),
+        "Two tensors in the input's dtype: erfc(x) = 1 - erf(x) of each element, which for large "
+        "x is tiny and not 0, and sqrt(x) of each element, NaN where x is below 0. -0.0 has "
+        "the root -0.0.",
+        outputs=(Output(name="erfc"), Output(name="sqrt")),
+        flops=20,
+    ),
+    pointwise(
+        "exp_sqrt(input@)",
+        lambda input: input.exp().sqrt(),
+        "sqrt(exp(x)) of each element, in the input's dtype. Where exp(x) overflows in the "
+        "precision used, infinity is as right as the root of the unbounded exponential.",
+        admissible=(_steps_in_half,),
+        flops=11,
+    ),
+    pointwise(
+        "floor(input@)",
+        lambda input: input.floor(),
+        "The largest whole number that is not above each element, in the input's dtype; "
+        "infinities, NaN and -0.0 stay as they are. The result is exact (of a subnormal float32 "
+        "or bfloat16 it may be 0).",
+        outputs=(Output(compare="contract"),),
+        contract=lambda evidence: (_whole_numbers(evidence, torch.floor),),
+        flops=1,
+    ),
+    pointwise(
+        "log(input@)",
+        lambda input: input.log(),
+        "The natural logarithm of each element, in the input's dtype; minus infinity at 0, NaN "
+        "below 0 and for NaN.",
+        values=HARDLY_NEGATIVE,
+    ),
+    pointwise(
+        "log1p(input@)",
+        lambda input: input.log1p(),
+        "log(1 + x) of each element without the loss of rounding 1 + x, in the input's dtype: "
+        "near 0 the result is near x; minus infinity at -1, NaN below -1 and for NaN.",
+        values=(-1.0625, inf),
+    ),
+    pointwise(
+        "logit(input@, eps=None)",
+        lambda input, eps: torch.logit(input, eps),
+        "log(z / (1 - z)) of each element, in the input's dtype, where z is the element clamped "
+        "to [eps, 1 - eps], or the element itself if eps is None. Then 0 gives minus infinity, 1 "
+        "infinity, and an element outside of [0, 1] NaN. NaN stays NaN.",
+        attributes={"eps": (0.125, 0.001, 1e-6)},
+        values=(-0.0625, 1.0625),
+    ),
+    pointwise(
+        "rad2deg_sqrt(input@)",
+        lambda input: (input.rad2deg(), input.sqrt()),
+        "Two tensors in the input's dtype: x * 180 / pi of each element, and sqrt(x) of each "
+        "element (not of its degrees), NaN where x is below 0.",
+        outputs=(Output(name="degrees"), Output(name="sqrt")),
+        flops=2,
+    ),
+    pointwise(
+        "reciprocal(input@)",
+        lambda input: input.reciprocal(),
+        "1 / x of each element, in the input's dtype; an infinity of x's sign at 0.0 and -0.0, 0 "
+        "at the infinities, NaN for NaN.",
+        flops=1,
+    ),
+    pointwise(
+        "rsqrt(input@)",
+        lambda input: input.rsqrt(),
+        "1 / sqrt(x) of each element, in the input's dtype; infinity at 0.0, 0 at infinity, NaN "
+        "below 0 and for NaN.",
+        values=HARDLY_NEGATIVE,
+        flops=2,
+    ),
+    pointwise(
+        "signbit(input@)",
+        lambda input: input.signbit(),
+        "Whether the sign bit of each element is set, as bool: True for elements below 0, for "
+        "-0.0 and for minus infinity, False for 0.0.",
+        outputs=(Output(dtype="bool", compare="exact"),),
+        # The smallest magnitudes of a recipe, scaled into this range, round to -0.0.
+        values=(-100.0, 100.0),
+        flops=1,
+    ),
+    pointwise(
+        "sqrt_exp(input@)",
+        lambda input: input.sqrt().exp(),
+        "exp(sqrt(x)) of each element, in the input's dtype: the square root first. NaN below 0 "
+        "and for NaN, infinity where the exponential overflows.",
+        values=HARDLY_NEGATIVE,
+        flops=11,
+    ),
+    pointwise(
+        "sqrt_tanh(input@)",
+        lambda input: input.sqrt().tanh(),
+        "tanh(sqrt(x)) of each element, in the input's dtype: the square root first. NaN below 0 "
+        "and for NaN, 1 at infinity.",
+        values=HARDLY_NEGATIVE,
+        flops=11,
+    ),
+    pointwise(
+        "trunc(input@)",
+        lambda input: input.trunc(),
+        "Each element without its fraction, that is rounded towards 0, in the input's dtype; "
+        "infinities and NaN stay as they are. The result is exact.",
+        outputs=(Output(compare="contract"),),
+        contract=lambda evidence: (_whole_numbers(evidence, torch.trunc),),
+        flops=1,
+    ),
+)

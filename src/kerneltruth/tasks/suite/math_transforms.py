@@ -1,0 +1,172 @@
+"""Transforms along chosen dims, and a draw of binomial counts."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL
+
+_LINE_TO_BOX = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (2, M, N))"
+_GRID: dict[str, Role | Dim] = {
+    "M": Dim(symbol="M", role="reduced", low=1),
+    "N": Dim(symbol="N", role="reduced", low=1),
+}
+
+# A right kernel is flagged once in this many draws of the test statistic, by Hoeffding's bound.
+_LEVEL = 1e-9
+_TRIALS = 33
+
+
+def _fftn(
+    input: Tensor, s: tuple[int, ...] | None, dim: tuple[int, ...] | None, norm: str | None
+) -> Tensor:
+    spectrum: Tensor = torch.fft.fftn(input, s=s, dim=dim, norm=norm)
+    return spectrum
+
+
+def _ifftshift(input: Tensor, dim: int | tuple[int, ...] | None) -> Tensor:
+    one = (dim,) if isinstance(dim, int) else dim
+    dims = tuple(range(input.ndim)) if one is None else one
+    return torch.roll(input, [-(input.shape[d] // 2) for d in dims], dims)
+
+
+def _binomial_mean(
+    input: Tensor, other: Tensor, total_count: Tensor, probs: Tensor, logits: None
+) -> Tensor:
+    """What the counts are on average, with the shape and dtype that they have."""
+    del input, other, logits
+    return total_count.to(probs.dtype) * probs
+
+
+def _is_binomial(evidence: Evidence) -> list[Claim]:
+    """Support, certain outcomes, and the first two moments at the level of `_LEVEL`."""
+    (counts,) = evidence.outputs
+    trials, chance = evidence.inputs["total_count"], evidence.inputs["probs"]
+    assert trials is not None
+    assert chance is not None
+    known = ~chance.isnan()
+    got = counts.to(torch.float64)[known]
+    chance, trials = chance[known], trials.to(torch.float64)[known]
+    outside = ~((got == got.round()) & (got >= 0) & (got <= trials))
+    outside |= (chance == 0) & (got != 0)
+    outside |= (chance == 1) & (got != trials)
+    return [
+        Claim("counts outside of what is possible", float(outside.sum()), 0.0),
+        *_moments(got, trials, chance),
+    ]
+
+
+def _moments(got: Tensor, trials: Tensor, chance: Tensor) -> list[Claim]:
+    """Hoeffding's bound: a count is a sum of independent trials, so a sum of counts is one too."""
+    mean = trials * chance
+    square = ((got - mean).square() - mean * (1 - chance)) / trials.square().clamp_min(1)
+    allowed = math.sqrt(got.numel() * math.log(2 / _LEVEL) / 2)
+    claims = [Claim("sum of the squared deviations", float(square.sum().abs()), allowed)]
+    for size in (16, max(got.numel(), 1)):
+        off = _sums(got - mean, size).abs()
+        limit = (_sums(trials, size) * math.log(2 * max(off.numel(), 1) / _LEVEL) / 2).sqrt()
+        excess = float((off - limit).amax()) if off.numel() else 0.0
+        claims.append(Claim(f"excess of a sum of {size} deviations", excess, 0.0))
+    return claims
+
+
+def _sums(values: Tensor, size: int) -> Tensor:
+    """Sums of each run of `size` elements."""
+    runs = -(-values.numel() // size)
+    return F.pad(values, (0, runs * size - values.numel())).reshape(runs, size).sum(1)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"bitwise_and_binomial(input[{ANY_SHAPE}]: int32, other[{ANY_SHAPE}]: int32, "
+        f"total_count[{ANY_SHAPE}]: index({_TRIALS}), probs[{ANY_SHAPE}]: probability, "
+        "logits:=None, _rank=2)",
+        category="Math",
+        dims=PLAIN,
+        attributes={"_rank": (1, 3)},
+        dtypes=("float32",),
+        outputs=(Output(name="counts", compare="contract"),),
+        contract=_is_binomial,
+        random=True,
+        reference=_binomial_mean,
+        description="""Takes the bitwise and of input and other, two int32 tensors, and draws from
+            the binomial distribution. As in KernelBenchX's operator, the and decides nothing:
+            each element of the result is an independent draw of how many of total_count trials
+            (int64, 0 to 32) succeed, each with the chance probs (float32, in [0, 1]), so it is a
+            whole number in [0, total_count] in float32; 0 for a chance of 0, total_count for a
+            chance of 1, any value for a chance of NaN. logits, the chance as log-odds, may be
+            given in place of probs; it is None here. All tensors have one shape, of any rank.
+            Counts are judged by what is possible and by their first two moments, at a level of
+            1e-9.""",
+        flops=f"{_TRIALS}*M*N",
+        benchmark=SMALL,
+        perf=PERF,
+    ),
+    task(
+        f"fftn(input[{_LINE_TO_BOX}], s=None, dim=None, norm=None, _rank=2)",
+        category="Math",
+        dims=_GRID,
+        attributes={
+            "s": ((8, 6), (5, 12)),
+            "dim": ((-1,), (0,), (0, 1), (-2, -1)),
+            "norm": ("ortho", "forward", "backward"),
+            "_rank": (1, 3),
+        },
+        constraints=(
+            "_rank > 1 or (s is None and (dim is None or dim in ((0,), (-1,))))",
+            "s is None or dim is None or len(s) == len(dim)",
+        ),
+        outputs=(Output(dtype="complex"),),
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        reference=_fftn,
+        description="""The discrete Fourier transform of a real tensor over the dims `dim`, as
+            complex64 (complex128 for float64): the sum over n of x[n] exp(-2 pi i k n / size),
+            along each of them. dim None means all dims, or the last len(s) ones if s is given. s
+            gives the size of each transformed dim: the input is cut off at its end, or padded
+            there with zeros. norm None or "backward" scales by 1, "forward" by 1 / (the number of
+            transformed elements), "ortho" by the square root of that. Sizes are any number, not
+            powers of two only; the whole spectrum is returned. NaN spreads over what it is
+            transformed with.""",
+        flops="5*M*N*(M*N).bit_length()",
+        benchmark={"M": 16, "N": 64},
+        perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192}),
+    ),
+    task(
+        f"ifftshift(input[{_LINE_TO_BOX}], dim=None, _rank=2)",
+        category="Math",
+        dims={"M": "batch", "N": "channel"},
+        attributes={"dim": (-1, 0, (0, 1), (-2,)), "_rank": (1, 3)},
+        constraints=("_rank > 1 or dim is None or dim in (-1, 0)",),
+        reference=_ifftshift,
+        description="""Undoes fftshift: rolls each of the dims `dim` (a number or a tuple of them,
+            negative ones counted from the end; None means all) by -(size // 2), so that
+            out[i] = input[(i + size // 2) % size] along it. For odd sizes that is another roll
+            than fftshift's. Values are copied unchanged, in the input's dtype.""",
+        flops="M*N",
+        benchmark=SMALL,
+        perf=PERF,
+    ),
+    task(
+        f"softmax(input[{_LINE_TO_BOX}], dim=-1, _rank=2)",
+        category="Math",
+        dims={"M": "batch", "N": "reduced"},
+        attributes={"dim": (0, 1, -2), "_rank": (1, 3)},
+        constraints=("_rank > 1 or dim in (-1, 0)",),
+        reference=lambda input, dim: torch.softmax(input, dim),
+        description="""exp(x) divided by the sum of exp over the dim `dim` (negative ones counted
+            from the end), in the input's dtype, with the largest element of that sum subtracted
+            first so that nothing overflows. A NaN or plus infinity makes all results that share
+            its sum NaN; an element of minus infinity gives 0, and NaN if all are. The optional
+            argument dtype, to which the input would be cast first, is not passed.""",
+        flops="5*M*N",
+        benchmark=SMALL,
+        perf=PERF,
+    ),
+)
