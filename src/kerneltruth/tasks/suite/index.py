@@ -1,0 +1,212 @@
+"""Operators that move elements: select, scatter, fill, permute, choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+
+_PLANE: dict[str, Role | Dim] = {
+    "L": Dim(symbol="L", role="batch", low=1),
+    "M": Dim(symbol="M", role="spatial", low=1),
+    "N": Dim(symbol="N", role="spatial", low=1),
+    "K": "spatial",
+}
+_FORMS = "((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
+_SHAPE = f"*{_FORMS}"
+_EXTENT = f"{_FORMS}[dim]"
+_IN_RANGE = "-_rank <= dim < _rank"
+_DIMS = (0, -2, 1, 2)
+_COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
+_PERMUTATIONS = ((0,), (0, 2, 1), (2, 0, 1), (-1, 0, 1), (1, 0, 2), (0, 1), (3, 2, 1, 0), (0, 2, 3, 1))
+
+
+def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    places: list[slice | Tensor] = [slice(None)] * input.ndim
+    places[dim] = index
+    return input[tuple(places)]
+
+
+def _index_fill(dim: int, x: Tensor, index: Tensor, value: float) -> Tensor:
+    result = x.clone()
+    result.transpose(0, dim)[index] = value
+    return result
+
+
+def _scattered(evidence: Evidence) -> Iterator[Claim]:
+    """Each element is one that the scatter may leave there, whatever order it writes in."""
+    dim = evidence.scalars["dim"]
+    before, index, src = (evidence.inputs[n] for n in ("input", "index", "src"))
+    assert before is not None and index is not None and src is not None
+    got = evidence.outputs[0].to(torch.float64)
+    written = src[tuple(slice(n) for n in index.shape)].to(torch.float64)
+    found = torch.zeros_like(got)
+    corner = got[tuple(slice(n if i != dim % got.ndim else None) for i, n in enumerate(index.shape))]
+    match = _same(corner.gather(dim, index), written).to(torch.float64)
+    hit = torch.zeros_like(got).scatter(dim, index, 1.0) > 0
+    found.scatter_reduce_(dim, index, match, "amax")
+    right = torch.where(hit, found > 0, _same(got, before.to(torch.float64)))
+    yield Claim("elements that are neither a source due there nor the input's own", float((~right).sum()), 0)
+
+
+def _same(one: Tensor, other: Tensor) -> Tensor:
+    return (one == other) | (one.isnan() & other.isnan())
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "expand_where("
+        "input[*((1, N) if _input == 'row' else (M, 1) if _input == 'column' else (N,) "
+        "if _input == 'flat' else (1, 1) if _input == 'one' else (M, N))], "
+        "target_sizes:=((L,) if _lead else ()) + ("
+        "-1 if _kept and _input in ('column', 'full') else M, "
+        "-1 if _kept and _input in ('row', 'flat', 'full') else N), "
+        "cond[*((M, 1) if _cond == 'column' else (M, N) if _cond == 'full' else (N,))]: bool, "
+        "other[*(((L, M, N) if _lead else (M, N)) if _other == 'full' else (N,) "
+        "if _other == 'row' else ())], "
+        "_input='row', _cond='column', _other='full', _lead=False, _kept=False)",
+        category="Index",
+        dims={"L": Dim(symbol="L", role="batch", low=1), "M": "spatial", "N": "spatial"},
+        attributes={
+            "_input": ("column", "flat", "one", "full"),
+            "_cond": ("full", "row"),
+            "_other": ("row", "scalar"),
+            "_lead": (True,),
+            "_kept": (True,),
+        },
+        core={
+            "_input": ("column", "flat", "one", "full"),
+            "_cond": ("full", "row"),
+            "_other": ("row", "scalar"),
+            "_lead": (True,),
+        },
+        reference=lambda input, target_sizes, cond, other: torch.where(
+            cond, input.expand(target_sizes), other
+        ),
+        description="""The input, expanded to `target_sizes` (a tuple of ints), where cond is True,
+            and `other` where it is False. Expanding repeats dims of size 1 and adds dims in front;
+            a -1 among the target sizes keeps that dim of the input. The bool cond and other
+            broadcast to the expanded shape, which the contiguous result has, in the input's dtype.
+            Elements are moved as they are: a NaN that is not chosen leaves no trace.""",
+        flops="0",
+        benchmark={"L": 1, "M": 32, "N": 128},
+        perf=(
+            {"L": 1, "M": 256, "N": 4096},
+            {"L": 1, "M": 4096, "N": 4096},
+            {"L": 1, "M": 8192, "N": 8192},
+        ),
+    ),
+    task(
+        f"index_fill_(dim=-1, x[{_SHAPE}], index[K]: index({_EXTENT}), value=1.5, _rank=2)",
+        category="Index",
+        dims=_PLANE,
+        attributes={"dim": _DIMS, "value": (0, -3, float("inf")), "_rank": (1, 3)},
+        constraints=(_IN_RANGE,),
+        may_overwrite={"x": "True"},
+        reference=_index_fill,
+        description="""x with `value` (a number, converted to x's dtype) written wherever the
+            position along `dim` is one of the int64 entries of index[K]; all else stays as it is.
+            An index may come several times, in any order; K may be 0, which changes nothing. `dim`
+            may be negative and x has one, two or three dims. The filled tensor is returned: x
+            itself, written in place as the name says, or a new tensor.""",
+        flops="0",
+        bytes="0",
+        benchmark={"L": 1, "M": 32, "N": 128, "K": 16},
+        perf=(
+            {"L": 1, "M": 1024, "N": 1024, "K": 64},
+            {"L": 1, "M": 8192, "N": 4096, "K": 512},
+            {"L": 1, "M": 16384, "N": 8192, "K": 2048},
+        ),
+    ),
+    task(
+        f"index_select(input[{_SHAPE}], dim=0, index[K]: index({_EXTENT}), _rank=2)",
+        category="Index",
+        dims=_PLANE,
+        attributes={"dim": (-1, -2, 1, 2), "_rank": (1, 3)},
+        constraints=(_IN_RANGE,),
+        reference=_index_select,
+        description="""The slices of the input at the int64 positions index[K] along `dim`, in that
+            order: the result has the input's shape with K in place of that dim. An index may come
+            several times; K may be 0. `dim` may be negative; the input has one, two or three
+            dims.""",
+        flops="0",
+        benchmark={"L": 1, "M": 64, "N": 128, "K": 64},
+        perf=(
+            {"L": 1, "M": 4096, "N": 512, "K": 1024},
+            {"L": 1, "M": 65536, "N": 1024, "K": 16384},
+            {"L": 1, "M": 131072, "N": 1024, "K": 65536},
+        ),
+    ),
+    task(
+        f"masked_select(input[{_SHAPE}], mask[*({_FORMS} if _mask == 'same' else (N,) "
+        "if _mask == 'row' else (1,) if _rank == 1 else (M, 1))]: bool, _mask='same', _rank=2)",
+        category="Index",
+        dims={
+            "L": Dim(symbol="L", role="batch", low=1),
+            "M": "spatial",
+            "N": "spatial",
+        },
+        attributes={"_mask": ("row", "column"), "_rank": (1, 3)},
+        reference=lambda input, mask: input[mask.expand(input.shape)],
+        description="""The elements of the input where the bool mask is True, in row-major order, as
+            a one-dimensional tensor with exactly as many elements as are chosen, which may be none
+            or all. The mask has the input's shape or broadcasts to it; the input has one, two or
+            three dims. Elements are moved as they are.""",
+        flops="0",
+        benchmark={"L": 1, "M": 32, "N": 128},
+        perf=(
+            {"L": 1, "M": 1024, "N": 1024},
+            {"L": 1, "M": 4096, "N": 4096},
+            {"L": 1, "M": 16384, "N": 8192},
+        ),
+    ),
+    task(
+        "permute_copy(input[*((L, M, N, K)[:len(dims)])], dims=(1, 0))",
+        category="Index",
+        dims={"L": "spatial", "M": "spatial", "N": "spatial", "K": "spatial"},
+        attributes={"dims": _PERMUTATIONS},
+        reference=lambda input, dims: input.permute(dims).contiguous(),
+        description="""A contiguous copy of the input with its dims in another order: dim i of the
+            result is dim dims[i] of the input. `dims` is a permutation of the dims, one to four of
+            them, which may be counted from the end (-1 is the last). The result never shares
+            memory with the input, also where the order stays as it is.""",
+        flops="0",
+        benchmark={"L": 64, "M": 64, "N": 1, "K": 1},
+        perf=(
+            {"L": 1024, "M": 1024, "N": 1, "K": 1},
+            {"L": 4096, "M": 8192, "N": 1, "K": 1},
+            {"L": 16384, "M": 8192, "N": 1, "K": 1},
+        ),
+    ),
+    task(
+        f"scatter(input[{_SHAPE}], dim=-1, "
+        f"index[*tuple(K if i == dim % _rank else {_FORMS}[i] if not _short "
+        f"else max({_FORMS}[i] - 1, 1) for i in range(_rank))]: index({_EXTENT}), "
+        f"src[*tuple((K + 1 if _short else K) if i == dim % _rank else {_FORMS}[i] "
+        "for i in range(_rank))], _short=False, _rank=2)",
+        category="Index",
+        dims=_PLANE,
+        attributes={"dim": (0, 1, 2, -3), "_short": (True,), "_rank": (1, 3)},
+        constraints=(_IN_RANGE,),
+        core={"dim": (0, 1, 2, -3), "_rank": (1, 3)},
+        outputs=(Output(compare="contract"),),
+        contract=_scattered,
+        reference=lambda input, dim, index, src: input.scatter(dim, index, src),
+        description="""A copy of the input in which, for every position p of `index`, src[p] stands
+            where p points with its coordinate along `dim` replaced by index[p]. The int64 index has
+            as many dims as the input (one, two or three); along the other dims it is no longer than
+            the input, and nowhere longer than src, whose elements beyond it are not used. Where
+            several positions point at one place, any of their values is right. The input itself
+            stays as it is; `dim` may be negative.""",
+        flops="0",
+        benchmark={"L": 1, "M": 32, "N": 64, "K": 32},
+        perf=(
+            {"L": 1, "M": 512, "N": 256, "K": 64},
+            {"L": 1, "M": 8192, "N": 4096, "K": 1024},
+            {"L": 1, "M": 16384, "N": 8192, "K": 2048},
+        ),
+    ),
+)

@@ -1,0 +1,200 @@
+"""Losses, as torch.nn.functional defines them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
+
+_PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
+_CLASSES: dict[str, Role | Dim] = {
+    "N": "batch",
+    "C": Dim(symbol="C", role="reduced", low=1),
+    "D": "spatial",
+}
+_SHAPE = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))"
+_COUNT = "N*(2*M if _rank == 3 else M if _rank == 2 else 1)"
+_SCORES = "*((N, C) if _rank == 2 else (C,) if _rank == 1 else (N, C, D))"
+_TARGETS = "*((N,) if _rank == 2 else () if _rank == 1 else (N, D))"
+_ENTRIES = "C*(N*D if _rank == 3 else N if _rank == 2 else 1)"
+_REDUCTIONS = ("sum", "none")
+_BENCHMARK = {"M": 32, "N": 128}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_VOCABULARY = (
+    {"N": 1024, "C": 1000, "D": 1},
+    {"N": 4096, "C": 32000, "D": 1},
+    {"N": 4096, "C": 128256, "D": 1},
+)
+_SAYS_REDUCTION = """`reduction` is "mean" (over all elements; NaN over nothing), "sum" (0 over
+    nothing) or "none" (all elements); a mean or a sum is a tensor of no dims."""
+_SAYS_CLASSES = """The target holds int64 class indices in [0, C); where it equals `ignore_index`
+    (which may lie outside of that range) it counts neither above nor below and its loss is 0.
+    `weight`, of C positive values, may be None, which means ones. `reduction="mean"` is the sum of
+    the weighted losses over the sum of the weights of the targets that count, NaN if none does;
+    "sum" is the sum, 0 if none counts; "none" gives every loss in the target's shape. The classes
+    are the only dim of a one-dimensional input (the target then has no dims), else dim 1: input
+    [N, C] with target [N], or [N, C, D] with [N, D]."""
+
+
+def _reduced(losses: Tensor, reduction: str) -> Tensor:
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+def _binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
+) -> Tensor:
+    # torch's own operator raises on NaN, so the formula is spelled out.
+    of_one = input.log().clamp(min=-100.0)
+    of_zero = torch.log1p(-input).clamp(min=-100.0)
+    losses = -(target * of_one + (1 - target) * of_zero)
+    return _reduced(losses if weight is None else losses * weight, reduction)
+
+
+def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
+    if log_target:
+        losses = target.exp() * (target - input)
+    else:
+        losses = torch.xlogy(target, target) - target * input
+    if reduction != "batchmean":
+        return _reduced(losses, reduction)
+    return losses.sum() / torch.tensor(losses.shape[0], dtype=losses.dtype)
+
+
+def _kl_div_by_log(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
+    """The other grouping: target * (log(target) - input)."""
+    if log_target:
+        return _kl_div(input, target, reduction, log_target)
+    log = torch.where(target > 0, target, 1).log()
+    losses = target * (log - input) + 0 * target
+    if reduction != "batchmean":
+        return _reduced(losses, reduction)
+    return losses.sum() / torch.tensor(losses.shape[0], dtype=losses.dtype)
+
+
+def _smooth_l1(input: Tensor, target: Tensor, beta: float, reduction: str) -> Tensor:
+    gap = (input - target).abs()
+    inside = 0.5 * gap * gap / beta if beta > 0 else gap
+    return _reduced(torch.where(gap < beta, inside, gap - 0.5 * beta), reduction)
+
+
+def _cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
+    return F.cross_entropy(
+        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction
+    )
+
+
+def _nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
+    dim = 0 if input.ndim == 1 else 1
+    counts = target != ignore_index
+    safe = torch.where(counts, target, 0)
+    picked = input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
+    weights = torch.ones_like(picked) if weight is None else weight[safe]
+    losses = torch.where(counts, -picked * weights, 0)
+    if reduction != "mean":
+        return _reduced(losses, reduction)
+    return losses.sum() / torch.where(counts, weights, 0).sum()
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"binary_cross_entropy(input[{_SHAPE}]: probability, target[{_SHAPE}]: probability, "
+        f"weight[{_SHAPE}]?: positive, reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_PLANE,
+        attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
+        reference=_binary_cross_entropy,
+        description=f"""-(target * log(input) + (1 - target) * log(1 - input)) of two tensors of one
+            shape with values in [0, 1], each logarithm clamped from below at -100, times `weight`
+            (of the same shape) if that is not None. {_SAYS_REDUCTION}""",
+        flops=f"8*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_LARGE,
+    ),
+    task(
+        f"cross_entropy(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
+        "weight[C]?: positive, ignore_index=-100, reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_CLASSES,
+        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
+        reference=_cross_entropy,
+        description=f"""Cross entropy of logits: minus the logarithm of the softmax over the classes
+            at the target class, times the weight of that class; logits may be large, so the
+            largest is subtracted first. {_SAYS_CLASSES}""",
+        flops=f"5*{_ENTRIES}",
+        benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
+        perf=_VOCABULARY,
+    ),
+    task(
+        f"kl_div(input[{_SHAPE}], target[{_SHAPE}]: probability, reduction='batchmean', "
+        "log_target=False, _rank=2)",
+        category="Loss",
+        dims=_PLANE,
+        attributes={
+            "reduction": ("mean", "sum", "none"),
+            "log_target": (True,),
+            "_rank": (1, 3),
+        },
+        reference=_kl_div,
+        description="""Kullback-Leibler divergence of two tensors of one shape. The input holds
+            log-probabilities. With `log_target=False` the terms are target * (log(target) - input),
+            where a target of 0 adds 0; with `log_target=True` the target holds logarithms and the
+            terms are exp(target) * (target - input). `reduction` is "batchmean" (the sum over the
+            size of dim 0), "mean" (over all elements), "sum" or "none" (all terms); all but the
+            last give a tensor of no dims, and a mean over nothing is NaN.""",
+        flops=f"4*{_COUNT}",
+        benchmark=_BENCHMARK,
+        admissible=(_kl_div_by_log,),
+        perf=_LARGE,
+    ),
+    task(
+        f"mse_loss(input[{_SHAPE}], target[{_SHAPE}], reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_PLANE,
+        attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
+        reference=lambda input, target, reduction: _reduced((input - target).square(), reduction),
+        description=f"(input - target)^2 of two tensors of one shape. {_SAYS_REDUCTION}",
+        flops=f"3*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_LARGE,
+    ),
+    task(
+        f"nll_loss(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
+        "weight[C]?: positive, ignore_index=-100, reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_CLASSES,
+        attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
+        reference=_nll_loss,
+        description=f"""Negative log likelihood: minus the input (log-probabilities) at the target
+            class, times the weight of that class. {_SAYS_CLASSES}""",
+        flops="2*(N*D if _rank == 3 else N if _rank == 2 else 1)",
+        bytes="12*(N*D if _rank == 3 else N if _rank == 2 else 1)",
+        benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
+        perf=(
+            {"N": 65536, "C": 128, "D": 1},
+            {"N": 262144, "C": 512, "D": 1},
+            {"N": 1048576, "C": 128, "D": 1},
+        ),
+    ),
+    task(
+        f"smooth_l1_loss(input[{_SHAPE}], target[{_SHAPE}], beta=1.0, reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_PLANE,
+        attributes={"beta": (0.25, 5.0, 0.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        core={"beta": (0.25, 5.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        reference=_smooth_l1,
+        description=f"""With d = |input - target| of two tensors of one shape: d^2 / (2 * beta)
+            where d < beta, else d - beta / 2; beta is not negative and may be 0, which gives d.
+            {_SAYS_REDUCTION}""",
+        flops=f"5*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_LARGE,
+    ),
+)

@@ -1,0 +1,208 @@
+"""Steps of optimizers, as functions of a parameter, its gradient and the optimizer's state."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+
+_PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
+_SHAPE = "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))"
+_COUNT = "M*N*(2 if _rank == 3 else 1)"
+_BENCHMARK = Benchmark(dims={"M": 16, "N": 64}, distribution="normal")
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+# Next to larger parameters a step of usual size would be lost in rounding.
+_VALUES = (-1.0, 1.0)
+_SAYS = """All tensors have one shape (any) and dtype; the gradient stays as it is. The updated
+    tensors are returned, in the order {order}: each one the argument itself, written in place, or a
+    new tensor."""
+
+
+def _adamw(
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
+    step: int,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    exp_avg = beta1 * exp_avg + (1 - beta1) * grad
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+    denominator = torch.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
+    update = exp_avg / (1 - beta1**step) / denominator
+    return (1 - lr * weight_decay) * param - lr * update, exp_avg, exp_avg_sq
+
+
+def _lion(
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weight_decay: float,
+) -> tuple[Tensor, Tensor]:
+    direction = torch.sign(beta1 * exp_avg + (1 - beta1) * grad)
+    param = (1 - lr * weight_decay) * param - lr * direction
+    return param, beta2 * exp_avg + (1 - beta2) * grad
+
+
+def _rmsprop(
+    param: Tensor,
+    grad: Tensor,
+    square_avg: Tensor,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+) -> tuple[Tensor, Tensor]:
+    grad = grad + weight_decay * param
+    square_avg = alpha * square_avg + (1 - alpha) * grad * grad
+    return param - lr * grad / (torch.sqrt(square_avg) + eps), square_avg
+
+
+def _sgd(
+    param: Tensor,
+    grad: Tensor,
+    momentum_buffer: Tensor | None,
+    lr: float,
+    momentum: float,
+    weight_decay: float,
+    dampening: float,
+    nesterov: bool,
+) -> tuple[Tensor, ...]:
+    grad = grad + weight_decay * param
+    if momentum == 0:
+        return (param - lr * grad,)
+    before = torch.zeros_like(param) if momentum_buffer is None else momentum_buffer
+    buffer = momentum * before + (1 - dampening) * grad
+    step = grad + momentum * buffer if nesterov else buffer
+    return param - lr * step, buffer
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"AdamW(param[{_SHAPE}], grad[{_SHAPE}], exp_avg[{_SHAPE}], exp_avg_sq[{_SHAPE}]: positive,"
+        " step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, _rank=2)",
+        category="Optimizer",
+        entry="adamw_step",
+        dims=_PLANE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        attributes={
+            "step": (2, 100, 100000),
+            "lr": (0.1,),
+            "beta1": (0.5,),
+            "beta2": (0.9,),
+            "eps": (0.1,),
+            "weight_decay": (0.0, 0.5),
+            "_rank": (1, 3),
+        },
+        outputs=(Output(name="param"), Output(name="exp_avg"), Output(name="exp_avg_sq")),
+        may_overwrite={"param": "True", "exp_avg": "True", "exp_avg_sq": "True"},
+        values=_VALUES,
+        reference=_adamw,
+        description=f"""One step of AdamW, `step` counting from 1. exp_avg becomes
+            beta1 * exp_avg + (1 - beta1) * grad; exp_avg_sq becomes
+            beta2 * exp_avg_sq + (1 - beta2) * grad^2; param becomes
+            param * (1 - lr * weight_decay) - lr * m / (sqrt(v) + eps) with
+            m = exp_avg / (1 - beta1^step) and v = exp_avg_sq / (1 - beta2^step), both of the new
+            averages. {_SAYS.format(order="param, exp_avg, exp_avg_sq")}""",
+        flops=f"16*{_COUNT}",
+        bytes=f"28*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"Lion(param[{_SHAPE}], grad[{_SHAPE}], exp_avg[{_SHAPE}], lr=1e-4, beta1=0.9, beta2=0.99, "
+        "weight_decay=0.0, _rank=2)",
+        category="Optimizer",
+        entry="lion_step",
+        dims=_PLANE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        attributes={
+            "lr": (0.05,),
+            "beta1": (0.5,),
+            "beta2": (0.5,),
+            "weight_decay": (0.1, 2.0),
+            "_rank": (1, 3),
+        },
+        outputs=(Output(name="param"), Output(name="exp_avg")),
+        may_overwrite={"param": "True", "exp_avg": "True"},
+        values=_VALUES,
+        reference=_lion,
+        description=f"""One step of Lion. With c = beta1 * exp_avg + (1 - beta1) * grad, of the old
+            average, param becomes param * (1 - lr * weight_decay) - lr * sign(c), where sign(0) is
+            0; exp_avg becomes beta2 * exp_avg + (1 - beta2) * grad.
+            {_SAYS.format(order="param, exp_avg")}""",
+        flops=f"10*{_COUNT}",
+        bytes=f"20*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"RMSProp(param[{_SHAPE}], grad[{_SHAPE}], square_avg[{_SHAPE}]: positive, lr=1e-2, "
+        "alpha=0.99, eps=1e-8, weight_decay=0.0, _rank=2)",
+        category="Optimizer",
+        entry="rmsprop_step",
+        dims=_PLANE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        attributes={
+            "lr": (0.3,),
+            "alpha": (0.5,),
+            "eps": (0.5,),
+            "weight_decay": (0.1, 2.0),
+            "_rank": (1, 3),
+        },
+        outputs=(Output(name="param"), Output(name="square_avg")),
+        may_overwrite={"param": "True", "square_avg": "True"},
+        values=_VALUES,
+        reference=_rmsprop,
+        description=f"""One step of RMSProp without momentum and not centered. With
+            g = grad + weight_decay * param, square_avg becomes
+            alpha * square_avg + (1 - alpha) * g^2, and param becomes
+            param - lr * g / (sqrt(square_avg) + eps), of the new average.
+            {_SAYS.format(order="param, square_avg")}""",
+        flops=f"10*{_COUNT}",
+        bytes=f"20*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"SGD(param[{_SHAPE}], grad[{_SHAPE}], momentum_buffer[{_SHAPE}]?, lr=0.1, momentum=0.9, "
+        "weight_decay=0.0, dampening=0.0, nesterov=False, _rank=2)",
+        category="Optimizer",
+        entry="sgd_step",
+        dims=_PLANE,
+        extended_dtypes=("float64",),
+        attributes={
+            "lr": (0.5,),
+            "momentum": (0.0, 0.5),
+            "weight_decay": (0.1, 2.0),
+            "dampening": (0.5,),
+            "nesterov": (True,),
+            "_rank": (1, 3),
+        },
+        outputs=(Output(name="param"), Output(name="momentum_buffer", when="momentum > 0")),
+        may_overwrite={"param": "True", "momentum_buffer": "momentum > 0"},
+        values=_VALUES,
+        reference=_sgd,
+        description=f"""One step of SGD. Let g = grad + weight_decay * param. With momentum above 0,
+            the buffer becomes momentum * buffer + (1 - dampening) * g, a buffer that is None
+            counting as zeros, and d is the new buffer, or with `nesterov=True`
+            g + momentum * (new buffer). With momentum 0, d is g, and the buffer is neither read nor
+            returned (a None in its place is allowed). param becomes param - lr * d.
+            {_SAYS.format(order="param, momentum_buffer")}""",
+        flops=f"8*{_COUNT}",
+        bytes=f"20*{_COUNT}",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+)
