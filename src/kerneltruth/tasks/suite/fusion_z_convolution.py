@@ -1,0 +1,305 @@
+"""Fusions of a two-dimensional convolution with what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Scalar, Task, task
+
+Pair = int | tuple[int, int]
+
+_CONV = (
+    "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?, stride=1, padding=0, dilation=1, "
+    "groups=1"
+)
+_VARIED: dict[str, tuple[Scalar, ...]] = {
+    "stride": (2, (1, 2)),
+    "padding": (1, (2, 0)),
+    "dilation": (2,),
+    "groups": (2, 3),
+}
+_CORE: dict[str, tuple[Scalar, ...]] = {"stride": (2,), "padding": (1,), "dilation": (2,)}
+_BENCHMARK = Benchmark(
+    dims={"N": 1, "C": 4, "H": 16, "W": 16, "O": 8, "KH": 3, "KW": 3}, distribution="normal"
+)
+_PERF: tuple[Mapping[str, int], ...] = (
+    {"N": 4, "C": 32, "H": 32, "W": 32, "O": 32, "KH": 3, "KW": 3},
+    {"N": 16, "C": 64, "H": 56, "W": 56, "O": 64, "KH": 3, "KW": 3},
+    {"N": 64, "C": 256, "H": 56, "W": 56, "O": 256, "KH": 3, "KW": 3},
+)
+# Half precision keeps the convolution before what follows: sums must stay within its range.
+_MODERATE = (-4.0, 4.0)
+_LAYER = """two-dimensional convolution (cross-correlation) of input[N, C, H, W] with
+    weight[O, C / groups, KH, KW], plus bias[O] unless it is None: stride, zero padding on both
+    sides and dilation are each an int for both dims or a pair (rows, columns); with groups, output
+    channel o sees the input channels of group o // (O / groups) only."""
+
+
+def _dims(channels: int | None = None) -> dict[str, Dim]:
+    return {
+        "N": Dim(symbol="N", role="batch", low=1),
+        "C": Dim(symbol="C", role="contracted", low=1, high=channels),
+        "H": Dim(symbol="H", role="spatial", low=1),
+        "W": Dim(symbol="W", role="spatial", low=1),
+        "O": Dim(symbol="O", role="channel", low=1),
+        "KH": Dim(symbol="KH", role="contracted", low=1, high=5),
+        "KW": Dim(symbol="KW", role="contracted", low=1, high=5),
+    }
+
+
+def _along(name: str, axis: int) -> str:
+    """The part of an int or a pair that concerns one axis, as an expression."""
+    return f"({name} if isinstance({name}, int) else {name}[{axis}])"
+
+
+def _size(axis: int, prefix: str = "") -> str:
+    """The convolution's output size along rows (0) or columns (1), as an expression."""
+    size, kernel = (("H", "KH"), ("W", "KW"))[axis]
+    stride, padding, dilation = (
+        _along(prefix + name, axis) for name in ("stride", "padding", "dilation")
+    )
+    return f"(({size} + 2 * {padding} - {dilation} * ({kernel} - 1) - 1) // {stride} + 1)"
+
+
+def _rules(prefix: str = "", out: str = "O") -> tuple[str, ...]:
+    groups = f"{prefix}groups"
+    return (
+        f"C % {groups} == 0",
+        f"({out}) % {groups} == 0",
+        f"{_size(0, prefix)} >= 1",
+        f"{_size(1, prefix)} >= 1",
+    )
+
+
+def _flops(prefix: str = "", out: str = "O") -> str:
+    area = f"{_size(0, prefix)} * {_size(1, prefix)}"
+    return f"2 * N * {out} * (C // {prefix}groups) * KH * KW * {area}"
+
+
+def _conv(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+) -> Tensor:
+    return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _leaky_relu_conv2d(negative_slope: float, inplace: bool, **layer: object) -> Tensor:
+    del inplace
+    return F.leaky_relu(_conv(**layer), negative_slope)  # type: ignore[arg-type]
+
+
+def _relu_conv2d(inplace: bool, **layer: object) -> Tensor:
+    del inplace
+    return torch.relu(_conv(**layer))  # type: ignore[arg-type]
+
+
+def _pixel_shuffle_conv2d(upscale_factor: int, **layer: object) -> Tensor:
+    return F.pixel_shuffle(_conv(**layer), upscale_factor)  # type: ignore[arg-type]
+
+
+def _relu_batch_norm_conv2d(
+    running_mean: Tensor,
+    running_var: Tensor,
+    bn_weight: Tensor | None,
+    bn_bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    inplace: bool,
+    **layer: object,
+) -> tuple[Tensor, ...]:
+    """The result, and with `training` the running statistics after the call."""
+    del inplace
+    out = torch.relu(
+        F.batch_norm(
+            _conv(**layer),  # type: ignore[arg-type]
+            running_mean,
+            running_var,
+            bn_weight,
+            bn_bias,
+            training,
+            momentum,
+            eps,
+        )
+    )
+    return (out, running_mean, running_var) if training else (out,)
+
+
+def _prefixed(arguments: Mapping[str, object]) -> Tensor:
+    """The convolution of arguments whose names begin with `conv_`."""
+    names = ("stride", "padding", "dilation", "groups")
+    return _conv(**{n: arguments[f"conv_{n}"] for n in names}, **_tensors(arguments))  # type: ignore[arg-type]
+
+
+def _tensors(arguments: Mapping[str, object]) -> dict[str, object]:
+    if "x" not in arguments:
+        return {n: arguments[n] for n in ("input", "weight", "bias")}
+    names = {"input": "x", "weight": "conv_weight", "bias": "conv_bias"}
+    return {n: arguments[name] for n, name in names.items()}
+
+
+def _relu_max_pool2d_conv2d(
+    pool_kernel_size: int,
+    pool_stride: int | None,
+    pool_padding: int,
+    pool_dilation: int,
+    pool_ceil_mode: bool,
+    inplace: bool,
+    **layer: object,
+) -> Tensor:
+    del inplace
+    pooled = F.max_pool2d(
+        _prefixed(layer), pool_kernel_size, pool_stride, pool_padding, pool_dilation, pool_ceil_mode
+    )
+    return torch.relu(pooled)
+
+
+def _silu_layer_norm_conv2d(weight: None, ln_eps: float, **layer: object) -> Tensor:
+    del weight
+    out = _prefixed(layer)
+    return F.silu(F.layer_norm(out, out.shape[1:], eps=ln_eps))
+
+
+def _with_prefix(values: Mapping[str, tuple[Scalar, ...]]) -> dict[str, tuple[Scalar, ...]]:
+    return {f"conv_{name}": v for name, v in values.items()}
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_leaky_relu_conv2d({_CONV}, negative_slope=0.01, inplace=False)",
+        category="Fusion",
+        dims=_dims(),
+        attributes={**_VARIED, "negative_slope": (0.25, 0.0)},
+        core=_CORE,
+        constraints=_rules(),
+        reference=_leaky_relu_conv2d,
+        description=f"""First the {_LAYER} Then leaky ReLU: each element, times negative_slope
+            where it is negative. `inplace` speaks of the convolution's result, not of an input:
+            inputs stay as they are.""",
+        flops=_flops(),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_relu_conv2d({_CONV}, inplace=False)",
+        category="Fusion",
+        dims=_dims(),
+        attributes=_VARIED,
+        core=_CORE,
+        constraints=_rules(),
+        reference=_relu_conv2d,
+        description=f"""First the {_LAYER} Then ReLU, the larger of each element and 0; NaN stays
+            NaN. `inplace` speaks of the convolution's result, not of an input: inputs stay as they
+            are.""",
+        flops=_flops(),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        "fused_pixel_shuffle_conv2d(input[N, C, H, W], "
+        "weight[O * upscale_factor * upscale_factor, C // groups, KH, KW], "
+        "bias[O * upscale_factor * upscale_factor]?, stride=1, padding=0, dilation=1, groups=1, "
+        "upscale_factor=2)",
+        category="Fusion",
+        dims=_dims(),
+        attributes={**_VARIED, "upscale_factor": (3, 1)},
+        core=_CORE,
+        constraints=_rules(out="O * upscale_factor * upscale_factor"),
+        reference=_pixel_shuffle_conv2d,
+        description=f"""First the {_LAYER} Its number of channels is a multiple of r * r with
+            r = upscale_factor. Then pixel shuffle: the result has O / r^2 channels, r times as
+            many rows and columns, and out[n, c, h * r + i, w * r + j] is the convolution's channel
+            c * r * r + i * r + j at (h, w).""",
+        flops=_flops(out="O * upscale_factor * upscale_factor"),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_relu_batch_norm_conv2d({_CONV}, running_mean[O], running_var[O]: positive, "
+        "bn_weight[O]?, bn_bias[O]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
+        category="Fusion",
+        dims=_dims(channels=256),
+        attributes={**_VARIED, "training": (True,), "momentum": (0.5,), "eps": (0.25,)},
+        core={**_CORE, "training": (True,)},
+        constraints=(*_rules(), f"not training or N * {_size(0)} * {_size(1)} > 1"),
+        values=_MODERATE,
+        mutates={"running_mean": "training", "running_var": "training"},
+        outputs=(
+            Output(),
+            Output(name="running_mean", when="training"),
+            Output(name="running_var", when="training"),
+        ),
+        reference=_relu_batch_norm_conv2d,
+        description=f"""First the {_LAYER} Then batch normalization of each channel: less the mean,
+            over the square root of the variance plus eps, times bn_weight and plus bn_bias where
+            they are not None. Without `training` mean and variance are running_mean and
+            running_var, which stay as they are; with it they are those of the channel over images,
+            rows and columns (the variance biased), and the running ones are updated in place:
+            (1 - momentum) * running + momentum * batch's, where this variance is the unbiased one.
+            Last ReLU. `inplace` speaks of intermediate results only.""",
+        flops=_flops(),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        "fused_relu_max_pool2d_conv2d(input[N, C, H, W], "
+        "weight[O, C // conv_groups, KH, KW], bias[O]?, conv_stride=1, conv_padding=0, "
+        "conv_dilation=1, conv_groups=1, pool_kernel_size=2, "
+        "pool_stride=None, pool_padding=0, pool_dilation=1, pool_ceil_mode=False, inplace=False)",
+        category="Fusion",
+        dims=_dims(),
+        attributes={
+            **_with_prefix(_VARIED),
+            "pool_kernel_size": (3,),
+            "pool_stride": (1, 3),
+            "pool_padding": (1,),
+            "pool_dilation": (2,),
+            "pool_ceil_mode": (True,),
+        },
+        core={**_with_prefix(_CORE), "pool_kernel_size": (3,), "pool_stride": (1,)},
+        constraints=(
+            *_rules("conv_"),
+            "2 * pool_padding <= pool_kernel_size",
+            f"min({_size(0, 'conv_')}, {_size(1, 'conv_')}) + 2 * pool_padding"
+            " > pool_dilation * (pool_kernel_size - 1)",
+        ),
+        reference=_relu_max_pool2d_conv2d,
+        description=f"""First, with the arguments conv_..., the {_LAYER} Then the largest value of
+            square windows of pool_kernel_size whose elements stand pool_dilation apart; windows
+            stand pool_stride apart (None: pool_kernel_size), with pool_padding on all sides that
+            never wins; pool_ceil_mode rounds the number of windows up, but a window starts within
+            the image or its left padding. NaN wins. Last ReLU. `inplace` speaks of intermediate
+            results only.""",
+        flops=_flops("conv_"),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        "fused_silu_layer_norm_conv2d(x[N, C, H, W], weight:=None, "
+        "conv_weight[O, C // conv_groups, KH, KW], conv_bias[O]?, conv_stride=1, conv_padding=0, "
+        "conv_dilation=1, conv_groups=1, ln_eps=1e-5)",
+        category="Fusion",
+        dims=_dims(channels=256),
+        attributes={**_with_prefix(_VARIED), "ln_eps": (0.25, 4.0)},
+        core=_with_prefix(_CORE),
+        constraints=_rules("conv_"),
+        values=_MODERATE,
+        reference=_silu_layer_norm_conv2d,
+        description=f"""First, with the arguments conv_..., the {_LAYER} Here the input is called x.
+            Then layer normalization of each image over channels, rows and columns together: less
+            the mean, over the square root of the biased variance plus ln_eps; `weight` is always
+            None, so nothing is multiplied. Last SiLU, x * sigmoid(x).""",
+        flops=_flops("conv_"),
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+)

@@ -1,0 +1,163 @@
+"""Fusions of a linear layer or a matrix-vector product with what follows it."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+
+_LAYER: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
+_NORMALIZED: dict[str, Role | Dim] = {
+    "M": "batch",
+    "K": "contracted",
+    "O": Dim(symbol="O", role="reduced", low=1),
+}
+_ROWS = "*((M, K) if _rank == 2 else (K,) if _rank == 1 else (M, 2, K))"
+_LINEAR = f"input[{_ROWS}], weight[O, K], bias[O]?"
+_RANKS: tuple[Scalar, ...] = (1, 3)
+# Half precision keeps the layer's output before what follows: sums must stay within its range.
+_MODERATE = (-4.0, 4.0)
+_BENCHMARK = Benchmark(dims={"M": 32, "K": 64, "O": 64}, distribution="normal")
+_PERF = (
+    {"M": 512, "K": 512, "O": 512},
+    {"M": 4096, "K": 1024, "O": 1024},
+    {"M": 8192, "K": 4096, "O": 4096},
+)
+
+
+def _layer_norm_relu_linear(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    normalized_shape: tuple[int, ...],
+    eps: float,
+    elementwise_affine: bool,
+) -> Tensor:
+    del elementwise_affine
+    return F.layer_norm(torch.relu(F.linear(input, weight, bias)), normalized_shape, eps=eps)
+
+
+def _layer_norm_by_steps(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    normalized_shape: tuple[int, ...],
+    eps: float,
+    elementwise_affine: bool,
+) -> Tensor:
+    del elementwise_affine
+    active = F.linear(input, weight, bias).clamp_min(0)
+    dims = tuple(range(-len(normalized_shape), 0))
+    centered = active - active.mean(dims, True)
+    return centered / torch.sqrt(centered.square().mean(dims, True) + eps)
+
+
+def _log_softmax_linear(input: Tensor, weight: Tensor, bias: Tensor | None, dim: int) -> Tensor:
+    return torch.log_softmax(F.linear(input, weight, bias), dim)
+
+
+def _softplus_linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None, beta: float, threshold: float
+) -> Tensor:
+    return F.softplus(F.linear(input, weight, bias), beta, threshold)
+
+
+def _softplus_by_log(
+    input: Tensor, weight: Tensor, bias: Tensor | None, beta: float, threshold: float
+) -> Tensor:
+    x = F.linear(input, weight, bias)
+    soft = (x * beta).clamp_min(0) + torch.log(1 + torch.exp(-(x * beta).abs()))
+    return torch.where(x * beta > threshold, x, soft / beta)
+
+
+def _mv_sigmoid_sub(input: Tensor, vec: Tensor, other: Tensor, alpha: float) -> Tensor:
+    return torch.sigmoid(input @ vec) - alpha * other
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_layer_norm_relu_linear({_LINEAR}, "
+        "normalized_shape:=((O,) if _trailing == 1 else (M, O)), eps=1e-5, "
+        "elementwise_affine=True, _rank=2, _trailing=1)",
+        category="Fusion",
+        dims=_NORMALIZED,
+        attributes={"eps": (1e-2, 1.0), "_rank": (3,), "_trailing": (2,)},
+        constraints=("_trailing == 1 or _rank == 2",),
+        values=_MODERATE,
+        reference=_layer_norm_relu_linear,
+        admissible=(_layer_norm_by_steps,),
+        description="""First the linear layer input @ weight.T + bias (no bias if None), with
+            input[..., K] and weight[O, K]; then ReLU; then layer normalization over the trailing
+            dims normalized_shape, which is (O,) or several trailing dims: less the mean, over the
+            square root of the biased variance plus eps. The normalization has no weight and no
+            bias, whatever elementwise_affine says. Where ReLU leaves only zeros the result is 0.
+            The result has the input's dtype and leading dims, and O columns.""",
+        flops="2*M*K*O + 10*M*O",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_log_softmax_linear({_LINEAR}, dim=-1, _rank=2)",
+        category="Fusion",
+        dims=_NORMALIZED,
+        attributes={"dim": (0, 1), "_rank": (1, 3)},
+        constraints=("_rank > 1 or dim < 1",),
+        values=_MODERATE,
+        reference=_log_softmax_linear,
+        description="""First the linear layer input @ weight.T + bias (no bias if None), with
+            input[..., K] and weight[O, K]; then log_softmax along `dim` of its result, which is
+            of shape [..., O]; `dim` may be negative and need not be the last. Large values must
+            not overflow.""",
+        flops="2*M*K*O + 6*M*O",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_softplus_linear({_LINEAR}, beta=1, threshold=20, _rank=2)",
+        category="Fusion",
+        dims=_LAYER,
+        attributes={"beta": (2.0, 0.5), "threshold": (5.0,), "_rank": _RANKS},
+        reference=_softplus_linear,
+        admissible=(_softplus_by_log,),
+        description="""First the linear layer x = input @ weight.T + bias (no bias if None), with
+            input[..., K] and weight[O, K]; then softplus log(1 + exp(beta * x)) / beta, and x
+            itself where beta * x > threshold. exp must not overflow.""",
+        flops="2*M*K*O + 8*M*O",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_tanh_linear({_LINEAR}, _rank=2)",
+        category="Fusion",
+        dims=_LAYER,
+        attributes={"_rank": _RANKS},
+        reference=lambda input, weight, bias: torch.tanh(F.linear(input, weight, bias)),
+        description="""First the linear layer input @ weight.T + bias (no bias if None), with
+            input[..., K] and weight[O, K]; then the hyperbolic tangent, over the whole range of
+            the dtype: large values give 1 or -1, never NaN.""",
+        flops="2*M*K*O + 8*M*O",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        "fused_mv_sigmoid_sub(input[M, K], vec[K], "
+        "other[*((M,) if _other == 'same' else (1,))], alpha=1, _other='same')",
+        category="Fusion",
+        dims={"M": "channel", "K": "contracted"},
+        attributes={"alpha": (2.0, -0.5), "_other": ("one",)},
+        reference=_mv_sigmoid_sub,
+        admissible=(
+            lambda input, vec, other, alpha: (
+                1 / (1 + torch.exp(-(input * vec).sum(-1))) - alpha * other
+            ),
+        ),
+        description="""sigmoid(input @ vec) - alpha * other, a vector of M elements: the
+            matrix-vector product of input[M, K] and vec[K], its sigmoid, less alpha times
+            `other`, which has M elements or one.""",
+        flops="2*M*K + 7*M",
+        benchmark=Benchmark(dims={"M": 128, "K": 128}, distribution="normal"),
+        perf=({"M": 1024, "K": 1024}, {"M": 8192, "K": 8192}, {"M": 16384, "K": 16384}),
+    ),
+)

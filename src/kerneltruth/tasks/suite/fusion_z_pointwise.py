@@ -1,0 +1,153 @@
+"""Fusions that work element by element."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+
+_PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_SMALL = {"M": 16, "N": 256}
+_NORMAL = Benchmark(dims=_SMALL, distribution="normal")
+_RANK: dict[str, tuple[Scalar, ...]] = {"_rank": (1, 3)}
+_ANY_RANK = "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 1, N))"
+_SAME = "*((M, N) if _{0} == 'same' else (N,) if _{0} == 'row' else (M, 1))"
+_BROADCAST: tuple[Scalar, ...] = ("row", "column")
+
+
+def _gelu_by_steps(x: Tensor, approximate: str) -> Tensor:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + torch.erf(x * 0.7071067811865476))
+
+
+def _masked_select_add_gelu(
+    input: Tensor, mask: Tensor, other: float, alpha: float, approximate: str
+) -> Tensor:
+    return F.gelu(torch.masked_select(input, mask) + alpha * other, approximate=approximate)
+
+
+def _masked_select_add_gelu_by_steps(
+    input: Tensor, mask: Tensor, other: float, alpha: float, approximate: str
+) -> Tensor:
+    return _gelu_by_steps(torch.masked_select(input, mask) + alpha * other, approximate)
+
+
+def _mul_sub(input: Tensor, other_mul: Tensor, other_sub: Tensor, alpha: float) -> Tensor:
+    return input * other_mul - alpha * other_sub
+
+
+def _sub_gelu(input: Tensor, other: Tensor, alpha: float, approximate: str) -> Tensor:
+    return F.gelu(input - alpha * other, approximate=approximate)
+
+
+def _sub_gelu_by_steps(input: Tensor, other: Tensor, alpha: float, approximate: str) -> Tensor:
+    return _gelu_by_steps(input - alpha * other, approximate)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_log_tanh(input[{_ANY_RANK}]: positive, _rank=2)",
+        category="Fusion",
+        dims=_PLANE,
+        attributes=_RANK,
+        reference=lambda input: torch.tanh(torch.log(input)),
+        description="""tanh(log(x)) of each element: first the natural logarithm, then the
+            hyperbolic tangent. All elements are positive, from the smallest that the dtype holds
+            to infinity; the result lies in [-1, 1], NaN stays NaN. Shape and dtype are the
+            input's, of any rank.""",
+        flops="10*M*N",
+        benchmark=Benchmark(dims=_SMALL, distribution="uniform"),
+        perf=_PERF,
+    ),
+    task(
+        "fused_masked_select_add_gelu(input[M, N], "
+        "mask[*((M, N) if _mask == 'same' else (N,))]: mask, "
+        "other=1.0, alpha=1, approximate='none', _mask='same')",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={
+            "other": (0.125, -3.0),
+            "alpha": (0.5, -2.0),
+            "approximate": ("tanh",),
+            "_mask": ("row",),
+        },
+        reference=_masked_select_add_gelu,
+        admissible=(_masked_select_add_gelu_by_steps,),
+        description="""Select the elements of `input` where the boolean `mask`, broadcast to the
+            input's shape, is True, in row-major order, as a one-dimensional tensor whose length
+            is their number (it may be 0); add alpha * other, `other` being a number; then GELU of
+            the sum: x * Phi(x), or with approximate="tanh"
+            0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The dtype is the input's.""",
+        flops="10*M*N",
+        benchmark=_NORMAL,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_mul_sub(input[M, N], other_mul[{_SAME.format('mul')}], "
+        f"other_sub[{_SAME.format('sub')}], alpha=1, _mul='same', _sub='same')",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={"alpha": (0.5, -2.0, 0.0), "_mul": _BROADCAST, "_sub": _BROADCAST},
+        reference=_mul_sub,
+        admissible=(
+            lambda input, other_mul, other_sub, alpha: torch.sub(
+                input * other_mul, other_sub, alpha=alpha
+            ),
+        ),
+        description="""input * other_mul - alpha * other_sub, element by element; other_mul and
+            other_sub broadcast to the input's shape. alpha multiplies other_sub alone; 0 * inf is
+            NaN also where alpha is 0.""",
+        flops="3*M*N",
+        benchmark=_NORMAL,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_relu_sqrt(input[{_ANY_RANK}], inplace=False, _rank=2)",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={"inplace": (True,), **_RANK},
+        may_overwrite={"input": "inplace"},
+        reference=lambda input, inplace: torch.sqrt(torch.relu(input)),
+        description="""sqrt(max(x, 0)) of each element: first ReLU, then the square root, so that
+            negative elements give 0 and NaN stays NaN. Shape and dtype are the input's. With
+            `inplace` the input may be overwritten and returned.""",
+        flops="2*M*N",
+        benchmark=_NORMAL,
+        extended_dtypes=("float64",),
+        perf=_PERF,
+    ),
+    task(
+        f"fused_sub_gelu(input[M, N], other[{_SAME.format('other')}], alpha=1, "
+        "approximate='none', _other='same')",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",), "_other": _BROADCAST},
+        reference=_sub_gelu,
+        admissible=(_sub_gelu_by_steps,),
+        description="""GELU of input - alpha * other: first the difference (`other` broadcasts to
+            the input's shape), then x * Phi(x) with the normal distribution function Phi, or with
+            approximate="tanh" 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).""",
+        flops="10*M*N",
+        benchmark=_NORMAL,
+        perf=_PERF,
+    ),
+    task(
+        "fused_tile_exp(input[*((M, N) if _rank == 2 else (N,))], dims=(2, 1), _rank=2)",
+        category="Fusion",
+        dims={"M": "batch", "N": "spatial"},
+        attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2)), "_rank": (1,)},
+        core={"dims": ((2,), (1, 3), (3, 2))},
+        reference=lambda input, dims: torch.exp(torch.tile(input, dims)),
+        description="""Tile `input` as torch.tile does, dims[i] copies side by side along dim i,
+            then the exponential of each element. Where `dims` has fewer entries than the input
+            has dims, ones are put before them; where it has more, the input gets leading dims of
+            size 1. exp overflows to infinity and underflows to 0 as the dtype does.""",
+        flops="4*M*N*dims[0]",
+        benchmark=_NORMAL,
+        perf=_PERF,
+    ),
+)
