@@ -40,7 +40,11 @@ class Candidate:
 
 
 def load_candidate(
-    path: str | Path, *, task_names: Collection[str], task: str | None = None
+    path: str | Path,
+    *,
+    task_names: Collection[str],
+    task: str | None = None,
+    entry: str | None = None,
 ) -> Candidate:
     """Read a candidate from a file.
 
@@ -58,13 +62,25 @@ def load_candidate(
         raise UserError(
             f"{str(path)!r} is not text: byte {error.start} is not UTF-8; name a Python file"
         ) from error
-    return read_candidate(source, str(path), task_names=task_names, task=task)
+    return read_candidate(source, str(path), task_names=task_names, task=task, entry=entry)
 
 
 def read_candidate(
-    source: str, path: str, *, task_names: Collection[str], task: str | None = None
+    source: str,
+    path: str,
+    *,
+    task_names: Collection[str],
+    task: str | None = None,
+    entry: str | None = None,
 ) -> Candidate:
     """Recognize a candidate from its source text.
+
+    Args:
+        source: the text.
+        path: what messages call it.
+        task_names: the functions that may be entries, when no task is given.
+        task: the name of the task, when it is known.
+        entry: the function that the task asks for, where that is not its name.
 
     Raises:
         UserError: not Python, an unknown task, no entry, or more than one.
@@ -76,23 +92,24 @@ def read_candidate(
         )
     tree = _parse(source, path)
     definitions = _definitions(tree)
-    entry = _named_entry(definitions, path, task_names) if task is None else None
-    if entry is None and task is not None:
-        entry = next((n for n in (task, *GENERIC_ENTRIES) if n in definitions), None)
-    if entry is None:
-        raise UserError(_no_entry(definitions, path, task))
-    lines = definitions[entry]
+    found = _named_entry(definitions, path, task_names) if task is None else None
+    if task is not None:
+        names = (entry or task, task, *GENERIC_ENTRIES)
+        found = next((n for n in names if n in definitions), None)
+    if found is None:
+        raise UserError(_no_entry(definitions, path, entry or task))
+    lines = definitions[found]
     if len(lines) > 1:
         where = " and ".join(str(n) for n in lines)
         raise UserError(
-            f"{path}: {entry!r} is defined at lines {where}; a candidate has one entry: remove one"
+            f"{path}: {found!r} is defined at lines {where}; a candidate has one entry: remove one"
         )
     return Candidate(
         source=source,
         path=path,
         sha256=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
         language=_language(tree),
-        entry=entry,
+        entry=found,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 
 from kerneltruth.tasks.collection import by_key
@@ -20,4 +21,19 @@ def tasks_of(module: str) -> tuple[Task, ...]:
     return tuple(replace(task, suite=SUITE) for task in declared)
 
 
-TASKS: dict[str, Task] = by_key(task for module in MODULES for task in tasks_of(module))
+@cache
+def modules_by_key() -> dict[str, str]:
+    """The file that declares each task."""
+    return {task.key: module for module in MODULES for task in tasks_of(module)}
+
+
+@cache
+def _all() -> dict[str, Task]:
+    return by_key(task for module in MODULES for task in tasks_of(module))
+
+
+def __getattr__(name: str) -> dict[str, Task]:
+    """`TASKS`, read when it is asked for: one file can be imported without all the others."""
+    if name == "TASKS":
+        return _all()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

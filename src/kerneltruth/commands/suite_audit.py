@@ -1,0 +1,197 @@
+"""A suite proves itself: PyTorch as the candidate is never flagged, and decoys always are.
+
+For each task and dtype, cases of all strategies are judged with the eager functions of
+`corpus.eager` as the candidate. A case where a decoy passes cannot be refereed, and is counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.materialize import benchmark_case, materialize
+from kerneltruth.corpus.eager import eager_source
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.attempt import AttemptEnded
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.reference import reference
+from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.verdict import is_bad, word
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.spec import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """A case on which the eager function was found wrong."""
+
+    case: str
+    verdict: str
+    detail: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Proof:
+    """What a task has shown.
+
+    Attributes:
+        cases: judged cases by dtype.
+        flagged: what was found wrong with PyTorch: mistakes of ours, unless the torch is broken.
+        declined: refusals of PyTorch in the extended domain, by reason.
+        unrefereeable: cases where a decoy passed, by reason.
+        skipped: cases that were not judged, by reason: the operator rejects them, mostly.
+        idle: attributes no value of which changes the result, and dims likewise.
+    """
+
+    task: str
+    category: str
+    cases: dict[str, int] = field(default_factory=dict)
+    flagged: list[Flag] = field(default_factory=list)
+    declined: Counter[str] = field(default_factory=Counter)
+    unrefereeable: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    idle: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether every dtype had judged cases and none was flagged."""
+        return bool(self.cases) and all(self.cases.values()) and not self.flagged
+
+    def document(self) -> dict[str, Any]:
+        """The proof as JSON."""
+        return {
+            "task": self.task,
+            "category": self.category,
+            "holds": self.holds,
+            "cases": dict(self.cases),
+            "flagged": [
+                {"case": f.case, "verdict": f.verdict, "detail": f.detail} for f in self.flagged
+            ],
+            "declined": dict(self.declined),
+            "unrefereeable": dict(self.unrefereeable),
+            "skipped": dict(self.skipped),
+            "idle": list(self.idle),
+            "seconds": self.seconds,
+        }
+
+
+def eager_candidate(task: Task, module: str) -> Candidate:
+    """PyTorch itself as the candidate for a task that a file of the suite declares."""
+    return read_candidate(
+        eager_source(module),
+        f"eager/{module}.py",
+        task_names=(task.name,),
+        task=task.name,
+        entry=task.entry,
+    )
+
+
+def prove(
+    task: Task,
+    candidate: Candidate,
+    runner: Runner,
+    cache: ExpectationCache,
+    *,
+    cases: int,
+    dtypes: tuple[str, ...] = (),
+    seed: int = 0,
+) -> Proof:
+    """Judge a candidate that must be right, on `cases` cases of each dtype.
+
+    Raises:
+        UserError: the task has none of the dtypes.
+    """
+    start = time.monotonic()
+    proof = Proof(task=task.key, category=task.category)
+    declared = (*task.dtypes, *task.extended_dtypes)
+    chosen = tuple(d for d in declared if not dtypes or d in dtypes)
+    if not chosen:
+        raise UserError(f"{task.key} has none of the dtypes {', '.join(dtypes)}")
+    with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
+        for dtype in chosen:
+            plan = Plan(seed=seed, cases=cases, dtypes=(dtype,), stop_at_first=False, compile=False)
+            _judge(trial, plan, dtype, proof)
+    proof.idle = tuple(idle(task))
+    proof.seconds = time.monotonic() - start
+    return proof
+
+
+def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof) -> None:
+    for event in try_candidate(trial, plan):
+        if isinstance(event, AttemptEnded):
+            attempt = event.attempt
+            proof.cases[dtype] = attempt.cases
+            proof.declined.update(reason for _, reason in attempt.declined)
+            proof.unrefereeable.update(attempt.unrefereeable)
+            proof.skipped.update(attempt.skipped)
+            if is_bad(attempt.verdict) and attempt.failure is None:
+                detail = str(getattr(attempt.verdict, "detail", ""))
+                proof.flagged.append(Flag(case="", verdict=word(attempt.verdict), detail=detail))
+            continue
+        verdict = event.judgement.verdict
+        if is_bad(verdict):
+            said = " ".join(
+                str(getattr(verdict, part))
+                for part in ("kind", "output", "error", "detail")
+                if getattr(verdict, part, None)
+            )
+            proof.flagged.append(
+                Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
+            )
+
+
+def idle(task: Task) -> Iterator[str]:
+    """Attributes no further value of which changes the result at the benchmark's shape."""
+    base = benchmark_case(task, 0, task.dtypes[0])
+    usual = _result(task, base)
+    for attribute in task.attributes:
+        others = attribute.values[1:]
+        if not others:
+            continue
+        results = (_result(task, base.with_attributes(**{attribute.name: v})) for v in others)
+        if all(r is None or _equal(r, usual) for r in results):
+            yield attribute.name
+
+
+def _result(task: Task, case: Any) -> tuple[torch.Tensor, ...] | None:
+    """The reference's result, or None where the operator or the task does not take the case."""
+    if not task.allows(case.sizes, case.settings):
+        return None
+    try:
+        inputs = materialize(task, case)
+        return reference(task, inputs.tensors, inputs.scalars)
+    except (RuntimeError, ValueError, IndexError, TypeError, ArithmeticError):
+        return None
+
+
+def _equal(one: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...] | None) -> bool:
+    return (
+        other is not None
+        and len(one) == len(other)
+        and all(
+            a.shape == b.shape and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+            for a, b in zip(one, other, strict=True)
+        )
+    )
+
+
+def by_category(proofs: Iterable[Proof]) -> dict[str, dict[str, int]]:
+    """Counts by category: tasks, those that hold, cases, flagged, unrefereeable, skipped."""
+    table: dict[str, Counter[str]] = {}
+    for proof in proofs:
+        row = table.setdefault(proof.category, Counter())
+        row["tasks"] += 1
+        row["hold"] += proof.holds
+        row["cases"] += sum(proof.cases.values())
+        row["flagged"] += len(proof.flagged)
+        row["declined"] += proof.declined.total()
+        row["unrefereeable"] += proof.unrefereeable.total()
+        row["skipped"] += proof.skipped.total()
+    return {category: dict(row) for category, row in sorted(table.items())}
