@@ -214,6 +214,65 @@ def minimize(
     _print(document, minimize_view, as_json)
 
 
+@app.command(name="run")
+def run_(
+    candidates: Annotated[
+        Path, typer.Option("--candidates", help="A file, a folder, or a KernelBench run.")
+    ],
+    suite: Annotated[str, typer.Option("--suite", help="The suite of the tasks.")] = "kernelbenchx",
+    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per candidate.")] = 16,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
+    ] = None,
+    stage: Annotated[
+        str, typer.Option("--stage", help="How far to go: call, exe or perf.")
+    ] = "perf",
+    explain: Annotated[
+        bool, typer.Option(help="Look for the smallest failing case of each wrong candidate.")
+    ] = True,
+    method: Annotated[
+        str | None, typer.Option("--method", help="Label where a candidate brings none.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Label where a candidate brings none.")
+    ] = None,
+    executor: Annotated[str, typer.Option("--executor", help="local or ray.")] = "local",
+    address: Annotated[
+        str | None, typer.Option("--address", help="Of a Ray cluster: ray://HOST:PORT or auto.")
+    ] = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+    out: Out = None,
+    workers: Workers = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Judge many candidates in stages: call, exe, perf. Resumes where it stopped."""
+    from kerneltruth.commands.run import RunOptions, run_suite, stages_until
+    from kerneltruth.importers.submission import Labels
+    from kerneltruth.report.run_view import run_view
+
+    options = RunOptions(
+        suite=suite,
+        candidates=candidates,
+        device=device,
+        seed=seed,
+        out=out,
+        workers=workers,
+        deadline_s=timeout,
+        cases=cases,
+        strategies=tuple(strategy or ()),
+        stages=stages_until(stage),
+        explain=explain,
+        labels=Labels(method=method, model=model),
+        executor=executor,
+        address=address,
+    )
+    document = _follow(run_suite(options), quiet=as_json)
+    _print(document, run_view, as_json)
+    raise typer.Exit(exit_codes.of_run(document))
+
+
 @app.command()
 def tasks(
     name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,

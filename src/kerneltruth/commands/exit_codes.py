@@ -31,6 +31,11 @@ def of_audit(document: dict[str, Any]) -> int:
     return NO_JUDGEMENT
 
 
+def of_run(document: dict[str, Any]) -> int:
+    """Whether every attempt has its outcome; 3 if this machine spoilt some."""
+    return NO_JUDGEMENT if document["infra"] else GOOD
+
+
 def of_replay(document: dict[str, Any]) -> int:
     """Whether every finding was reproduced; 3 if the others cannot run here."""
     other = [r for r in document["results"] if not r["reproduced"]]

@@ -15,7 +15,7 @@ from kerneltruth.codec import content_hash
 from kerneltruth.commands.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.records import Manifest, environment_fingerprint
-from kerneltruth.runs.store import RunStore, now
+from kerneltruth.runs.store import Keep, RunStore, now
 from kerneltruth.tasks.core import TASKS
 
 
@@ -28,7 +28,13 @@ def suite_hash() -> str:
 
 @contextlib.contextmanager
 def open_run(
-    out: Path | None, *, command: str, identity: str, device: str, seed: int
+    out: Path | None,
+    *,
+    command: str,
+    identity: str,
+    device: str,
+    seed: int,
+    keep: Keep = dict,
 ) -> Iterator[RunStore]:
     """Begin a run, or go on with the run of the same command in `out`; closed at the end.
 
@@ -39,12 +45,13 @@ def open_run(
         identity: what a resumed run must have been asked for too.
         device: "cpu" or "cuda:N".
         seed: master seed.
+        keep: what of each result line stays in memory.
 
     Raises:
         UserError: `out` holds another run, or something else.
         Interrupted: in place of a Ctrl-C, and says how to go on.
     """
-    store = _open(out, command=command, identity=identity, device=device, seed=seed)
+    store = _open(out, command=command, identity=identity, device=device, seed=seed, keep=keep)
     try:
         yield store
     except KeyboardInterrupt as stop:
@@ -57,10 +64,12 @@ def open_run(
         store.close()
 
 
-def _open(out: Path | None, *, command: str, identity: str, device: str, seed: int) -> RunStore:
+def _open(
+    out: Path | None, *, command: str, identity: str, device: str, seed: int, keep: Keep
+) -> RunStore:
     arguments = (command, identity)
     if out is not None and (out / "run.json").exists():
-        store = RunStore.open(out)
+        store = RunStore.open(out, keep=keep)
         if store.manifest.arguments[:2] != arguments or store.manifest.seed != seed:
             raise UserError(f"--out {out}: it holds a run of something else; name a new directory")
         return store
@@ -71,7 +80,7 @@ def _open(out: Path | None, *, command: str, identity: str, device: str, seed: i
         environment=environment(device),
         started=now(),
     )
-    return RunStore.create(out or _new_folder(command), manifest)
+    return RunStore.create(out or _new_folder(command), manifest, keep=keep)
 
 
 def environment(device: str) -> dict[str, str | None]:

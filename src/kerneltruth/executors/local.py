@@ -6,10 +6,11 @@ The parent hands out jobs and collects outcomes; a lost judge's job goes to anot
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Generic, Protocol, TypeVar
@@ -30,6 +31,8 @@ J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 TRIES = 2
+# Jobs taken from the caller ahead of need, among which each judge finds one of its own task.
+LOOK_AHEAD = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ def _serve(
 
 
 def run_jobs(
-    jobs: Sequence[J],
+    jobs: Iterable[J],
     hear: Callable[[J, Callable[[int], None]], R],
     *,
     workers: int,
@@ -119,20 +122,21 @@ def run_jobs(
     """Hear every job once; yields progress and exactly one `Done` or `Lost` for each.
 
     Args:
-        jobs: in order of preference; jobs of one task are given to one judge where possible.
+        jobs: in order of preference, taken as they are needed; jobs of one task are given to one
+            judge where possible.
         hear: called in a judge process, which was forked from this one, with a job and a function
             that reports progress.
-        workers: how many judges.
+        workers: the most judges at once.
 
     Raises:
         UserError, EnvironmentFault: `hear` raised it.
         InternalError: `hear` raised anything else.
     """
-    waiting = list(jobs)
+    waiting = _Waiting(jobs)
     tries: dict[int, int] = {}
     judges: list[_Judge[J, R]] = []
     try:
-        judges = [_Judge(hear) for _ in range(min(workers, len(waiting)))]
+        judges = [_Judge(hear) for _ in range(min(workers, waiting.ahead()))]
         for judge in judges:
             _hand_out(judge, waiting, judges)
         while any(judge.job is not None for judge in judges):
@@ -148,7 +152,7 @@ def run_jobs(
 def _listen(
     judge: _Judge[J, R],
     judges: list[_Judge[J, R]],
-    waiting: list[J],
+    waiting: _Waiting[J],
     tries: dict[int, int],
     hear: Callable[[J, Callable[[int], None]], R],
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
@@ -163,7 +167,7 @@ def _listen(
         replacement: _Judge[J, R] = _Judge(hear)
         judges[judges.index(judge)] = replacement
         if tries[id(job)] <= TRIES:
-            waiting.insert(0, job)
+            waiting.again(job)
         else:
             code = judge.process.exitcode
             yield Lost(job=job, reason=f"the judge process died twice (exit code {code})")
@@ -180,12 +184,36 @@ def _listen(
     _hand_out(judge, waiting, judges)
 
 
-def _hand_out(judge: _Judge[J, R], waiting: list[J], judges: list[_Judge[J, R]]) -> None:
+class _Waiting(Generic[J]):
+    """Jobs that nobody has been given, and where further ones come from."""
+
+    def __init__(self, jobs: Iterable[J]) -> None:
+        self._source = iter(jobs)
+        self._jobs: list[J] = []
+
+    def ahead(self) -> int:
+        """How many are at hand, after looking ahead."""
+        missing = LOOK_AHEAD - len(self._jobs)
+        self._jobs += itertools.islice(self._source, max(0, missing))
+        return len(self._jobs)
+
+    def again(self, job: J) -> None:
+        """Put a job back before all others."""
+        self._jobs.insert(0, job)
+
+    def take(self, own: str | None, taken: Collection[str | None]) -> J | None:
+        """A job of the task `own`, else of a task that is not taken, else the first."""
+        if not self.ahead():
+            return None
+        mine = (i for i, job in enumerate(self._jobs) if job.task == own)
+        free = (i for i, job in enumerate(self._jobs) if job.task not in taken)
+        return self._jobs.pop(next(mine, next(free, 0)))
+
+
+def _hand_out(judge: _Judge[J, R], waiting: _Waiting[J], judges: list[_Judge[J, R]]) -> None:
     """Give an idle judge the next job: of its own task, else of a task that nobody is at."""
     judge.job = None
-    if not waiting:
-        return
     taken = {j.last_task for j in judges if j is not judge and j.job is not None}
-    own = [i for i, job in enumerate(waiting) if job.task == judge.last_task]
-    free = [i for i, job in enumerate(waiting) if job.task not in taken]
-    judge.give(waiting.pop((own or free or [0])[0]))
+    job = waiting.take(judge.last_task, taken)
+    if job is not None:
+        judge.give(job)

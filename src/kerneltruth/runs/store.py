@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ from kerneltruth.runs.records import (
 
 if TYPE_CHECKING:
     import torch
+
+Keep = Callable[[dict[str, Any]], dict[str, Any]]
 
 FOLDERS = ("findings", "inputs", "candidates")
 SNAPSHOT_LIMIT = 16 * 2**20
@@ -52,10 +54,12 @@ class RunStore:
         *,
         size: int,
         notes: tuple[str, ...] = (),
+        keep: Keep = dict,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self.notes = notes
+        self._keep = keep
         self._lines = lines
         self._done = {str(line["key"]) for line in lines}
         # Bytes of results.jsonl that hold whole lines; what lies beyond is cut before appending.
@@ -63,8 +67,14 @@ class RunStore:
         self._log: int | None = None
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest) -> RunStore:
+    def create(cls, path: Path, manifest: Manifest, *, keep: Keep = dict) -> RunStore:
         """Begin a run in a directory that does not exist or is empty.
+
+        Args:
+            path: the directory.
+            manifest: what the run is.
+            keep: what of each result line stays in memory, and `results` gives; it must hold the
+                line's key. All of it unless told otherwise; on disk it is always all.
 
         Raises:
             UserError: something is there already.
@@ -77,11 +87,11 @@ class RunStore:
             for folder in FOLDERS:
                 (path / folder).mkdir(parents=True, exist_ok=True)
             write_whole(path / "run.json", dumps(manifest, indent=2).encode() + b"\n")
-        return cls(path, manifest, [], size=0)
+        return cls(path, manifest, [], size=0, keep=keep)
 
     @classmethod
-    def open(cls, path: Path) -> RunStore:
-        """Read a run, to look at it or to go on with it.
+    def open(cls, path: Path, *, keep: Keep = dict) -> RunStore:
+        """Read a run, to look at it or to go on with it; `keep` as in `create`.
 
         Raises:
             UserError: no run there, a damaged one, or one of a newer schema.
@@ -97,8 +107,8 @@ class RunStore:
             manifest = build(Manifest, known)
         except UserError as error:
             raise UserError(f"{path / 'run.json'}: {error}; make the run again") from error
-        lines, size, notes = _read_results(path / "results.jsonl")
-        return cls(path, manifest, lines, size=size, notes=notes)
+        lines, size, notes = _read_results(path / "results.jsonl", keep)
+        return cls(path, manifest, lines, size=size, notes=notes, keep=keep)
 
     def __enter__(self) -> RunStore:
         return self
@@ -146,7 +156,7 @@ class RunStore:
                 raise
         self._size += len(data)
         self._done.add(key)
-        self._lines.append(json.loads(data))
+        self._lines.append(self._keep(json.loads(data)))
 
     def _opened_log(self) -> int:
         if self._log is None:
@@ -249,7 +259,7 @@ def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
     return inputs
 
 
-def _read_results(path: Path) -> tuple[list[dict[str, Any]], int, tuple[str, ...]]:
+def _read_results(path: Path, keep: Keep) -> tuple[list[dict[str, Any]], int, tuple[str, ...]]:
     """The whole lines, how many bytes they take, and what to report.
 
     Raises:
@@ -271,7 +281,7 @@ def _read_results(path: Path) -> tuple[list[dict[str, Any]], int, tuple[str, ...
         if line is None:
             note = f"{path}: line {number} was cut short and is dropped; its attempt is made again"
             return lines, position, (note,)
-        lines.append(line)
+        lines.append(keep(line))
         position += len(raw)
     return lines, position, ()
 

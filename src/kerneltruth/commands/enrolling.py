@@ -1,0 +1,118 @@
+"""Submissions matched with tasks: each becomes an entry of the run, or is reported as broken."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.importers.submission import Broken, Labels, Read, Submission
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.tasks.spec import Task
+
+# TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
+# task by an argument. Many others only lack the prefix.
+_OTHER_NAMES = {"input": "mean", "A": "solve"}
+_PREFIX = "fused_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One submission with its task.
+
+    Attributes:
+        key: the same whenever the same source is read from the same place.
+        sha256: of the source.
+    """
+
+    key: str
+    sha256: str
+    submission: Submission
+    task: Task
+    labels: Labels
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The same for submissions that get the same verdict."""
+        return self.task.key, self.sha256
+
+
+def enroll(
+    submissions: Iterable[Read], tasks: Mapping[str, Task], defaults: Labels
+) -> Iterator[Entry | Broken]:
+    """Match each submission with its task.
+
+    Args:
+        submissions: as an importer reads them.
+        tasks: of the suite, by bare name.
+        defaults: labels for submissions that bring none.
+    """
+    by_entry = {task.entry: task for task in tasks.values()}
+    for item in submissions:
+        if isinstance(item, Broken):
+            yield item
+            continue
+        task = task_named(item.name, tasks) or by_entry.get(item.name)
+        task = task or _task_of_source(item, by_entry)
+        if task is None:
+            near = get_close_matches(item.name, tasks, n=3, cutoff=0.5)
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            yield Broken(origin=item.origin, reason=f"unknown task {item.name!r}{hint}")
+            continue
+        sha256 = hashlib.sha256(item.source.encode("utf-8", "surrogatepass")).hexdigest()
+        yield Entry(
+            key=f"{item.origin}@{sha256[:12]}",
+            sha256=sha256,
+            submission=item,
+            task=task,
+            labels=item.labels.over(defaults),
+        )
+
+
+def task_named(name: str, tasks: Mapping[str, Task]) -> Task | None:
+    """The task of that name, or the one that another benchmark calls so."""
+    for known in (name, _PREFIX + name, _OTHER_NAMES.get(name, "")):
+        if known in tasks:
+            return tasks[known]
+    return None
+
+
+def _task_of_source(item: Submission, by_entry: Mapping[str, Task]) -> Task | None:
+    """The task that the source has an entry for, where it has one for just one task."""
+    try:
+        candidate = read_candidate(item.source, item.origin, task_names=tuple(by_entry))
+    except UserError:
+        return None
+    return by_entry[candidate.entry]
+
+
+def candidate_of(entry: Entry) -> Candidate:
+    """The submission as a candidate for its task.
+
+    Raises:
+        UserError: it is not Python, or has no entry, or several; that is the candidate's verdict.
+    """
+    task, name = entry.task, entry.submission.name
+    refusal: UserError | None = None
+    for wanted in dict.fromkeys((task.entry, task.name, name)):
+        try:
+            return read_candidate(
+                entry.submission.source, f"{task.name}.py", task_names=(wanted,), task=wanted
+            )
+        except UserError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def labels_to_json(labels: Labels) -> dict[str, Any]:
+    """The labels of a result line."""
+    return {
+        "method": labels.method,
+        "model": labels.model,
+        "sample": labels.sample,
+        "round": labels.round,
+    }

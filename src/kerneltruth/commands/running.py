@@ -1,0 +1,273 @@
+"""Many submissions judged: from options to the document of `run --json`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from kerneltruth.codec import content_hash
+from kerneltruth.commands.court import Court, Heard, Job, lost
+from kerneltruth.commands.devices import device_name
+from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
+from kerneltruth.commands.run import RunOptions
+from kerneltruth.commands.run_folder import environment, open_run
+from kerneltruth.commands.stages import NOT_RUN, stages_of
+from kerneltruth.commands.step import Step
+from kerneltruth.commands.storing import store_attempt
+from kerneltruth.errors import UserError
+from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
+from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.importers.reading import read_submissions
+from kerneltruth.importers.submission import Broken
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.trial import Plan
+from kerneltruth.oracle.verdict import CompileError, Infra
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.records import record_to_json
+from kerneltruth.runs.store import RunStore
+from kerneltruth.tasks.registry import tasks_of
+
+EFFORT = Effort(evaluations=60, seconds=1.0)
+
+
+def judge_submissions(
+    options: RunOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Judge with a runner that is warming up; `start` is when the command began."""
+    tasks = {task.name: task for task in tasks_of(options.suite).values()}
+    entries: list[Entry] = []
+    broken: list[Broken] = []
+    for item in enroll(read_submissions(options.candidates), tasks, options.labels):
+        (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
+    if not entries:
+        raise UserError(_nothing(options, broken))
+    identity = content_hash(
+        [options.suite, options.cases, options.strategies, options.stages, runner.device]
+    )
+    with open_run(
+        options.out,
+        command="run",
+        identity=identity,
+        device=runner.device,
+        seed=options.seed,
+        keep=_kept,
+    ) as store:
+        run = _Run(options, runner, store, entries)
+        yield from run.judge()
+        document = run.document(broken, seconds=time.monotonic() - start)
+        store.finish()
+    return document
+
+
+def _nothing(options: RunOptions, broken: list[Broken]) -> str:
+    first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
+    return (
+        f"--candidates {options.candidates}: no submission for the suite {options.suite} "
+        f"among {len(broken)} items{first}"
+    )
+
+
+def _kept(line: dict[str, Any]) -> dict[str, Any]:
+    """What of a result line is needed while the run lasts; memory must not grow with the rest."""
+    wanted = ("key", "task", "category", "sha256", "labels", "stages", "same_as", "peer")
+    return {name: line[name] for name in wanted if name in line}
+
+
+class _Run:
+    """A run in progress: what is to be judged, and what is known of it."""
+
+    def __init__(
+        self, options: RunOptions, runner: Runner, store: RunStore, entries: list[Entry]
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._court = Court(policy=Policy(), runner=runner)
+        self._device = runner.device
+        self._entries = entries
+        self._fingerprint: dict[str, str | None] = {}
+        self._began = time.monotonic()
+        self._before = len(store.done())
+        self._counts = _counts(store.results())
+
+    def judge(self) -> Iterator[Step]:
+        """Judge what has no outcome yet; what the machine spoilt is tried once more at the end."""
+        done = self._store.done()
+        # Submissions of one task follow one another: they share what the judge expects.
+        firsts, same = _without_repeats(sorted(self._entries, key=lambda e: e.task.key))
+        waiting = [e for e in firsts if e.key not in done]
+        if waiting:
+            self._fingerprint = environment(self._device)
+            self._court.warm()
+            spoilt: list[Entry] = []
+            yield from self._pass(waiting, spoilt)
+            if spoilt:
+                yield self._step(f"{len(spoilt)} attempts were lost to this machine; once more")
+                yield from self._pass(spoilt, None)
+        yield from self._repeats([(e, key) for e, key in same if e.key not in done])
+
+    def _pass(self, entries: list[Entry], spoilt: list[Entry] | None) -> Iterator[Step]:
+        options = self._options
+        judges = options.workers or len(os.sched_getaffinity(0))
+        by_key = {entry.key: entry for entry in entries}
+        for event in self._events(self._jobs(entries), judges):
+            match event:
+                case Progress():
+                    continue
+                case Done(job=job, result=heard):
+                    pass
+                case Lost(job=job, reason=reason):
+                    heard = lost(job, reason)
+            entry = by_key[job.name]
+            if isinstance(heard.attempt.verdict, Infra) and spoilt is not None:
+                spoilt.append(entry)
+                continue
+            self._keep(entry, job, heard)
+            yield self._step(entry.key)
+
+    def _events(
+        self, jobs: Iterable[Job], judges: int
+    ) -> Iterator[Done[Job, Heard] | Progress[Job] | Lost[Job]]:
+        yield from run_jobs(jobs, self._court.hear, workers=judges)
+
+    def _jobs(self, entries: list[Entry]) -> Iterator[Job]:
+        """Jobs as they are asked for; what cannot be one has its outcome at once."""
+        options = self._options
+        plan = Plan(
+            seed=options.seed,
+            strategies=options.strategies,
+            cases=1 if options.stages == ("call",) else options.cases,
+            deadline_s=options.deadline_s,
+        )
+        for entry in entries:
+            try:
+                candidate = candidate_of(entry)
+            except UserError as error:
+                self._refuse(entry, str(error))
+                continue
+            yield Job(
+                name=entry.key,
+                task=entry.task.key,
+                candidate=candidate,
+                plan=plan,
+                effort=EFFORT if options.explain else None,
+            )
+
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        ref = CandidateRef(
+            sha256=entry.sha256, path=entry.submission.origin, language="unknown", entry=""
+        )
+        attempt = Attempt(
+            task=entry.task.key,
+            candidate=ref,
+            verdict=CompileError(detail=reason),
+            cases=0,
+            failed=0,
+            explanation=reason,
+        )
+        self._store.write_source(entry.submission.source)
+        line = {"name": entry.key, "attempt": record_to_json(attempt), "finding": None}
+        about = _about(entry, attempt)
+        self._store.append(entry.key, {**line, **about})
+        self._count(about["stages"])
+
+    def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
+        more = {**_about(entry, heard.attempt), "tags": list(heard.tags)}
+        store_attempt(self._store, job, heard.attempt, self._fingerprint, more)
+        self._count(more["stages"])
+
+    def _count(self, stages: dict[str, Any]) -> None:
+        for stage, counter in self._counts.items():
+            counter[stages.get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+
+    def _repeats(self, same: list[tuple[Entry, str]]) -> Iterator[Step]:
+        """Submissions with the source of another: their own lines, with its outcome."""
+        known = {line["key"]: line for line in self._store.results()}
+        for entry, key in same:
+            if key not in known:
+                continue
+            line = {
+                "name": entry.key,
+                "same_as": key,
+                **_about_entry(entry),
+                "stages": known[key]["stages"],
+            }
+            self._store.append(entry.key, line)
+            self._count(known[key]["stages"])
+            yield self._step(entry.key)
+
+    def _step(self, text: str) -> Step:
+        done, total = len(self._store.done()), len(self._entries)
+        made = done - self._before
+        spent = time.monotonic() - self._began
+        left = f"; about {spent / made * (total - done) / 60:.0f} min left" if made >= 8 else ""
+        said = " ".join(f"{stage} {_short(c)}" for stage, c in self._counts.items())
+        return Step(done=done, total=total, text=f"{said}{left}: {text}")
+
+    def document(self, broken: list[Broken], *, seconds: float) -> dict[str, Any]:
+        """What the command returns."""
+        lines = self._store.results()
+        made = len(lines) - self._before
+        by_category: dict[str, dict[str, int]] = {}
+        for line in lines:
+            counts = by_category.setdefault(line["category"], {"attempts": 0, "pass": 0})
+            counts["attempts"] += 1
+            counts["pass"] += line["stages"]["exe"]["outcome"] == "pass"
+        return {
+            "schema": 1,
+            "suite": self._options.suite,
+            "attempts": len(lines),
+            "stages": {stage: dict(c) for stage, c in self._counts.items()},
+            "by_category": dict(sorted(by_category.items())),
+            "repeated_sources": sum("same_as" in line for line in lines),
+            "infra": sum(line["stages"]["call"]["outcome"] == "infra" for line in lines),
+            "broken": [{"where": b.origin, "why": b.reason} for b in broken],
+            "seconds": seconds,
+            "attempts_per_hour": 3600 * made / seconds if made and seconds else None,
+            "device": device_name(self._device),
+            "run": str(self._store.path),
+        }
+
+
+def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:
+    """The first entry of each source and task, and the others with the key of their first."""
+    firsts: dict[tuple[str, str], Entry] = {}
+    same: list[tuple[Entry, str]] = []
+    for entry in entries:
+        first = firsts.setdefault(entry.identity, entry)
+        if first is not entry:
+            same.append((entry, first.key))
+    return list(firsts.values()), same
+
+
+def _about_entry(entry: Entry) -> dict[str, Any]:
+    peer = entry.submission.peer
+    return {
+        "task": entry.task.key,
+        "category": entry.task.category,
+        "origin": entry.submission.origin,
+        "sha256": entry.sha256,
+        "labels": labels_to_json(entry.labels),
+        **({"peer": dict(peer)} if peer is not None else {}),
+    }
+
+
+def _about(entry: Entry, attempt: Attempt) -> dict[str, Any]:
+    return {**_about_entry(entry), "stages": stages_of(attempt)}
+
+
+def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """How often each outcome occurs, by stage; `not_run` is one, so each stage counts all."""
+    counts: dict[str, Counter[str]] = {"call": Counter(), "exe": Counter(), "perf": Counter()}
+    for line in lines:
+        for stage, counter in counts.items():
+            counter[line["stages"].get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+    return counts
+
+
+def _short(counts: Counter[str]) -> str:
+    run = {k: n for k, n in counts.items() if k != NOT_RUN}
+    return f"{run.get('pass', 0)}/{sum(run.values())}"

@@ -1,0 +1,58 @@
+"""The view of `run`: outcomes by stage, passes by category, and what could not be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+MOST_BROKEN = 20
+
+
+def run_view(document: dict[str, Any]) -> RenderableType:
+    """Tables of counts, each with its denominator."""
+    parts: list[RenderableType] = [_stages(document), _categories(document)]
+    broken = document["broken"]
+    for item in broken[:MOST_BROKEN]:
+        parts.append(Text(f"not read: {item['where']}: {item['why']}", "yellow"))
+    if len(broken) > MOST_BROKEN:
+        parts.append(Text(f"not read: {len(broken) - MOST_BROKEN} more, all in --json", "yellow"))
+    if document["infra"]:
+        again = f"{document['infra']} attempts were lost to this machine, twice; not the candidates"
+        parts.append(Text(again, "red"))
+    if document["repeated_sources"]:
+        parts.append(Text(f"{document['repeated_sources']} repeat the source of another attempt"))
+    rate = document["attempts_per_hour"]
+    speed = f" ({rate:,.0f} attempts/hour)" if rate else ""
+    parts.append(
+        Text(
+            f"{document['attempts']} attempts in {document['seconds']:.1f} s{speed} "
+            f"on {document['device']}"
+        )
+    )
+    parts.append(Text(f"run: {document['run']}"))
+    return Group(*parts)
+
+
+def _stages(document: dict[str, Any]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("stage")
+    table.add_column("outcome", overflow="fold")
+    table.add_column("attempts", justify="right")
+    for stage, counts in document["stages"].items():
+        total = sum(counts.values())
+        for outcome, count in sorted(counts.items(), key=lambda item: -item[1]):
+            table.add_row(stage, outcome, f"{count} of {total}")
+    return table
+
+
+def _categories(document: dict[str, Any]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("category", overflow="fold")
+    table.add_column("right", justify="right")
+    for name, counts in document["by_category"].items():
+        table.add_row(name, f"{counts['pass']} of {counts['attempts']}")
+    return table
