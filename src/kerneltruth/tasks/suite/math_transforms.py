@@ -18,9 +18,10 @@ _GRID: dict[str, Role | Dim] = {
     "N": Dim(symbol="N", role="reduced", low=1),
 }
 
-# A right kernel is flagged once in this many draws of the test statistic, by Hoeffding's bound.
+# How likely a right kernel is to be flagged by one statistic of one case.
 _LEVEL = 1e-9
 _TRIALS = 33
+_NEAR = 0.7
 
 
 def _fftn(
@@ -45,7 +46,7 @@ def _binomial_mean(
 
 
 def _is_binomial(evidence: Evidence) -> list[Claim]:
-    """Support, certain outcomes, and the first two moments at the level of `_LEVEL`."""
+    """Support, certain outcomes, location and spread, each statistic at the level of `_LEVEL`."""
     (counts,) = evidence.outputs
     trials, chance = evidence.inputs["total_count"], evidence.inputs["probs"]
     assert trials is not None
@@ -58,22 +59,36 @@ def _is_binomial(evidence: Evidence) -> list[Claim]:
     outside |= (chance == 1) & (got != trials)
     return [
         Claim("counts outside of what is possible", float(outside.sum()), 0.0),
-        *_moments(got, trials, chance),
+        *_statistics(got, trials, chance),
     ]
 
 
-def _moments(got: Tensor, trials: Tensor, chance: Tensor) -> list[Claim]:
+def _statistics(got: Tensor, trials: Tensor, chance: Tensor) -> list[Claim]:
     """Hoeffding's bound: a count is a sum of independent trials, so a sum of counts is one too."""
-    mean = trials * chance
-    square = ((got - mean).square() - mean * (1 - chance)) / trials.square().clamp_min(1)
-    allowed = math.sqrt(got.numel() * math.log(2 / _LEVEL) / 2)
-    claims = [Claim("sum of the squared deviations", float(square.sum().abs()), allowed)]
+    deviation = got - trials * chance
+    claims = []
     for size in (16, max(got.numel(), 1)):
-        off = _sums(got - mean, size).abs()
+        off = _sums(deviation, size).abs()
         limit = (_sums(trials, size) * math.log(2 * max(off.numel(), 1) / _LEVEL) / 2).sqrt()
         excess = float((off - limit).amax()) if off.numel() else 0.0
         claims.append(Claim(f"excess of a sum of {size} deviations", excess, 0.0))
+    reach = _NEAR * (trials * chance * (1 - chance)).sqrt()
+    due = _likely(trials, chance, reach).sum()
+    near = (deviation.abs() < reach).sum()
+    allowed = math.sqrt(got.numel() * math.log(2 / _LEVEL) / 2)
+    claims.append(Claim("surplus of counts near their mean", float((near - due).abs()), allowed))
     return claims
+
+
+def _likely(trials: Tensor, chance: Tensor, reach: Tensor) -> Tensor:
+    """How likely a count is to lie less than `reach` from its mean."""
+    count = torch.arange(_TRIALS, dtype=torch.float64)
+    trials, chance, reach = (t.unsqueeze(-1) for t in (trials, chance, reach))
+    failures = (trials - count).clamp_min(0)
+    ways = (trials + 1).lgamma() - (count + 1).lgamma() - (failures + 1).lgamma()
+    odds = torch.special.xlogy(count, chance) + torch.special.xlog1py(failures, -chance)
+    counted = (count <= trials) & ((count - trials * chance).abs() < reach)
+    return torch.where(counted, (ways + odds).exp(), 0.0).sum(-1)
 
 
 def _sums(values: Tensor, size: int) -> Tensor:
@@ -102,8 +117,8 @@ TASKS: tuple[Task, ...] = (
             whole number in [0, total_count] in float32; 0 for a chance of 0, total_count for a
             chance of 1, any value for a chance of NaN. logits, the chance as log-odds, may be
             given in place of probs; it is None here. All tensors have one shape, of any rank.
-            Counts are judged by what is possible and by their first two moments, at a level of
-            1e-9.""",
+            Counts are judged by what is possible, by their sums and by how many are near their
+            mean, at a level of 1e-9.""",
         flops=f"{_TRIALS}*M*N",
         benchmark=SMALL,
         perf=PERF,
