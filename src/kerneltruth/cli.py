@@ -117,6 +117,9 @@ def check(
     task: Annotated[
         str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+    ] = None,
     dtype: Annotated[
         list[str] | None, typer.Option("--dtype", help="Only these dtypes (repeatable).")
     ] = None,
@@ -149,6 +152,7 @@ def check(
     options = CheckOptions(
         file=file,
         task=task,
+        suite=suite,
         dtypes=tuple(dtype or ()),
         strategies=tuple(strategy or ()),
         cases=cases,

@@ -20,6 +20,7 @@ class CheckOptions:
 
     file: Path
     task: str | None = None
+    suite: str | None = None
     dtypes: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ()
     cases: int = 48

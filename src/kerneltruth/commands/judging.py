@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kerneltruth.cases.case import Domain
@@ -22,12 +23,11 @@ from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Plan, Trial, try_candidate
 from kerneltruth.oracle.verdict import Unrefereeable, word
-from kerneltruth.runner.candidate import load_candidate
+from kerneltruth.runner.candidate import Candidate, load_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_from_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.core import TASKS
-from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.registry import by_entry, elsewhere, find, suites
 from kerneltruth.tasks.spec import Task
 
 EFFORT = Effort(evaluations=200, seconds=20.0)
@@ -58,8 +58,7 @@ def judge_file(
 
 
 def _job(options: CheckOptions, policy: Policy) -> Job:
-    candidate = load_candidate(options.file, task_names=tuple(TASKS), task=options.task)
-    task = find(options.task or candidate.entry)
+    candidate, task = _recognized(options.file, options.task, options.suite)
     domain: Domain = "core" if options.domain == "core" else "extended"
     plan = Plan(
         seed=options.seed,
@@ -80,6 +79,29 @@ def _job(options: CheckOptions, policy: Policy) -> Job:
     )
     # By its name alone: the same file lies elsewhere on another machine.
     return Job(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
+
+
+def _recognized(file: Path, name: str | None, suite: str | None) -> tuple[Candidate, Task]:
+    """The candidate in a file and its task: as named, else by the entry, the core's tasks first.
+
+    Raises:
+        UserError: as `load_candidate`, of the first suite where no suite has such an entry.
+    """
+    if name is not None:
+        task = find(name, suite)
+        candidate = load_candidate(file, task_names=(task.name,), task=task.name, entry=task.entry)
+        return candidate, task
+    refusal: UserError | None = None
+    for each in suites() if suite is None else (suite,):
+        known = by_entry(each)
+        try:
+            candidate = load_candidate(file, task_names=tuple(known))
+        except UserError as error:
+            refusal = refusal or error
+            continue
+        return candidate, known[candidate.entry]
+    assert refusal is not None
+    raise refusal
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:
@@ -126,6 +148,7 @@ def _document(
     return {
         "schema": 1,
         "task": attempt.task,
+        "also_in": list(elsewhere(find(attempt.task))),
         "candidate": plain(attempt.candidate),
         "verdict": word(verdict),
         "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],

@@ -24,7 +24,6 @@ from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.records import Finding, load_finding
 from kerneltruth.runs.store import load_snapshot
-from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
 
 
@@ -186,8 +185,13 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
         ) from error
     if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
         raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
+    task = find(finding.task)
     return read_candidate(
-        data.decode(), finding.candidate.path, task_names=tuple(TASKS), task=finding.task
+        data.decode(),
+        finding.candidate.path,
+        task_names=(task.name,),
+        task=task.name,
+        entry=task.entry,
     )
 
 

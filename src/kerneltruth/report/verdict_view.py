@@ -26,6 +26,9 @@ def check_view(document: dict[str, Any]) -> RenderableType:
     if document["minimal_summary"]:
         table.add_row("smallest", document["minimal_summary"])
     table.add_row("task", document["task"])
+    if document.get("also_in"):
+        others = ", ".join(document["also_in"])
+        table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document['cases']} judged, {document['failed']} failed")
     _declined(table, document["declined"])
     for reason, count in (*document["unrefereeable"].items(), *document["skipped"].items()):

@@ -58,12 +58,29 @@ def named(name: str) -> tuple[Task, ...]:
     return tuple(t for suite in _MODULES for t in tasks_of(suite).values() if t.name == name)
 
 
-def find(key: str) -> Task:
+def by_entry(suite: str) -> dict[str, Task]:
+    """The tasks of a suite by the names of functions that stand for them in a candidate."""
+    tasks = tasks_of(suite).values()
+    return {t.name: t for t in tasks} | {t.entry: t for t in tasks}
+
+
+def elsewhere(task: Task) -> tuple[str, ...]:
+    """The keys of tasks of the same name in other suites."""
+    return tuple(t.key for t in named(task.name) if t.suite != task.suite)
+
+
+def find(key: str, suite: str | None = None) -> Task:
     """The task of that key; a bare name is the core's, else that of the suite which has it.
 
     Raises:
-        UserError: no such task, with the nearest names, or several of one bare name.
+        UserError: no such task (in that suite, if one is named), with the nearest names.
     """
+    if suite is not None:
+        own = {t.name: t for t in tasks_of(suite).values()}
+        name = key.removeprefix(f"{suite}/")
+        if name in own:
+            return own[name]
+        raise _unknown(key, {n: t.key for n, t in own.items()})
     core = tasks_of(CORE)
     if key in core:
         return core[key]
@@ -74,7 +91,11 @@ def find(key: str) -> Task:
         return found[0]
     if found:
         raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
-    names = {t.name: t.key for t in reversed(list(TASKS.values()))}
+    raise _unknown(key, {t.name: t.key for t in reversed(list(TASKS.values()))})
+
+
+def _unknown(key: str, names: Mapping[str, str]) -> UserError:
+    """What to say of a key that no task has, with the keys of the nearest names."""
     wanted = get_close_matches(key.rpartition("/")[2], names, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""
-    raise UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks`")
+    return UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks`")
