@@ -71,6 +71,21 @@ def _steps_in_half(input: Tensor) -> Tensor:
     return torch.where(narrow.to(input.dtype) == input, half, steps)
 
 
+def _logit_with_narrow_ends(dtype: torch.dtype) -> Callable[..., Tensor]:
+    """Logit with 1 - eps rounded to a narrow dtype, where that holds the input: it may be 1."""
+
+    def logit(input: Tensor, eps: float | None) -> Tensor:
+        plain = torch.logit(input, eps)
+        if eps is None:
+            return plain
+        low = torch.tensor(eps, dtype=dtype)
+        clamped = input.clamp(float(low), float(1 - low))
+        narrow = input.to(dtype).to(input.dtype) == input
+        return torch.where(narrow, torch.logit(clamped), plain)
+
+    return logit
+
+
 TASKS: tuple[Task, ...] = (
     pointwise(
         "abs(input_tensor@)",
@@ -144,8 +159,11 @@ TASKS: tuple[Task, ...] = (
         lambda input, eps: torch.logit(input, eps),
         "log(z / (1 - z)) of each element, in the input's dtype, where z is the element clamped "
         "to [eps, 1 - eps], or the element itself if eps is None. Then 0 gives minus infinity, 1 "
-        "infinity, and an element outside of [0, 1] NaN. NaN stays NaN.",
+        "infinity, and an element outside of [0, 1] NaN. NaN stays NaN. 1 - eps is best taken in "
+        "float32: where it becomes 1 in the input's dtype, as in PyTorch on a CPU, infinity is "
+        "accepted.",
         attributes={"eps": (0.125, 0.001, 1e-6)},
+        admissible=tuple(_logit_with_narrow_ends(t) for t in (torch.float16, torch.bfloat16)),
         values=(-0.0625, 1.0625),
     ),
     pointwise(
