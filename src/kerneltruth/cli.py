@@ -82,7 +82,14 @@ def audit(
     full: Annotated[
         bool, typer.Option("--full", help="Judge the whole corpus, not only a part.")
     ] = False,
-    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per kernel.")] = 32,
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=1, help="Cases per kernel (32), or per task and dtype (16)."),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option("--suite", help="In place of the corpus, prove this suite's tasks."),
+    ] = None,
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
     ] = True,
@@ -102,11 +109,17 @@ def audit(
         deadline_s=timeout,
         only=tuple(only or ()),
         full=full,
-        cases=cases,
+        cases=cases or (32 if suite is None else 16),
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),
+        suite=suite,
     )
     document = _follow(run_audit(options), quiet=as_json)
+    if suite is not None:
+        from kerneltruth.report.suite_view import suite_view
+
+        _print(document, suite_view, as_json)
+        raise typer.Exit(exit_codes.of_suite(document))
     _print(document, audit_view, as_json)
     raise typer.Exit(exit_codes.of_audit(document))
 

@@ -14,6 +14,7 @@ from typing import Any
 from kerneltruth.commands.devices import choose_device, choose_targets
 from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
+from kerneltruth.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,27 @@ class AuditOptions:
     cases: int = 32
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)
+    suite: str | None = None
 
 
 def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
-    """Judge the corpus; yields steps and returns the document of `audit --json`."""
+    """Judge the corpus, or prove a suite; yields steps and returns the document of `--json`.
+
+    Raises:
+        UserError: there is no such suite, or it goes with none of the options.
+    """
     start = time.monotonic()
     options = replace(options, targets=choose_targets(options.targets))
     runner = new_runner(choose_device(options.device), options.targets)
     try:
         # From here on the runner's processes import torch, and so does this one, side by side.
         begin(runner)
+        if options.suite is not None:
+            if options.out is not None:
+                raise UserError("--out: a suite's proof keeps no run; use --json")
+            from kerneltruth.commands.proving import audit_suite
+
+            return (yield from audit_suite(options, runner, start))
         from kerneltruth.commands.auditing import audit_corpus
 
         return (yield from audit_corpus(options, runner, start))

@@ -31,6 +31,11 @@ def of_audit(document: dict[str, Any]) -> int:
     return NO_JUDGEMENT
 
 
+def of_suite(document: dict[str, Any]) -> int:
+    """Whether every task of the suite holds."""
+    return GOOD if document["summary"]["good"] else BAD
+
+
 def of_run(document: dict[str, Any]) -> int:
     """Whether every attempt has its outcome; 3 if this machine spoilt some."""
     return NO_JUDGEMENT if document["infra"] else GOOD

@@ -21,7 +21,7 @@ def tasks_view(document: dict[str, Any]) -> RenderableType:
         table.add_column(column, overflow="fold")
     for task in tasks:
         dims = " ".join(f"{s}:{d['role']}" for s, d in task["dims"].items())
-        table.add_row(task["name"], task["category"], dims, " ".join(task["dtypes"]))
+        table.add_row(task["key"], task["category"], dims, " ".join(task["dtypes"]))
     counts = Counter(task["category"] for task in tasks)
     total = ", ".join(f"{n} {c}" for c, n in sorted(counts.items()))
     return Group(table, Text(f"{len(tasks)} tasks: {total}"))
@@ -31,7 +31,7 @@ def _one(task: dict[str, Any]) -> RenderableType:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for key in ("name", "category", "suite", "signature", "description"):
+    for key in ("key", "category", "suite", "signature", "entry", "description"):
         table.add_row(key, str(task[key]))
     for symbol, dim in task["dims"].items():
         high = "" if dim["high"] is None else f", at most {dim['high']}"
@@ -43,7 +43,13 @@ def _one(task: dict[str, Any]) -> RenderableType:
         table.add_row("further dtypes", " ".join(task["extended_dtypes"]))
     if task["constraints"]:
         table.add_row("constraints", "; ".join(task["constraints"]))
+    for output in task["outputs"]:
+        when = f", when {output['when']}" if output["when"] else ""
+        said = f"{output['dtype']}, compared by {output['compare']}{when}"
+        table.add_row(f"output {output['name']}", said)
     table.add_row("flops", task["flops"])
+    for shape in task["perf"]:
+        table.add_row("timed at", " ".join(f"{s}={n}" for s, n in shape.items()))
     return table
 
 

@@ -1,0 +1,115 @@
+"""`audit --suite`: every task of a suite proves itself, side by side."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kerneltruth.commands.audit import AuditOptions
+from kerneltruth.commands.step import Step
+from kerneltruth.commands.suite_audit import Flag, Proof, by_category, eager_candidate, prove
+from kerneltruth.errors import UserError
+from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks import suite
+from kerneltruth.tasks.registry import find, tasks_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofJob:
+    """One task to be proved. `module` is the suite's file that declares it."""
+
+    task: str
+    module: str
+
+
+def audit_suite(
+    options: AuditOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Prove the tasks with a runner that is warming up; `start` is when the command began.
+
+    Raises:
+        UserError: `--only` names a task that the suite does not have, or there is no such suite.
+    """
+    jobs = _jobs(options)
+    torch.set_num_threads(1)
+    cache = ExpectationCache(Policy())
+
+    def hear(job: ProofJob, report: Callable[[int], None]) -> Proof:
+        proof = _proof(job, runner, cache, options)
+        report(sum(proof.cases.values()))
+        return proof
+
+    runner.versions()
+    proofs: list[Proof] = []
+    cases = 0
+    for event in run_jobs(jobs, hear, workers=options.workers or len(os.sched_getaffinity(0))):
+        match event:
+            case Progress(count=count):
+                cases += count
+                continue
+            case Done(result=proof):
+                proofs.append(proof)
+            case Lost(job=job, reason=reason):
+                proofs.append(_failed(job, reason))
+        last = proofs[-1]
+        text = f"{last.task}: {'holds' if last.holds else 'DOES NOT HOLD'} ({cases} cases)"
+        yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
+    order = [job.task for job in jobs]
+    proofs.sort(key=lambda proof: order.index(proof.task))
+    return _document(options, runner.device, proofs, seconds=time.monotonic() - start)
+
+
+def _jobs(options: AuditOptions) -> list[ProofJob]:
+    assert options.suite is not None
+    if tasks_of(options.suite) is not tasks_of(suite.SUITE):
+        raise UserError(
+            f"--suite {options.suite}: its tasks are proved by the corpus; leave --suite out"
+        )
+    modules = suite.modules_by_key()
+    keys = [find(name, options.suite).key for name in options.only] or list(modules)
+    return [ProofJob(task=key, module=modules[key]) for key in dict.fromkeys(keys)]
+
+
+def _proof(job: ProofJob, runner: Runner, cache: ExpectationCache, options: AuditOptions) -> Proof:
+    task = find(job.task)
+    try:
+        candidate = eager_candidate(task, job.module)
+        return prove(task, candidate, runner, cache, cases=options.cases, seed=options.seed)
+    except UserError:
+        raise
+    except Exception as error:
+        # A reference or contract that raises is a mistake in one task, and no reason to stop.
+        return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def _failed(job: ProofJob, reason: str) -> Proof:
+    flag = Flag(case="", verdict="error", detail=reason)
+    return Proof(task=job.task, category=find(job.task).category, flagged=[flag])
+
+
+def _document(
+    options: AuditOptions, device: str, proofs: list[Proof], *, seconds: float
+) -> dict[str, Any]:
+    categories = by_category(proofs)
+    total = {
+        key: sum(row[key] for row in categories.values())
+        for key in ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
+    }
+    return {
+        "schema": 1,
+        "suite": options.suite,
+        "device": device,
+        "seed": options.seed,
+        "tasks": [proof.document() for proof in proofs],
+        "categories": categories,
+        "summary": {**total, "good": total["hold"] == total["tasks"] > 0},
+        "seconds": seconds,
+    }

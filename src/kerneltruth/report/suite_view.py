@@ -1,0 +1,44 @@
+"""View of `audit --suite`: what each category has shown, and which tasks do not hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+COLUMNS = ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
+FLAGS_SHOWN = 3
+
+
+def suite_view(document: dict[str, Any]) -> RenderableType:
+    """A row for each category, the tasks that do not hold, and the count."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("category")
+    for column in COLUMNS:
+        table.add_column(column, justify="right")
+    for category, row in document["categories"].items():
+        table.add_row(category, *(f"{row[c]:,}" for c in COLUMNS))
+    summary = document["summary"]
+    table.add_section()
+    table.add_row("all", *(f"{summary[c]:,}" for c in COLUMNS))
+    parts: list[RenderableType] = [table]
+    for task in document["tasks"]:
+        if not task["holds"]:
+            parts.append(Text(f"{task['task']} does not hold", style="bold red"))
+            parts += [
+                Text(f"  {f['case']}: {f['verdict']} {f['detail']}")
+                for f in task["flagged"][:FLAGS_SHOWN]
+            ]
+            if not task["flagged"]:
+                empty = [d for d, n in task["cases"].items() if not n]
+                parts.append(Text(f"  no case judged in {', '.join(empty) or 'any dtype'}"))
+    count = (
+        f"{summary['hold']} of {summary['tasks']} tasks hold: PyTorch was flagged on "
+        f"{summary['flagged']} of {summary['cases']:,} cases on {document['device']}, "
+        f"{document['seconds']:.0f} s"
+    )
+    parts.append(Text(count, style="green" if summary["good"] else "bold red"))
+    return Group(*parts)
