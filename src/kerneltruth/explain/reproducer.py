@@ -54,6 +54,7 @@ def script(
         name: None if value is None else _input(value, placed[name])
         for name, value in inputs.tensors.items()
     }
+    written = task.written(inputs.scalars, inputs.tensors)
     settings = {
         "CASE": f"{case.task} {case.summary()}",
         "KIND": kind,
@@ -62,11 +63,13 @@ def script(
         "ENTRY": candidate.entry,
         "ARRAYS": candidate.language == "numpy",
         "ARGUMENTS": list(inputs.order),
-        "MUTATES": list(task.mutates),
-        "SCALARS": dict(inputs.scalars),
+        "LISTS": {name: list(members) for name, members in inputs.lists.items()},
+        "WRITES": list(written),
+        "MAY_WRITE": list(task.writable(inputs.scalars, inputs.tensors)),
+        "SCALARS": {n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
         "NOTES": _notes(expectation),
         "TENSORS": tensors,
-        "EXPECTED": [_expected(o) for o in expectation.outputs],
+        "EXPECTED": [_expected(o, written) for o in expectation.outputs],
     }
     lines = [f"{name} = {_python(value)}" for name, value in settings.items()]
     return "\n".join(
@@ -100,10 +103,14 @@ def _docstring(expectation: Expectation, verdict: Verdict, explanation: str) -> 
 
 
 def _notes(expectation: Expectation) -> list[str]:
+    notes = []
     several = [o.spec.name for o in expectation.outputs if o.spec.compare == "accept"]
-    if not several:
-        return []
-    return [f"several answers are right for {', '.join(several)}; one of them is expected here"]
+    if several:
+        names = ", ".join(several)
+        notes.append(f"several answers are right for {names}; one of them is expected here")
+    if any(o.spec.compare == "contract" for o in expectation.outputs):
+        notes.append("what was returned broke a claim that only kerneltruth can check: replay it")
+    return notes
 
 
 def source_literal(source: str) -> str:
@@ -128,8 +135,11 @@ def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
     }
 
 
-def _expected(output: ExpectedOutput) -> dict[str, Any]:
-    """The expected output: float64 where it is bounded, else in the output dtype."""
+def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any]:
+    """The expected output: float64 where it is bounded, else in the output dtype.
+
+    A complex one stands there as its real and imaginary parts.
+    """
     exact = output.bound is None
     bound: Any = None
     if output.bound is not None:
@@ -138,7 +148,13 @@ def _expected(output: ExpectedOutput) -> dict[str, Any]:
         if not first.numel() or bool((output.bound == first).all()):
             bound = float(first) if first.numel() else 0.0
     value = output.rounded if exact else output.reference
-    return {**_data(value), "output_dtype": output.dtype, "bound": bound}
+    return {
+        **_data(value),
+        "output_dtype": output.promised,
+        "bound": bound,
+        "in_place": output.spec.name if output.spec.name in written else None,
+        "judged": output.spec.compare != "contract",
+    }
 
 
 def _coarse(bound: Tensor) -> Tensor:

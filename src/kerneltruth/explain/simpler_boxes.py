@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kerneltruth.cases.case import Case
-from kerneltruth.tasks.spec import Task, TensorSpec, evaluate
+from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.
 FEW = 16
@@ -35,11 +35,11 @@ def sliced(case: Case, task: Task) -> Iterator[Case]:
 def sliceable(case: Case, task: Task) -> list[str]:
     """Symbols of size 2 or more that stand in tensors as plain dims and nowhere else."""
     present = [s for s in task.tensors if s.name not in case.absent]
-    plain = {d for s in present for d in s.dims}
+    plain = {d for s in present for d in task.axes(s, case.settings)}
     inside = {
         word
         for s in present
-        for d in s.dims
+        for d in task.axes(s, case.settings)
         if d not in case.sizes
         for word in re.findall(r"\w+", d)
     }
@@ -72,7 +72,7 @@ def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
     for name, values in case.literals:
         spec = specs[name]
         shape = task.shape(spec, case.sizes, case.settings)
-        axes = [i for i, d in enumerate(spec.dims) if d == symbol]
+        axes = [i for i, d in enumerate(task.axes(spec, case.settings)) if d == symbol]
         part = _along(values, shape, axes, kept)
         literals.append((name, _valid(part, spec, case, smaller, (symbol, kept))))
     return replace(smaller, literals=tuple(literals))
@@ -100,12 +100,15 @@ def _valid(
     cut: tuple[str, Kept],
 ) -> tuple[float, ...]:
     """Indices that point where they did, or at the first place if that is gone."""
-    if spec.kind != "index" or spec.extent is None:
+    if spec.kind not in INDEX_KINDS or spec.extent is None:
         return values
     was, now = (evaluate(spec.extent, {**c.settings, **c.sizes}) for c in (before, after))
     if was == now:
         return values
     symbol, kept = cut
+    if spec.other is not None:
+        none = float(evaluate(spec.other, {**before.settings, **before.sizes}))
+        return tuple(v if v == none else min(v, float(now - 1)) for v in values)
     if spec.extent == symbol:
         places = {float(old): float(new) for new, old in enumerate(kept)}
         return tuple(places.get(v, 0.0) for v in values)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.case import Case
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Task
 
 # Above this many elements the values stay drawn by a recipe: a reader does not look at more.
 MOST_LITERALS = 64
 
 _ROUND = (2.0, 10.0, 100.0, 1000.0)
+_FIXED = (*INDEX_KINDS, *MATRIX_KINDS, "sign")
 _LOWEST = {"positive": 1.0, "mask": 1.0}
 
 
@@ -65,14 +66,15 @@ def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Itera
 def simpler(case: Case, task: Task) -> Iterator[Case]:
     """The case with simpler literals: all of them, then halves, quarters, ..., then one by one.
 
-    Indices are left alone: made equal, they may ask for what the operator leaves undefined.
+    Indices are left alone: made equal, they may ask for what the operator leaves undefined. So are
+    matrices with a structure, which they would lose.
     """
     specs = {s.name: s for s in task.tensors}
     kinds = {name: specs[name].kind for name, _ in case.literals if name in specs}
     places = [
         (t, i)
         for t, (name, values) in enumerate(case.literals)
-        if kinds.get(name) != "index"
+        if kinds.get(name) not in _FIXED
         for i in range(len(values))
     ]
     low, high = task.values or (-math.inf, math.inf)
