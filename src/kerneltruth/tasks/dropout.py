@@ -1,0 +1,170 @@
+"""What a fair dropout may give: claims about operators with dropout in them, by where it stands.
+
+A contract says nothing where nothing is random (a bound judges that) or where the result without
+dropout is not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Claim, Evidence
+
+# Of a right kernel, a claim of chance is broken once in a thousand million cases at most.
+_LEVEL = 1e-9
+_DRAWS = 64
+_TF32_EPS = 2.0**-10
+
+
+def _rounding(evidence: Evidence) -> float:
+    """What one rounding may lose: float32 products may be TF32's."""
+    return max(evidence.eps, _TF32_EPS) if evidence.dtype == "float32" else evidence.eps
+
+
+def _tensor(evidence: Evidence, name: str) -> Tensor:
+    value = evidence.inputs[name]
+    assert value is not None
+    return value
+
+
+def _chance(evidence: Evidence, name: str) -> float | None:
+    """How likely an element is dropped; None where nothing is random or nothing can be said."""
+    p = float(evidence.scalars[name])
+    random = 0 < p < 1 and evidence.scalars.get("training", True)
+    return p if random and bool(torch.isfinite(evidence.reference[0]).all()) else None
+
+
+def _tail(hits: int, n: int, p: float) -> float:
+    """The chance of a binomial count this far out, on its side."""
+    side = range(hits, n + 1) if hits > n * p else range(hits + 1)
+    logs = [
+        math.lgamma(n + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(n - k + 1)
+        + k * math.log(p)
+        + (n - k) * math.log1p(-p)
+        for k in side
+    ]
+    return min(1.0, math.fsum(math.exp(x) for x in logs))
+
+
+def _furthest(variance: Tensor, step: Tensor, count: int) -> Tensor:
+    """How far sums of independent terms stray at the level, by Bernstein's inequality.
+
+    Args:
+        variance: of each sum.
+        step: the largest size of one of its terms.
+        count: how many sums are looked at.
+    """
+    level = math.log(2 * max(count, 1) / _LEVEL)
+    linear = step * (level / 3)
+    return linear + torch.sqrt(linear.square() + 2 * level * variance)
+
+
+def _worst(excess: Tensor) -> float:
+    return float(excess.max()) if excess.numel() else 0.0
+
+
+def dropped_last(evidence: Evidence) -> Iterator[Claim]:
+    """Each element is 0 or the scaled value, and the share of zeros is p."""
+    p = _chance(evidence, "p")
+    if p is None:
+        return
+    kept = evidence.reference[0] / (1 - p)
+    sizes = _tensor(evidence, "input").abs() @ _tensor(evidence, "vec").abs()
+    slack = 2 * _rounding(evidence) * (kept.abs() + (sizes.max() + sizes) / (1 - p))
+    yield from _zero_or_kept(evidence.outputs[0].to(torch.float64), kept, slack, p)
+
+
+def _zero_or_kept(out: Tensor, kept: Tensor, slack: Tensor, p: float) -> Iterator[Claim]:
+    """Every element is 0 or the kept value within the slack, and about a share p of them is 0."""
+    off = torch.minimum(out.abs(), (out - kept).abs())
+    yield Claim("0 or the kept value, of what rounding allows", _worst(off / slack), 1.0)
+    told_apart = kept.abs() > 4 * slack
+    zeros = int((told_apart & (out.abs() < (out - kept).abs())).sum())
+    rarity = -math.log10(max(_tail(zeros, int(told_apart.sum()), p), 1e-300))
+    yield Claim("rarity of the share of zeros, as -log10", rarity, -math.log10(_LEVEL))
+
+
+def dropped_before_product(evidence: Evidence) -> Iterator[Claim]:
+    """The products are those of a choice of dropped elements, or scatter as these do."""
+    expected, p = evidence.reference[0], _chance(evidence, "p")
+    if p is None:
+        return
+    input1, input2, other = (_tensor(evidence, n) for n in ("input1", "input2", "other"))
+    mat2 = _tensor(evidence, "mat2")
+    logs = torch.log_softmax(input1 * input2 + other, evidence.scalars["dim"])
+    sizes = (input1 * input2).abs() + other.abs()
+    out = evidence.outputs[0].to(torch.float64)
+    lost = evidence.eps * (logs.abs() + sizes + sizes.amax(evidence.scalars["dim"], True))
+    unit = _rounding(evidence)
+    slack = (lost + unit * logs.abs()) @ mat2.abs() / (1 - p) + unit * out.abs()
+    yield from _scattered(out - expected, slack, logs, mat2, p)
+    if mat2.shape[-2] <= mat2.shape[-1] and bool((torch.linalg.cond(mat2) < 1e8).all()):
+        inverse = torch.linalg.pinv(mat2)
+        yield from _zero_or_kept(out @ inverse, logs / (1 - p), slack @ inverse.abs(), p)
+
+
+def _scattered(off: Tensor, slack: Tensor, logs: Tensor, mat2: Tensor, p: float) -> Iterator[Claim]:
+    """The products lie around those without dropout, neither too far nor too near."""
+    odds, most = p / (1 - p), max(p / (1 - p), 1.0)
+    variance = odds * logs.square() @ mat2.square()
+    step = most * (logs.abs().unsqueeze(-1) * mat2.abs().unsqueeze(-3)).amax(-2)
+    limit = _furthest(variance, step, off.numel()) + slack
+    yield Claim("distance of an element, of what chance allows", _worst(off.abs() / limit), 1.0)
+    # A wrong scale moves all elements along the products themselves.
+    expected = logs @ mat2
+    weight = logs * (expected @ mat2.mT)
+    total = _furthest(odds * weight.square().sum(), most * weight.abs().max(), 1)
+    total = total + (slack * expected.abs()).sum()
+    yield Claim("distance of the scale", float((off * expected).sum().abs() / total), 1.0)
+    # Without dropout nothing would scatter at all.
+    scatter = float((off.square().sum() + slack.square().sum()) / variance.sum())
+    yield Claim("expected scatter, of what is seen", 1 / max(scatter, 1e-300), 50.0)
+
+
+def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
+    """Rows are normalized, and as far from the block without dropout as drawn ones are."""
+    plain, eps = evidence.reference[0], float(evidence.scalars["eps"])
+    p = _chance(evidence, "dropout_p")
+    if p is None:
+        return
+    weight2, residual = _tensor(evidence, "weight2"), _tensor(evidence, "residual")
+    shares = torch.softmax(_tensor(evidence, "input") @ _tensor(evidence, "weight1"), -1)
+    mixed = torch.stack([(shares * kept) @ weight2 + residual for kept in _choices(shares, p)])
+    drawn = F.layer_norm(mixed, mixed.shape[-1:], eps=eps)
+    spread = torch.sqrt(mixed.var(-1, correction=0) + eps)
+    magnified = 1 + (mixed.abs().amax(-1) / spread).amax(0)
+    out = evidence.outputs[0].to(torch.float64)
+    slack = 2 * evidence.eps * magnified
+    yield Claim("mean of a row, of what rounding allows", _worst(out.mean(-1).abs() / slack), 1.0)
+    seen = out.square().mean(-1)
+    yield Claim("mean square of a row", _worst(seen / (1 + 4 * slack)), 1.0)
+    least = 0.1 * drawn.square().mean(-1).amin(0)
+    yield Claim("least mean square of a row", _worst(least - seen - slack), 0.0)
+    low, high = drawn.amin(0), drawn.amax(0)
+    noise = 2 * (_rounding(evidence) * magnified).unsqueeze(-1)
+    off = (out - (low + high) / 2).abs() / (1.5 * (high - low) + noise)
+    yield Claim("distance of an element, of what drawn ones show", _worst(off), 1.0)
+    distances = (drawn[:_DRAWS] - plain).square().flatten(1).mean(1)
+    # Where few elements carry the rows, none of them may be dropped.
+    if float(distances.min()) > float(distances.max()) / 4:
+        distance = float((out - plain).square().mean())
+        nearest = float(0.2 * distances.min())
+        yield Claim("least distance, of the distance", nearest / max(distance, 1e-300), 1.0)
+
+
+def _choices(shares: Tensor, p: float) -> Iterator[Tensor]:
+    """Factors of the shares: drawn ones, then those that drop the largest shares, or all."""
+    chance = torch.Generator().manual_seed(0)
+    for _ in range(_DRAWS):
+        drawn = torch.rand(shares.shape, generator=chance, dtype=torch.float64)
+        yield (drawn >= p) / (1 - p)
+    rank = shares.argsort(-1, descending=True).argsort(-1)
+    for dropped in (rank == 0, rank == 1, rank < 2, rank < 3, rank >= 0):
+        yield ~dropped / (1 - p)

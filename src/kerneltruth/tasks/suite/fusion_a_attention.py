@@ -1,0 +1,74 @@
+"""Attention over batches and heads."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.formulas import stored
+from kerneltruth.tasks.spec import Benchmark, Dim, Task, task
+
+
+def _hidden(scores: Tensor) -> Tensor:
+    return torch.ones_like(scores, dtype=torch.bool).triu(1)
+
+
+def _scores(q: Tensor, k: Tensor, causal: bool, softmax_scale: float | None) -> Tensor:
+    scale = q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale
+    scores = (q @ k.mT) * scale
+    return scores.masked_fill(_hidden(scores), -torch.inf) if causal else scores
+
+
+def _attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None
+) -> Tensor:
+    return torch.softmax(_scores(q, k, causal, softmax_scale), -1) @ v
+
+
+def _of_seen_keys(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None
+) -> Tensor:
+    """Values that the mask hides are not read; a query without any score that counts gives 0.
+
+    PyTorch on a CPU does so for queries whose scores are all NaN, or all minus infinity.
+    """
+    scores = _scores(q, k, causal, softmax_scale)
+    nothing = ((scores == -torch.inf) | scores.isnan()).all(-1, keepdim=True)
+    weights = torch.where(nothing, 0.0, torch.softmax(scores, -1))
+    if v.isfinite().all():
+        return weights @ v
+    weights = stored(weights, q, k, v)
+    terms = weights.unsqueeze(-1) * v.unsqueeze(-3)
+    if causal:
+        terms = terms.masked_fill(_hidden(scores).unsqueeze(-1), 0.0)
+    return terms.sum(-2)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "attention(q[B, H, S, D], k[B, H, S, D], v[B, H, S, D], causal=False, softmax_scale=None)",
+        category="Fusion",
+        dims={
+            "B": Dim(symbol="B", role="batch", low=1),
+            "H": Dim(symbol="H", role="batch", low=1),
+            "S": Dim(symbol="S", role="reduced", low=1),
+            "D": Dim(symbol="D", role="contracted", low=1, high=128),
+        },
+        attributes={"causal": (True,), "softmax_scale": (0.125, 1.0)},
+        core={"causal": (True,), "softmax_scale": (0.125, 1.0)},
+        reference=_attention,
+        admissible=(_of_seen_keys,),
+        description="""softmax(q @ k.T * softmax_scale) @ v for each batch and head, the softmax
+            over the keys; all three tensors have the shape (B, H, S, D) and so has the result,
+            whose dtype is theirs. softmax_scale None stands for 1 / sqrt(D). With causal True,
+            query i sees the keys 0 to i only. S need not be a multiple of anything and D is at
+            most 128.""",
+        flops="B*H*S*S*(4*D + 5)",
+        benchmark=Benchmark(dims={"B": 1, "H": 2, "S": 48, "D": 32}, distribution="normal"),
+        perf=(
+            {"B": 1, "H": 8, "S": 512, "D": 64},
+            {"B": 4, "H": 16, "S": 1024, "D": 64},
+            {"B": 4, "H": 16, "S": 4096, "D": 128},
+        ),
+    ),
+)

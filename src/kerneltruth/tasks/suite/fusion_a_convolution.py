@@ -1,0 +1,215 @@
+"""Two-dimensional convolutions with something behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks import dropout
+from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks.formulas import gelu_by_formula, stored
+from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+
+_INPUTS = "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?"
+_SETTINGS = "stride=1, padding=0, dilation=1, groups=1"
+_DIMS: dict[str, Role | Dim] = {
+    "N": Dim(symbol="N", role="batch", low=1),
+    "C": Dim(symbol="C", role="contracted", low=1, high=512),
+    "H": Dim(symbol="H", role="spatial", low=1),
+    "W": Dim(symbol="W", role="spatial", low=1),
+    "O": Dim(symbol="O", role="channel", low=1),
+    "KH": Dim(symbol="KH", role="contracted", low=1, high=3),
+    "KW": Dim(symbol="KW", role="contracted", low=1, high=3),
+}
+_BENCHMARK = Benchmark(
+    dims={"N": 2, "C": 4, "H": 12, "W": 12, "O": 6, "KH": 3, "KW": 3}, distribution="normal"
+)
+_PERF = (
+    {"N": 8, "C": 32, "H": 32, "W": 32, "O": 64, "KH": 3, "KW": 3},
+    {"N": 32, "C": 64, "H": 56, "W": 56, "O": 128, "KH": 3, "KW": 3},
+    {"N": 64, "C": 128, "H": 64, "W": 64, "O": 256, "KH": 3, "KW": 3},
+)
+
+_INTS: dict[str, tuple[Scalar, ...]] = {
+    "stride": (2, 3),
+    "padding": (1, 2, "same"),
+    "dilation": (2,),
+    "groups": (2,),
+}
+_PAIRS: dict[str, tuple[Scalar, ...]] = {
+    "stride": (2, (2, 1)),
+    "padding": (1, (1, 0), "same", "valid"),
+    "dilation": (2, (1, 2)),
+    "groups": (2,),
+}
+_CORE: dict[str, tuple[Scalar, ...]] = {
+    "stride": (2, 3),
+    "padding": (1, 2),
+    "dilation": (2,),
+    "groups": (2,),
+}
+
+
+def _along(axis: int, size: str, kernel: str) -> str:
+    """How many outputs a dim has, less one, at least: the `same` padding may give more."""
+
+    def of(name: str) -> str:
+        return f"({name}[{axis}] if isinstance({name}, tuple) else {name})"
+
+    pad = f"(0 if isinstance(padding, str) else 2 * {of('padding')})"
+    return f"(({size} + {pad} - {of('dilation')} * ({kernel} - 1) - 1) // {of('stride')})"
+
+
+_ROWS, _COLUMNS = _along(0, "H", "KH"), _along(1, "W", "KW")
+_CONSTRAINTS = (
+    "C % groups == 0",
+    "O % groups == 0",
+    "padding != 'same' or stride == 1",
+    f"{_ROWS} >= 0",
+    f"{_COLUMNS} >= 0",
+)
+_OUT_H = f"(H if padding == 'same' else {_ROWS} + 1)"
+_OUT_W = f"(W if padding == 'same' else {_COLUMNS} + 1)"
+_FLOPS = "2*N*O*(C // groups)*KH*KW*H*W"
+
+_CONVOLVED = """input[N, C, H, W] is convolved with weight[O, C / groups, KH, KW] (no flip of the
+    kernel) and bias[O], which may be None: output channel o of group g = o // (O / groups) sums
+    over the C / groups input channels of that group, at rows i * stride + r * dilation - padding
+    of the input, where what lies outside of it counts as 0. """
+_SIZES = """stride, padding and dilation are ints for both dims or pairs (rows, columns); padding
+    may be 'valid' for 0 or 'same', which with stride 1 gives H x W outputs (the padding is
+    dilation * (KH - 1) in all, the odd one at the end). """
+
+
+def _conv2d_add(other: Tensor | None, alpha: float, **convolution: Any) -> Tensor:
+    result = F.conv2d(**convolution)
+    return result if other is None else result + alpha * other
+
+
+def _relu_dropout(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int,
+    padding: int | str,
+    dilation: int,
+    groups: int,
+    keep: float,
+) -> Tensor:
+    result = F.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return scaled(torch.relu(F.batch_norm(result, None, None, training=True)), keep)
+
+
+def _gelu_conv2d(approximate: str, **convolution: Any) -> Tensor:
+    return F.gelu(F.conv2d(**convolution), approximate=approximate)
+
+
+def _gelu_conv2d_by_formula(approximate: str, **convolution: Any) -> Tensor:
+    x = stored(F.conv2d(**convolution), convolution["input"], convolution["weight"])
+    return gelu_by_formula(x, approximate)
+
+
+def _instance_norm(eps: float, **convolution: Any) -> Tensor:
+    return F.instance_norm(F.selu(F.conv2d(**convolution)), eps=eps)
+
+
+def _instance_norm_by_steps(eps: float, **convolution: Any) -> Tensor:
+    x = stored(F.conv2d(**convolution), convolution["input"], convolution["weight"])
+    x = stored(F.selu(x), convolution["input"], convolution["weight"])
+    centered = x - x.mean((-2, -1), True)
+    return centered / torch.sqrt(centered.square().mean((-2, -1), True) + eps)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_conv2d_add({_INPUTS}, other[*((N, O, {_OUT_H}, {_OUT_W}) if _other == 'same' else "
+        f"(O, 1, 1) if _other == 'channel' else ({_OUT_W},) if _other == 'row' else ())]?, "
+        f"{_SETTINGS}, alpha=1, _other='same')",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_INTS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
+        core=_CORE | {"alpha": (0.5, -2)},
+        constraints=_CONSTRAINTS,
+        reference=_conv2d_add,
+        description=f"""{_CONVOLVED} Then alpha * other is added, unless other is None; other is
+            a tensor that broadcasts to the result. stride and dilation are ints, padding is an int
+            or 'same', which with stride 1 gives H x W outputs (the padding is
+            dilation * (KH - 1) in all, the odd one at the end). The result has the input's
+            dtype.""",
+        flops=_FLOPS,
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_dropout_relu_batch_norm_conv2d({_INPUTS}, {_SETTINGS}, p=0.5, training=True, "
+        "inplace=False)",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_INTS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
+        core=_CORE | {"p": (0.0, 0.1)},
+        constraints=(
+            *_CONSTRAINTS,
+            f"N > 1 or {_ROWS} + {_COLUMNS} >= 1",
+            # Of few elements all may be dropped by chance.
+            f"not training or p == 0 or N * O * {_OUT_H} * {_OUT_W} >= 96",
+        ),
+        reference=lambda p, training, inplace, **convolution: _relu_dropout(
+            **convolution, keep=keep(p, training)
+        ),
+        outputs=dropout.outputs(),
+        contract=dropout.contract(_relu_dropout),
+        random=True,
+        description=f"""{_CONVOLVED} Then batch normalization: from each output channel its mean
+            over N and all positions is subtracted, and it is divided by
+            sqrt(variance + 1e-5), the variance being the biased one of the same values; there is
+            no weight, no bias and there are no running statistics, so that those of the batch
+            serve with training False too. Then ReLU. Then, when training is True, dropout: each
+            element becomes 0 with probability p, independently of all others and anew in each
+            call, and else is multiplied by 1 / (1 - p); with p = 1 all are 0. stride and dilation
+            are ints, padding is an int or 'same'. inplace concerns intermediate results only: the
+            inputs are never written. The result has the input's dtype.""",
+        flops=_FLOPS,
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_gelu_conv2d({_INPUTS}, {_SETTINGS}, approximate='none')",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_PAIRS | {"approximate": ("tanh",)},
+        core=_CORE | {"approximate": ("tanh",)},
+        constraints=_CONSTRAINTS,
+        reference=_gelu_conv2d,
+        admissible=(_gelu_conv2d_by_formula,),
+        description=f"""{_CONVOLVED} {_SIZES} Then GELU of the result:
+            x * (1 + erf(x / sqrt(2))) / 2 for approximate 'none' and
+            x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'; in the input's
+            dtype.""",
+        flops=_FLOPS,
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_instance_norm_selu_conv2d({_INPUTS}, {_SETTINGS}, eps=1e-5)",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_PAIRS | {"eps": (1e-2,)},
+        core=_CORE | {"eps": (1e-2,)},
+        constraints=(*_CONSTRAINTS, f"{_ROWS} + {_COLUMNS} >= 1"),
+        reference=_instance_norm,
+        admissible=(_instance_norm_by_steps,),
+        description=f"""{_CONVOLVED} {_SIZES} Then SELU: 1.0507009873554805 * x where x > 0, else
+            1.0507009873554805 * 1.6732632423543772 * (exp(x) - 1). Then instance normalization:
+            from each channel of each image its mean is subtracted, and it is divided by
+            sqrt(variance + eps), the variance being the biased one; there is no weight, no bias
+            and there are no running statistics (num_features, momentum, affine and
+            track_running_stats keep their defaults and change nothing). A channel has at least
+            two elements. The result has the input's dtype.""",
+        flops=_FLOPS,
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+)

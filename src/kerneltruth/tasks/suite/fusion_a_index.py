@@ -1,0 +1,138 @@
+"""Look-ups with something behind them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Dim, Output, Task, task
+
+
+def _renormed(weight: Tensor, max_norm: float | None, norm_type: float) -> Tensor:
+    if max_norm is None:
+        return weight
+    norms: Tensor = torch.linalg.vector_norm(weight, norm_type, dim=-1, keepdim=True)
+    return torch.where(norms > max_norm, weight * (max_norm / (norms + 1e-7)), weight)
+
+
+def _embedding_add_tanh(
+    input_indices: Tensor,
+    weight: Tensor,
+    other: Tensor,
+    padding_idx: int | None,
+    max_norm: float | None,
+    norm_type: float,
+) -> Tensor:
+    rows = _renormed(weight, max_norm, norm_type)[input_indices]
+    return torch.tanh(rows + other)
+
+
+def _gather_masked_fill(
+    input: Tensor, dim: int, index: Tensor, mask: Tensor, value: float
+) -> Tensor:
+    return input.gather(dim, index).masked_fill(mask, value)
+
+
+def _index_select_eq(input: Tensor, dim: int, index: Tensor, other: Tensor) -> Tensor:
+    return input.index_select(dim, index) == other
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "fused_embedding_add_tanh(input_indices[*((B, T) if _rank == 2 else (T,))]: index(V), "
+        "weight[V, D], other[*(((B, T, D) if _rank == 2 else (T, D)) if _other == 'same' else "
+        "(T, D) if _other == 'table' else (D,))], padding_idx=None, max_norm=None, norm_type=2.0, "
+        "_rank=2, _other='same')",
+        category="Fusion",
+        dims={
+            "B": "batch",
+            "T": "batch",
+            "V": Dim(symbol="V", role="batch", low=1),
+            "D": Dim(symbol="D", role="channel", low=1),
+        },
+        attributes={
+            "padding_idx": (0,),
+            "max_norm": (1.0, 4.0),
+            "norm_type": (1.0,),
+            "_rank": (1,),
+            "_other": ("table", "row"),
+        },
+        core={"padding_idx": (0,), "norm_type": (1.0,), "_rank": (1,), "_other": ("row",)},
+        constraints=("_rank == 2 or B == 1", "norm_type == 2.0 or max_norm is not None"),
+        reference=_embedding_add_tanh,
+        may_overwrite={"weight": "max_norm is not None"},
+        description="""tanh(weight[input_indices] + other): the indices, int64 of any shape, each
+            pick a row of weight[V, D]; other has the shape of the picked rows or broadcasts to
+            it; the result has that shape and the dtype of weight. padding_idx matters to
+            gradients alone: its row is used like any other. If max_norm is a number, a row whose
+            norm_type-norm is above it is multiplied by max_norm / (norm + 1e-7) before use;
+            weight may be overwritten by its rows so changed, or left as it is.""",
+        flops="6*B*T*D",
+        bytes="(8 + 4*3*D)*B*T",
+        benchmark={"B": 4, "T": 16, "V": 64, "D": 64},
+        perf=(
+            {"B": 8, "T": 512, "V": 8192, "D": 256},
+            {"B": 16, "T": 1024, "V": 32768, "D": 1024},
+            {"B": 32, "T": 2048, "V": 50257, "D": 1024},
+        ),
+    ),
+    task(
+        "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M), "
+        "mask[*((I, J) if _mask == 'same' else (J,) if _mask == 'row' else (I, 1))]: bool, "
+        "value=0.0, _mask='same')",
+        category="Fusion",
+        dims={
+            "M": Dim(symbol="M", role="batch", low=1),
+            "N": Dim(symbol="N", role="channel", low=1),
+            "I": "batch",
+            "J": "channel",
+        },
+        attributes={
+            "dim": (0, -1, -2),
+            "value": (-1.5, float("inf")),
+            "_mask": ("row", "column"),
+        },
+        core={"dim": (0, -1), "value": (-1.5,), "_mask": ("row",)},
+        constraints=("I <= M or dim % 2 == 0", "J <= N or dim % 2 == 1"),
+        reference=_gather_masked_fill,
+        description="""out[i, j] = input[i, index[i, j]] for dim 1 (or -1) and
+            input[index[i, j], j] for dim 0 (or -2); then value where mask, which broadcasts to
+            the shape of index, is True, even over NaN. The index has as many dims as the input
+            and is no longer than it along the other dim, but may be shorter there. The result has
+            the shape of index and the dtype of input.""",
+        flops="0",
+        benchmark={"M": 32, "N": 64, "I": 32, "J": 64},
+        perf=(
+            {"M": 1024, "N": 1024, "I": 1024, "J": 1024},
+            {"M": 4096, "N": 4096, "I": 4096, "J": 4096},
+            {"M": 8192, "N": 8192, "I": 8192, "J": 8192},
+        ),
+    ),
+    task(
+        # Of two random numbers no two are equal: signs are, half of the time.
+        "fused_index_select_eq(input[M, N]: sign, dim=0, index[K]: index(N if dim % 2 else M), "
+        "other[*(((M, K) if dim % 2 else (K, N)) if _other == 'same' else "
+        "((K,) if dim % 2 else (N,)) if _other == 'row' else ())]: sign, _other='same')",
+        category="Fusion",
+        dims={
+            "M": Dim(symbol="M", role="batch", low=1),
+            "N": Dim(symbol="N", role="channel", low=1),
+            "K": "channel",
+        },
+        attributes={"dim": (1, -1, -2), "_other": ("row", "scalar")},
+        core={"dim": (1, -1), "_other": ("row", "scalar")},
+        reference=_index_select_eq,
+        outputs=(Output(dtype="bool", compare="exact"),),
+        description="""The rows (dim 0 or -2) or columns (dim 1 or -1) of input that the int64
+            index names, in its order and as often as it names them, compared with other: True
+            where the two are equal, a bool tensor of the shape of what was selected. other is a
+            tensor that broadcasts to that, of the input's dtype; NaN equals nothing.""",
+        flops="M*K",
+        benchmark={"M": 64, "N": 128, "K": 64},
+        perf=(
+            {"M": 1024, "N": 1024, "K": 1024},
+            {"M": 4096, "N": 4096, "K": 4096},
+            {"M": 8192, "N": 8192, "K": 8192},
+        ),
+    ),
+)

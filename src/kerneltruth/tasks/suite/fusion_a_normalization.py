@@ -1,0 +1,162 @@
+"""Normalizations of channels with something before or behind them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.formulas import stored
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+
+
+def _group_norm(
+    input1: Tensor,
+    input2: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    num_groups: int,
+    eps: float,
+) -> Tensor:
+    return F.group_norm((input1 + input2) * input2, num_groups, weight, bias, eps)
+
+
+def _group_norm_by_steps(
+    input1: Tensor,
+    input2: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    num_groups: int,
+    eps: float,
+) -> Tensor:
+    x = stored(stored(input1 + input2, input1, input2) * input2, input1, input2)
+    groups = x.reshape(x.shape[0], num_groups, -1)
+    centered = groups - groups.mean(-1, True)
+    y = (centered / torch.sqrt(centered.square().mean(-1, True) + eps)).reshape(x.shape)
+    each = (1, -1, *(1 for _ in x.shape[2:]))
+    y = y if weight is None else y * weight.reshape(each)
+    return y if bias is None else y + bias.reshape(each)
+
+
+def _hardsigmoid(  # noqa: PLR0913 - as many as the operator has
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    inplace: bool,
+) -> tuple[Tensor, ...]:
+    """The result, and with `training` the running statistics after the call."""
+    y = F.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    out = F.hardsigmoid(y)
+    return (out, running_mean, running_var) if training else (out,)
+
+
+def _hardsigmoid_by_scale(  # noqa: PLR0913 - as many as the operator has
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    inplace: bool,
+) -> tuple[Tensor, ...]:
+    """With one factor and one summand for each channel, which PyTorch may round first."""
+    if training:
+        return _hardsigmoid(
+            x, running_mean, running_var, weight, bias, training, momentum, eps, inplace
+        )
+    given = (x, running_mean, running_var, weight, bias)
+    factor = torch.rsqrt(running_var + eps)
+    factor = stored(factor if weight is None else factor * weight, *given)
+    summand = -running_mean * factor
+    summand = stored(summand if bias is None else summand + bias, *given)
+    each = (1, -1, *(1 for _ in x.shape[2:]))
+    y = stored(x * factor.reshape(each) + summand.reshape(each), *given)
+    return (F.hardsigmoid(y),)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "fused_add_mul_groupnorm(input1[N, G * C, H, W], input2[*((N, G * C, H, W) if _other == "
+        "'same' else (1, G * C, 1, 1) if _other == 'channel' else (H, W))], weight[G * C]?, "
+        "bias[G * C]?, num_groups:=G, eps=1e-5, _other='same')",
+        category="Fusion",
+        dims={
+            "N": Dim(symbol="N", role="batch", low=1),
+            "G": Dim(symbol="G", role="channel", low=1),
+            "C": Dim(symbol="C", role="reduced", low=1),
+            "H": Dim(symbol="H", role="reduced", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        attributes={"eps": (1e-2,), "_other": ("channel", "image")},
+        core={"eps": (1e-2,), "_other": ("channel",)},
+        constraints=("N * C * H * W > 1",),
+        reference=_group_norm,
+        admissible=(_group_norm_by_steps,),
+        description="""x = (input1 + input2) * input2, where input2 has the shape of input1 or
+            broadcasts to it, then group normalization: the channels (dim 1) of each image are cut
+            into num_groups equal groups of neighbours; from each group, its positions included,
+            its mean is subtracted and it is divided by sqrt(variance + eps), the variance being
+            the biased one; then each channel is multiplied by its weight and its bias is added,
+            where these are not None. The number of channels is a multiple of num_groups. The
+            result has the shape and dtype of input1.""",
+        flops="10*N*G*C*H*W",
+        benchmark=Benchmark(dims={"N": 2, "G": 2, "C": 3, "H": 8, "W": 8}, distribution="normal"),
+        perf=(
+            {"N": 4, "G": 8, "C": 4, "H": 64, "W": 64},
+            {"N": 16, "G": 32, "C": 8, "H": 64, "W": 64},
+            {"N": 32, "G": 32, "C": 8, "H": 128, "W": 128},
+        ),
+    ),
+    task(
+        "fused_hardsigmoid_batch_norm(x[*((N, C, H, W) if _rank == 4 else (N, C) if _rank == 2 "
+        "else (N, C, H * W))], running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, "
+        "training=False, momentum=0.1, eps=1e-5, inplace=False, _rank=4)",
+        category="Fusion",
+        dims={
+            "N": Dim(symbol="N", role="batch", low=1),
+            "C": Dim(symbol="C", role="channel", low=1),
+            "H": Dim(symbol="H", role="reduced", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        attributes={
+            "training": (True,),
+            "momentum": (0.5,),
+            "eps": (1e-2,),
+            "inplace": (True,),
+            "_rank": (2, 3),
+        },
+        core={"training": (True,), "eps": (1e-2,), "_rank": (2, 3)},
+        constraints=("not training or N * (1 if _rank == 2 else H * W) > 1",),
+        reference=_hardsigmoid,
+        admissible=(_hardsigmoid_by_scale,),
+        mutates={"running_mean": "training", "running_var": "training"},
+        outputs=(
+            Output(name="out"),
+            Output(name="running_mean", when="training"),
+            Output(name="running_var", when="training"),
+        ),
+        description="""Batch normalization over dim 1, then the hard sigmoid
+            min(max(y / 6 + 1 / 2, 0), 1). With training False, y is
+            (x - running_mean) / sqrt(running_var + eps) times weight plus bias, per channel;
+            weight and bias may be None. With training True, the mean and the biased variance of
+            the channel over all other dims stand in for them, and running_mean and running_var
+            are overwritten by (1 - momentum) times themselves plus momentum times that mean and
+            the unbiased variance (the sum of squares over n - 1). x has two to four dims; inplace
+            concerns intermediate results only. The result has the shape and dtype of x, the
+            statistics have that dtype too.""",
+        flops="8*N*C*H*W",
+        benchmark=Benchmark(dims={"N": 2, "C": 3, "H": 8, "W": 8}, distribution="normal"),
+        perf=(
+            {"N": 8, "C": 32, "H": 64, "W": 64},
+            {"N": 32, "C": 64, "H": 64, "W": 64},
+            {"N": 64, "C": 128, "H": 128, "W": 128},
+        ),
+    ),
+)

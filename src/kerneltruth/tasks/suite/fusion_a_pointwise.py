@@ -1,0 +1,165 @@
+"""Fusions that work element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks import dropout
+from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks.formulas import gelu_by_formula
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+
+_PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
+_INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
+_BENCHMARK = Benchmark(dims={"M": 16, "N": 256}, distribution="normal")
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+
+
+def _add_gelu(input: Tensor, other: Tensor, alpha: float, approximate: str) -> Tensor:
+    return F.gelu(input + alpha * other, approximate=approximate)
+
+
+def _add_gelu_by_formula(input: Tensor, other: Tensor, alpha: float, approximate: str) -> Tensor:
+    return gelu_by_formula(input + alpha * other, approximate)
+
+
+def _cos_signbit(input: Tensor) -> tuple[Tensor, Tensor]:
+    cosine = torch.cos(input)
+    return cosine, torch.signbit(cosine)
+
+
+def _accept_signs(
+    inputs: Mapping[str, Any], outputs: Sequence[Any], reference: Sequence[Any]
+) -> Tensor:
+    """The sign of the true cosine, or either where rounding may take it beyond 0; any of a NaN."""
+    true = reference[0].double()
+    size = torch.nan_to_num(inputs["input"].double().abs(), posinf=0.0)
+    doubt = 4 * torch.finfo(outputs[0].dtype).eps + size * 2.0**-21
+    either = (true.abs() <= doubt) | true.isnan()
+    accepted: Tensor = either | (outputs[1] == (true < 0))
+    return accepted
+
+
+def _hardshrink(input: Tensor, lambd: float, keep: float) -> Tensor:
+    return F.hardshrink(scaled(input, keep), lambd)
+
+
+def _hstack_div(tensors: Sequence[Tensor], divisor: Tensor, rounding_mode: str | None) -> Tensor:
+    return torch.div(torch.hstack(tuple(tensors)), divisor, rounding_mode=rounding_mode)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_add_gelu({_INPUT}, other[*(((M, N) if _rank == 2 else (M * N,) if _rank == 1 else "
+        "(M, 2, N)) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == "
+        "'column' else ())], alpha=1, approximate='none', _rank=2, _other='same')",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={
+            "alpha": (0.5, -2),
+            "approximate": ("tanh",),
+            "_rank": (1, 3),
+            "_other": ("row", "column", "scalar"),
+        },
+        core={"alpha": (0.5, -2), "approximate": ("tanh",), "_rank": (1, 3)},
+        constraints=("_other in ('same', 'scalar') or _rank == 2",),
+        reference=_add_gelu,
+        admissible=(_add_gelu_by_formula,),
+        description="""GELU of input + alpha * other: x * (1 + erf(x / sqrt(2))) / 2 for
+            approximate 'none' and x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for
+            'tanh'. The input has any rank; other has its shape or broadcasts to it. The result
+            has the input's dtype.""",
+        flops="10*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_cos_signbit({_INPUT}, _rank=2)",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={"_rank": (1, 3)},
+        reference=_cos_signbit,
+        outputs=(
+            Output(name="cos"),
+            Output(name="signbit", dtype="bool", compare="accept", accept=_accept_signs),
+        ),
+        description="""Two results of the input's shape, any rank: the cosine of each element
+            (radians) in the input's dtype, and a bool that is True where the cosine is negative.
+            The cosine of an infinity or NaN is NaN, whose sign is not defined. Large arguments are
+            reduced as exactly as those near 0.""",
+        flops="10*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_hardshrink_dropout({_INPUT}, p=0.5, training=True, inplace=False, lambd=0.5, "
+        "_rank=2)",
+        category="Fusion",
+        dims=_PLANE,
+        attributes={
+            "p": (0.0, 0.1, 1.0),
+            "training": (False,),
+            "inplace": (True,),
+            "lambd": (0.0, 2.0),
+            "_rank": (1, 3),
+        },
+        core={
+            "p": (0.0, 0.1),
+            "training": (False,),
+            "lambd": (0.0, 2.0),
+            "_rank": (1, 3),
+        },
+        reference=lambda input, p, training, inplace, lambd: _hardshrink(
+            input, lambd, keep(p, training)
+        ),
+        outputs=dropout.outputs(),
+        contract=dropout.contract(_hardshrink, contracted=False),
+        random=True,
+        may_overwrite={"input": "inplace"},
+        description="""First dropout, then hard shrinkage. When training is True, each element
+            becomes 0 with probability p, independently of all others and anew in each call, and
+            else is multiplied by 1 / (1 - p); with p = 1 all become 0. With training False or
+            p = 0 nothing is dropped. Then an element x stays if x > lambd or x < -lambd and
+            becomes 0 if not; NaN stays NaN unless it is dropped. With inplace True the input may
+            be overwritten by what dropout makes of it. Any rank; the result has the input's shape
+            and dtype.""",
+        flops="4*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        "fused_hstack_div(tensors=[a[*((M, K) if _rank == 2 else (K,) if _rank == 1 else "
+        "(M, K, 2))], b[*((M, L) if _rank == 2 else (L,) if _rank == 1 else (M, L, 2))], "
+        "c[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, N, 2))]], "
+        "divisor[*(((M, K + L + N) if _rank == 2 else (K + L + N,) if _rank == 1 else "
+        "(M, K + L + N, 2)) if _other == 'same' else (K + L + N,) if _other == 'row' else "
+        "(M, 1) if _other == 'column' else ())], rounding_mode=None, _rank=2, _other='same')",
+        category="Fusion",
+        dims={"M": "batch", "K": "channel", "L": "channel", "N": "channel"},
+        attributes={
+            "rounding_mode": ("trunc", "floor"),
+            "_rank": (1, 3),
+            "_other": ("row", "column", "scalar"),
+        },
+        core={"rounding_mode": ("trunc", "floor"), "_rank": (1,), "_other": ("scalar",)},
+        constraints=("_other in ('same', 'scalar') or _rank == 2", "_rank != 1 or M == 1"),
+        reference=_hstack_div,
+        description="""The tensors of a list (here three), joined along dim 1, or along dim 0 if
+            they have one dim, then divided by divisor, a tensor that broadcasts to them (of no
+            dims, too). rounding_mode None leaves the quotient as it is, 'trunc' rounds it towards
+            0 and 'floor' down, both in the inputs' dtype, which is the result's. Division by 0
+            gives infinities and NaN as IEEE 754 has it.""",
+        flops="M*(K + L + N)",
+        benchmark=Benchmark(dims={"M": 16, "K": 64, "L": 32, "N": 48}, distribution="normal"),
+        perf=(
+            {"M": 1024, "K": 512, "L": 256, "N": 256},
+            {"M": 4096, "K": 2048, "L": 1024, "N": 1024},
+            {"M": 8192, "K": 4096, "L": 2048, "N": 2048},
+        ),
+    ),
+)

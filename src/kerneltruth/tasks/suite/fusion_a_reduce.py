@@ -1,0 +1,188 @@
+"""Reductions with something before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.formulas import fits_half, gelu_by_formula
+from kerneltruth.tasks.spec import Benchmark, Claim, Dim, Evidence, Output, Role, Scalar, Task, task
+
+_Dim = int | tuple[int, ...] | None
+
+_INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
+_DIMS: dict[str, Role | Dim] = {
+    "M": Dim(symbol="M", role="batch", low=1),
+    "N": Dim(symbol="N", role="reduced", low=1),
+}
+_ONE_DIM: tuple[Scalar, ...] = (0, 1, -1)
+_REDUCED: dict[str, tuple[Scalar, ...]] = {
+    "dim": (*_ONE_DIM, (0, 1)),
+    "keepdim": (True,),
+    "_rank": (1, 3),
+}
+_CORE: dict[str, tuple[Scalar, ...]] = {"dim": _ONE_DIM, "keepdim": (True,), "_rank": (1, 3)}
+_FITS = "_rank != 1 or dim in (None, 0, -1)"
+_BENCHMARK = Benchmark(dims={"M": 16, "N": 256}, distribution="normal")
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_OVER = """Over dim, an int (negative ones count from the end) or a tuple of ints, which the
+    result lacks, or has with size 1 if keepdim is True; with dim None over all elements, which
+    gives a scalar, or with keepdim True all sizes 1. """
+_GELU = """GELU is x * (1 + erf(x / sqrt(2))) / 2 for approximate 'none' and
+    x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'. """
+
+
+def _add_mean(input: Tensor, other: Tensor, dim: _Dim, alpha: float, keepdim: bool) -> Tensor:
+    return (input + alpha * other).mean(dim, keepdim)
+
+
+def _exp_mean(input: Tensor, dim: _Dim, keepdim: bool) -> Tensor:
+    return input.exp().mean(dim, keepdim)
+
+
+def _exp_mean_in_half(input: Tensor, dim: _Dim, keepdim: bool) -> Tensor:
+    """Exponentials may overflow in float16, whose mean in float64 does not."""
+    powers = input.exp()
+    if fits_half(input):
+        powers = powers.half().to(input.dtype)
+    return powers.mean(dim, keepdim)
+
+
+def _least(x: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, ...]:
+    if dim is None:
+        return (x.min(),)
+    least = torch.min(x, dim, keepdim)
+    return least.values, least.indices
+
+
+def _gelu_min(
+    input: Tensor, approximate: str, dim: int | None, keepdim: bool
+) -> tuple[Tensor, ...]:
+    return _least(F.gelu(input, approximate=approximate), dim, keepdim)
+
+
+def _gelu_min_by_formula(
+    input: Tensor, approximate: str, dim: int | None, keepdim: bool
+) -> tuple[Tensor, ...]:
+    return _least(gelu_by_formula(input, approximate), dim, keepdim)
+
+
+def _points_at_least(evidence: Evidence) -> Iterator[Claim]:
+    """Indices are in range and point at elements whose GELU is the least, up to rounding."""
+    dim, keepdim = evidence.scalars["dim"], evidence.scalars["keepdim"]
+    x = evidence.inputs["input"]
+    if dim is None or x is None:
+        return
+    least, indices = evidence.reference[0], evidence.outputs[1].long()
+    where = evidence.reference[1]
+    if not keepdim:
+        least, indices, where = (t.unsqueeze(dim) for t in (least, indices, where))
+    within = (indices >= 0) & (indices < x.shape[dim])
+    there = x.gather(dim, indices.clamp(0, x.shape[dim] - 1))
+    value = F.gelu(there, approximate=evidence.scalars["approximate"])
+    sizes = there.abs() + x.gather(dim, where).abs()
+    slack = 8 * evidence.eps * torch.nan_to_num(sizes, posinf=0.0)
+    same = (value - least <= slack) | (value.isnan() & least.isnan()) | (value == least)
+    wrong = float((~(within & same)).sum())
+    yield Claim("indices that do not point at the minimum", wrong, 0.0)
+
+
+def _std(x: Tensor, dim: _Dim, keepdim: bool, correction: int) -> Tensor:
+    """In two passes; NaN or infinite where no degree of freedom is left."""
+    total = (x - x.mean(dim, True)).square().sum(dim, keepdim)
+    freedom = x.numel() // max(total.numel(), 1) - correction
+    return torch.sqrt(total / max(freedom, 0))
+
+
+def _gelu_std(input: Tensor, dim: _Dim, keepdim: bool, correction: int, approximate: str) -> Tensor:
+    return _std(F.gelu(input, approximate=approximate), dim, keepdim, correction)
+
+
+def _gelu_std_by_formula(
+    input: Tensor, dim: _Dim, keepdim: bool, correction: int, approximate: str
+) -> Tensor:
+    return _std(gelu_by_formula(input, approximate), dim, keepdim, correction)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"fused_add_mean({_INPUT}, other[*(((M, N) if _rank == 2 else (M * N,) if _rank == 1 else "
+        "(M, 2, N)) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == "
+        "'column' else ())], dim=None, alpha=1, keepdim=False, _rank=2, _other='same')",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_REDUCED | {"alpha": (0.5, -2), "_other": ("row", "column", "scalar")},
+        core=_CORE | {"alpha": (0.5, -2), "_other": ("scalar",)},
+        constraints=(_FITS, "_other in ('same', 'scalar') or _rank == 2"),
+        reference=_add_mean,
+        description=f"""The mean of input + alpha * other, where other has the input's shape or
+            broadcasts to it. {_OVER} The result has the input's dtype.""",
+        flops="3*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_exp_mean({_INPUT}, dim=None, keepdim=False, _rank=2)",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_REDUCED,
+        core=_CORE,
+        constraints=(_FITS,),
+        reference=_exp_mean,
+        admissible=(_exp_mean_in_half,),
+        description=f"""The mean of exp(input). {_OVER} The result has the input's dtype; a mean
+            that this holds may also be infinite where one of its exponentials overflows in that
+            dtype.""",
+        flops="3*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_gelu_min({_INPUT}, approximate='none', dim=None, keepdim=False, _rank=2)",
+        category="Fusion",
+        dims=_DIMS,
+        attributes={
+            "approximate": ("tanh",),
+            "dim": _ONE_DIM,
+            "keepdim": (True,),
+            "_rank": (1, 3),
+        },
+        core=_CORE | {"approximate": ("tanh",)},
+        constraints=(_FITS, "dim is not None or not keepdim"),
+        reference=_gelu_min,
+        admissible=(_gelu_min_by_formula,),
+        outputs=(
+            Output(name="values"),
+            Output(name="indices", dtype="int64", compare="contract", when="dim is not None"),
+        ),
+        contract=_points_at_least,
+        description=f"""The least GELU of the elements. {_GELU} With dim None the result is one
+            scalar, the least of all. With an int dim (negative ones count from the end) there are
+            two results: the least along it, and int64 indices of elements where it is reached,
+            any of several; both lack dim, or have it with size 1 if keepdim is True. NaN is less
+            than everything. Values have the input's dtype.""",
+        flops="10*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+    task(
+        f"fused_gelu_std({_INPUT}, dim=None, keepdim=False, correction=1, approximate='none', "
+        "_rank=2)",
+        category="Fusion",
+        dims=_DIMS,
+        attributes=_REDUCED | {"correction": (0, 2), "approximate": ("tanh",)},
+        core=_CORE | {"correction": (0,), "approximate": ("tanh",)},
+        constraints=(_FITS,),
+        reference=_gelu_std,
+        admissible=(_gelu_std_by_formula,),
+        description=f"""The standard deviation of GELU(input): the root of the sum of squared
+            distances from the mean over max(n - correction, 0), n being the number of elements;
+            0 / 0 is NaN. {_GELU} {_OVER} The result has the input's dtype.""",
+        flops="14*M*N",
+        benchmark=_BENCHMARK,
+        perf=_PERF,
+    ),
+)
