@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from kerneltruth.cases.layouts import inspect
-from kerneltruth.commands.head_start import begin
+from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
@@ -139,6 +139,24 @@ class Court:
             for name in task.mutates
         ]
         return answer(observation, mutated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourtFactory:
+    """Makes a court where it is called: what travels to another machine in place of one."""
+
+    device: str
+    targets: tuple[str, ...]
+    policy: Policy
+
+    def __call__(self) -> Callable[[Job], Heard]:
+        """A warm court's hearing."""
+        court = Court(
+            policy=self.policy, device=self.device, targets=self.targets, cache_root=cache_root()
+        )
+        court.start()
+        court.warm()
+        return court.hear
 
 
 def why_not_loaded(verdict: Verdict) -> str:

@@ -72,7 +72,8 @@ def run_suite(options: RunOptions) -> Generator[Step, None, dict[str, Any]]:
     runner = new_runner(choose_device(options.device), options.targets)
     try:
         # From here on the runner's processes import torch, and so does this one, side by side.
-        begin(runner)
+        if options.executor == "local":
+            begin(runner)
         from kerneltruth.commands.running import judge_submissions
 
         return (yield from judge_submissions(options, runner, start))

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from kerneltruth.codec import content_hash
-from kerneltruth.commands.court import Court, Heard, Job, lost
+from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, lost
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
 from kerneltruth.commands.run import RunOptions
@@ -18,6 +18,7 @@ from kerneltruth.commands.stages import NOT_RUN, stages_of
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
 from kerneltruth.errors import UserError
+from kerneltruth.executors.cluster import Placement, run_on_ray
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.importers.reading import read_submissions
@@ -31,6 +32,8 @@ from kerneltruth.runs.records import record_to_json
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.registry import tasks_of
 
+# Most of a judgement is work of the processor: this many judges share a GPU.
+JUDGES_PER_GPU = 8
 EFFORT = Effort(evaluations=60, seconds=1.0)
 
 
@@ -101,7 +104,6 @@ class _Run:
         waiting = [e for e in firsts if e.key not in done]
         if waiting:
             self._fingerprint = environment(self._device)
-            self._court.warm()
             spoilt: list[Entry] = []
             yield from self._pass(waiting, spoilt)
             if spoilt:
@@ -131,7 +133,18 @@ class _Run:
     def _events(
         self, jobs: Iterable[Job], judges: int
     ) -> Iterator[Done[Job, Heard] | Progress[Job] | Lost[Job]]:
-        yield from run_jobs(jobs, self._court.hear, workers=judges)
+        if self._options.executor == "local":
+            self._court.warm()
+            yield from run_jobs(jobs, self._court.hear, workers=judges)
+            return
+        on_cpu = self._device == "cpu"
+        yield from run_on_ray(
+            jobs,
+            CourtFactory(device=self._device, targets=self._options.targets, policy=Policy()),
+            address=self._options.address,
+            judges=self._options.workers,
+            placement=Placement() if on_cpu else Placement(gpus=1 / JUDGES_PER_GPU),
+        )
 
     def _jobs(self, entries: list[Entry]) -> Iterator[Job]:
         """Jobs as they are asked for; what cannot be one has its outcome at once."""

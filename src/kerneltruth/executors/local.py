@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Generic, Protocol, TypeVar
 
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
+from kerneltruth.runner.sandbox import die_with_parent
 
 
 class Job(Protocol):
@@ -65,7 +66,9 @@ class _Judge(Generic[J, R]):
     def __init__(self, hear: Callable[[J, Callable[[int], None]], R]) -> None:
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.pipe, hear), daemon=True)
+        self.process = context.Process(
+            target=_serve, args=(theirs, self.pipe, os.getpid(), hear), daemon=True
+        )
         self.process.start()
         theirs.close()
         self.job: J | None = None
@@ -87,9 +90,14 @@ class _Judge(Generic[J, R]):
 
 
 def _serve(
-    pipe: Connection, parents_end: Connection, hear: Callable[[J, Callable[[int], None]], R]
+    pipe: Connection,
+    parents_end: Connection,
+    parent: int,
+    hear: Callable[[J, Callable[[int], None]], R],
 ) -> None:
     """The judge's side: one job after the other until the parent says to stop."""
+    # Judges forked later hold the parent's end of this pipe too, so its death closes nothing.
+    die_with_parent(parent)
     # The parent answers Ctrl-C for all.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parents_end.close()
@@ -132,7 +140,7 @@ def run_jobs(
         UserError, EnvironmentFault: `hear` raised it.
         InternalError: `hear` raised anything else.
     """
-    waiting = _Waiting(jobs)
+    waiting = Waiting(jobs)
     tries: dict[int, int] = {}
     judges: list[_Judge[J, R]] = []
     try:
@@ -152,7 +160,7 @@ def run_jobs(
 def _listen(
     judge: _Judge[J, R],
     judges: list[_Judge[J, R]],
-    waiting: _Waiting[J],
+    waiting: Waiting[J],
     tries: dict[int, int],
     hear: Callable[[J, Callable[[int], None]], R],
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
@@ -184,7 +192,7 @@ def _listen(
     _hand_out(judge, waiting, judges)
 
 
-class _Waiting(Generic[J]):
+class Waiting(Generic[J]):
     """Jobs that nobody has been given, and where further ones come from."""
 
     def __init__(self, jobs: Iterable[J]) -> None:
@@ -210,7 +218,7 @@ class _Waiting(Generic[J]):
         return self._jobs.pop(next(mine, next(free, 0)))
 
 
-def _hand_out(judge: _Judge[J, R], waiting: _Waiting[J], judges: list[_Judge[J, R]]) -> None:
+def _hand_out(judge: _Judge[J, R], waiting: Waiting[J], judges: list[_Judge[J, R]]) -> None:
     """Give an idle judge the next job: of its own task, else of a task that nobody is at."""
     judge.job = None
     taken = {j.last_task for j in judges if j is not judge and j.job is not None}

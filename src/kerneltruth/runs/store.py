@@ -80,7 +80,7 @@ class RunStore:
             UserError: something is there already.
             EnvironmentFault: it cannot be written.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and not (path.is_dir() and _barely_begun(path)):
             what = "already holds a run" if (path / "run.json").exists() else "is not empty"
             raise UserError(f"--out {path}: it {what}; name a new directory")
         with writing(path):
@@ -231,6 +231,15 @@ class RunStore:
             text = dumps(self.manifest, indent=2)
             write_whole(self.path / "run.json", text.encode() + b"\n")
         self.close()
+
+
+def _barely_begun(path: Path) -> bool:
+    """Whether a directory is empty, or holds only what `create` makes before the manifest."""
+    return all(
+        entry.name.startswith(".run.json.")
+        or (entry.name in FOLDERS and entry.is_dir() and not any(entry.iterdir()))
+        for entry in path.iterdir()
+    )
 
 
 def now() -> str:

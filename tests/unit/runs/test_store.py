@@ -16,7 +16,7 @@ from kerneltruth.oracle.attempt import CandidateRef
 from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runs.files import writing
 from kerneltruth.runs.records import Digests, Finding, Manifest, load_finding
-from kerneltruth.runs.store import RunStore, load_snapshot
+from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot
 
 MANIFEST = Manifest(
     arguments=("audit", "--seed", "0"),
@@ -258,3 +258,23 @@ def test_a_source_is_stored_once_by_its_content(run):
     assert first == second
     assert first.read_text() == "x = 1\n"
     assert first.stem == "9e26bf369911c45c243c684147b23fc9e1dcfcf257d299a1c632016a6fcd33f4"
+
+
+def test_a_run_whose_manifest_was_never_written_is_begun_again(tmp_path):
+    for folder in FOLDERS:
+        (tmp_path / "run" / folder).mkdir(parents=True)
+    (tmp_path / "run" / ".run.json.123").write_text("{")
+    with RunStore.create(tmp_path / "run", MANIFEST) as store:
+        store.append("a", {"x": 1})
+    assert [line["x"] for line in RunStore.open(tmp_path / "run").results()] == [1]
+
+
+def test_only_what_is_asked_for_of_a_line_stays_in_memory(tmp_path):
+    def keep(line):
+        return {"key": line["key"]}
+
+    with RunStore.create(tmp_path / "run", MANIFEST, keep=keep) as store:
+        store.append("a", {"large": "x" * 1000})
+        assert store.results() == ({"key": "a"},)
+    assert RunStore.open(tmp_path / "run", keep=keep).results() == ({"key": "a"},)
+    assert "large" in RunStore.open(tmp_path / "run").results()[0]
