@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -95,16 +95,26 @@ def poison(count: int, dtype: str, seed: int) -> Array:
     if need > len(noise):
         noise_bytes = np.resize(noise_bytes, need)
     choice, random = noise_bytes[:count], noise_bytes[count:need].view(bits)
-    known = _FLOAT_POISON.get(dtype)
     if dtype == "bool":
         return np.bitwise_and(choice, np.uint8(1))
-    if known is None:
+    if dtype not in _FLOAT_POISON:
         return _extreme_integers(choice, random, dtype)
-    nan = random & bits(known.nan_free) | bits(known.nan)
-    huge = random & bits(known.huge_free) | bits(known.huge)
-    signed = np.where(choice & 2, huge | bits(known.sign), huge)
-    chosen: Array = np.where(choice & 1, nan, signed)
+    free, base = _quarters(dtype)
+    quarter = choice & np.uint8(3)
+    chosen: Array = free.take(quarter)
+    chosen &= random
+    chosen |= base.take(quarter)
     return chosen
+
+
+@cache
+def _quarters(dtype: str) -> tuple[Array, Array]:
+    """What is free and what is set in a float's poison: huge, NaN, huge and negative, NaN."""
+    known = _FLOAT_POISON[dtype]
+    bits = _BITS[torch_dtype(dtype).itemsize]
+    free = (known.huge_free, known.nan_free, known.huge_free, known.nan_free)
+    base = (known.huge, known.nan, known.huge | known.sign, known.nan)
+    return np.array(free, bits), np.array(base, bits)
 
 
 def _extreme_integers(choice: Array, random: Array, dtype: str) -> Array:
@@ -168,11 +178,11 @@ def _as_bits(tensor: Tensor) -> Array:
     return bits.reshape(shape)
 
 
-def _view(elements: Array, placed: Placed, *, writeable: bool = False) -> Array:
+def _view(elements: Array, placed: Placed) -> Array:
+    """The tensor's elements as a view of its buffer's, which numpy checks to hold them."""
     strides = tuple(s * elements.itemsize for s in placed.strides)
-    start = elements[placed.offset :]
-    view: Array = as_strided(start, placed.shape, strides, writeable=writeable)
-    return view
+    start = placed.offset * elements.itemsize
+    return np.ndarray(placed.shape, elements.dtype, elements, start, strides)
 
 
 def place(
@@ -212,7 +222,7 @@ def place(
     elements = poison(2 * guard + shift + span, dtype, seed)
     placed = Placed(buffer=b"", dtype=dtype, shape=shape, strides=strides, offset=guard + shift)
     if bits.size:
-        view = _view(elements, placed, writeable=True)
+        view = _view(elements, placed)
         view[...] = bits
     return Placed(
         buffer=elements.tobytes(), dtype=dtype, shape=shape, strides=strides, offset=guard + shift
@@ -244,7 +254,7 @@ def inspect(placed: Placed, after: bytes) -> Inspection:
     changed = left != np.frombuffer(placed.buffer, left.dtype)
     inner = np.zeros(len(left), np.bool_)
     if not empty:
-        _view(inner, placed, writeable=True)[...] = True
+        _view(inner, placed)[...] = True
     outside = changed & ~inner
     end = placed.offset + _span(placed.shape, placed.strides)
     return Inspection(

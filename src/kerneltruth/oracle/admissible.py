@@ -20,6 +20,12 @@ from kerneltruth.tasks.spec import Output, Task
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TF32_MANTISSA_BITS = 10
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
+# How inputs are moved: up and down, by a sign for each element, and by a share for each.
+MOVES = ("up", "down", "signs-0", "signs-1", "between-0", "between-1")
+# Which bits of a random word say so, from the third move on: (shift, mask).
+_FIELDS = ((0, 1), (1, 1), (2, 0x3FFF), (16, 0x3FFF))
+# Elements of float64 in a line of the cache.
+_ALIGN = 8
 # What two divisions, one of them approximate as on a GPU, may be off.
 NUDGE_ULPS = 4
 
@@ -53,7 +59,10 @@ def implementations(
     seed: int,
     tf32: bool,
 ) -> Iterator[Implementation]:
-    """Yield every admissible implementation that torch can evaluate for these inputs."""
+    """Yield every admissible implementation that torch can evaluate for these inputs.
+
+    To be consumed within `reference.quietly`.
+    """
     inner = compute_dtype(working)
     plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
     if plain is not None:
@@ -84,11 +93,11 @@ def overflowing(
     products the reference on magnitudes is the largest partial sum; None where inputs are too
     small for that to happen.
     """
-    sums = any(d.role in ("reduced", "contracted") for d in task.dims)
+    if not any(d.role in ("reduced", "contracted") for d in task.dims):
+        return None
     floats = [t for t in tensors.values() if t is not None and t.is_floating_point()]
     limit = largest(compute_dtype(working)) if is_float(working) else math.inf
-    finite = [torch.nan_to_num(t.to(torch.float64), posinf=0.0, neginf=0.0) for t in floats]
-    if not sums or not any(t.numel() and float(t.abs().amax()) > limit**0.25 for t in finite):
+    if not any(t.numel() and float(_magnitude(t).amax()) > limit**0.25 for t in floats):
         return None
     sizes = {
         n: None if t is None else _magnitude(t) if t.is_floating_point() else t
@@ -192,13 +201,9 @@ def _perturbed(
     ulp = epsilon(inner)
     tiny = smallest_normal(inner)
     wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
-    signs = _signs(wide, seed)
-    for name in signs:
-        moved = {
-            key: t if t is None or not t.is_floating_point() else t * (1 + ulp * signs[name][key])
-            for key, t in wide.items()
-        }
-        outputs = _attempt(task, moved, scalars)
+    moved = _moved(wide, ulp, seed)
+    for i, name in enumerate(MOVES):
+        outputs = _attempt(task, wide | {key: t[i] for key, t in moved.items()}, scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)
     if any(t is not None and _has_subnormal(t, tiny) for t in wide.values()):
@@ -235,36 +240,44 @@ def _f64(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.float64) if t.is_floating_point() else t
 
 
-def _signs(
-    wide: Mapping[str, torch.Tensor | None], seed: int
-) -> dict[str, dict[str, torch.Tensor | float]]:
-    """Which way each input moves, by perturbation; one draw of bits serves all."""
-    signs: dict[str, dict[str, torch.Tensor | float]] = {
-        "up": dict.fromkeys(wide, 1.0),
-        "down": dict.fromkeys(wide, -1.0),
-        "signs-0": {},
-        "signs-1": {},
-        "between-0": {},
-        "between-1": {},
-    }
+def _moved(
+    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int
+) -> dict[str, list[torch.Tensor]]:
+    """Each floating-point input under every move in MOVES; one draw of bits serves all.
+
+    Two moves take only the signs. Of these alone, two huge inputs that cancel would move alike
+    half of the time, and the case would look settled: the others are anywhere between one ulp
+    down and one up.
+    """
     floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
     words = stream(seed, "perturb").words(sum(t.numel() for t in floats.values()))
+    # From k in [0, mask] to a factor in [1 - ulp, 1 + ulp], rounded once: the same as 1 + x * ulp.
+    scales = torch.tensor(
+        [[2 * ulp / (mask + 1 if mask > 1 else 1)] for _, mask in _FIELDS], dtype=torch.float64
+    )
+    shifts, masks = torch.tensor(_FIELDS).t().unsqueeze(-1).unbind(0)
+    moved: dict[str, list[torch.Tensor]] = {}
     start = 0
     for name, t in floats.items():
-        own = words[start : start + t.numel()].reshape(t.shape)
-        start += t.numel()
-        for bit in (0, 1):
-            signs[f"signs-{bit}"][name] = (((own >> bit) & 1) * 2 - 1).to(torch.float64)
-        # Anywhere between one ulp down and one up: of signs alone, two huge inputs that cancel
-        # would move alike half of the time, and the case would look settled.
-        for half in (0, 1):
-            share = ((own >> (2 + 14 * half)) & 0x3FFF).to(torch.float64) * 2.0**-13 - 1
-            signs[f"between-{half}"][name] = share
-    return signs
+        n = t.numel()
+        own = words[start : start + n]
+        start += n
+        factors = ((own >> shifts) & masks).to(torch.float64).mul_(scales).add_(1 - ulp)
+        # Every row begins where a fresh tensor might: a matrix product may round otherwise.
+        rows = torch.empty((len(MOVES), -(-n // _ALIGN) * _ALIGN), dtype=torch.float64)[:, :n]
+        flat = t.reshape(-1)
+        torch.mul(flat, 1 + ulp, out=rows[0])
+        torch.mul(flat, 1 - ulp, out=rows[1])
+        torch.mul(flat, factors, out=rows[2:])
+        moved[name] = [row.view(t.shape) for row in rows.unbind(0)]
+    return moved
 
 
 def _has_subnormal(t: torch.Tensor, tiny: float) -> bool:
-    return t.is_floating_point() and bool(((t != 0) & (t.abs() < tiny)).any())
+    if not t.is_floating_point():
+        return False
+    small = t.abs() < tiny
+    return bool(small.any()) and bool((small & (t != 0)).any())
 
 
 def _flush(t: torch.Tensor, tiny: float) -> torch.Tensor:

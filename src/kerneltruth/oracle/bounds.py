@@ -25,7 +25,12 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS, Implementation
-from kerneltruth.oracle.dtypes import epsilon, smallest_normal, smallest_subnormal
+from kerneltruth.oracle.dtypes import (
+    all_finite,
+    epsilon,
+    smallest_normal,
+    smallest_subnormal,
+)
 from kerneltruth.tasks.spec import Task
 
 FACTOR = 1.5
@@ -123,10 +128,12 @@ def spread_bound(
         result = implementation.outputs[output]
         if result.shape != reference.shape:
             continue
-        comparable = finite & torch.isfinite(result)
-        if implementation.settles:
-            unsettled |= ~_same_class(result, reference)
-        deviation = torch.where(comparable, (result - reference).abs(), 0.0)
+        deviation = (result - reference).abs()
+        if not all_finite(deviation):
+            if implementation.settles:
+                unsettled |= ~_same_class(result, reference)
+            comparable = finite & torch.isfinite(result)
+            deviation = torch.where(comparable, deviation, 0.0)
         spread = torch.maximum(spread, deviation)
     growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
     bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)

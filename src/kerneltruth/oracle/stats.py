@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from kerneltruth.oracle.attempt import ErrorStats
-from kerneltruth.oracle.dtypes import NAMES, largest, ulp_distance
+from kerneltruth.oracle.dtypes import NAMES, all_finite, largest, ulp_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,17 +56,20 @@ def rejects(
     output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, *, rounded: torch.Tensor
 ) -> bool:
     """Whether `compare` would find anything wrong, without the statistics."""
-    return bool(_mark(output, reference, bound, rounded).wrong.any())
+    error = (output.to(torch.float64) - reference).abs()
+    # A finite error says that both sides are finite; then only the rounding may have overflowed.
+    over = (error > bound) & (error < torch.inf) & (rounded.to(torch.float64).abs() < torch.inf)
+    return bool(over.any()) or bool(_mark(output, reference, bound, rounded).wrong.any())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Marks:
-    """What `compare` finds of each element."""
+    """What `compare` finds of each element; `finite` is None where all elements are."""
 
     wrong: torch.Tensor
     nan_parity: torch.Tensor
     inf_parity: torch.Tensor
-    finite: torch.Tensor
+    finite: torch.Tensor | None
     error: torch.Tensor
 
 
@@ -74,11 +78,11 @@ def _mark(
 ) -> _Marks:
     got = output.to(torch.float64)
     want = rounded.to(torch.float64)
+    error = (got - reference).abs()
+    if all_finite(error) and all_finite(want.abs()):
+        none = torch.zeros(error.shape, dtype=torch.bool)
+        return _Marks(error > bound, none, none, None, error)
     finite = torch.isfinite(got) & torch.isfinite(want) & torch.isfinite(reference)
-    if bool(finite.all()):
-        error = (got - reference).abs()
-        none = torch.zeros_like(finite)
-        return _Marks(error > bound, none, none, finite, error)
     unsettled = torch.isinf(bound)
     nan_parity = (torch.isnan(got) != torch.isnan(want)) & ~unsettled
     inf_parity = (torch.isinf(got) | torch.isinf(want)) & (got != want) & ~nan_parity & ~unsettled
@@ -86,7 +90,7 @@ def _mark(
     if bool(inf_parity.any()):
         inf_parity &= ~_at_the_overflow_edge(got, reference, bound, NAMES[output.dtype])
     # An infinite bound stays infinite, so an unsettled element exceeds nothing.
-    error = torch.where(finite, (got - reference).abs(), torch.zeros_like(reference))
+    error = torch.where(finite, error, torch.zeros_like(reference))
     wrong = (error > bound) | nan_parity | inf_parity
     return _Marks(wrong, nan_parity, inf_parity, finite, error)
 
@@ -108,21 +112,24 @@ def _statistics(
     bound: torch.Tensor,
     marks: _Marks,
 ) -> ErrorStats:
-    error, finite, wrong = marks.error, marks.finite, marks.wrong
-    exceeding = int(wrong.sum())
-    worst = _worst(error, bound, wrong)
-    if not bool(finite.any()):
+    finite = marks.finite
+    exceeding = int(marks.wrong.sum())
+    worst = _worst(marks.error, bound, marks.wrong)
+    if output.numel() == 0 or (finite is not None and not bool(finite.any())):
         return ErrorStats(count=output.numel(), num_exceeding=exceeding, worst_index=worst)
-    absolute = error[finite]
-    magnitude = reference[finite].abs()
-    nonzero = magnitude > 0
-    relative = absolute[nonzero] / magnitude[nonzero]
-    ulps = ulp_distance(output[finite], rounded[finite])
-    allowed = bound[finite]
-    measured = torch.isfinite(allowed) & (allowed > 0)
-    ratio = (absolute[measured] / allowed[measured]).amax() if bool(measured.any()) else None
-    ordered = absolute.sort().values
-    last = ordered.numel() - 1
+
+    def chosen(values: torch.Tensor) -> torch.Tensor:
+        return values.reshape(-1) if finite is None else values[finite]
+
+    absolute = chosen(marks.error)
+    relative = _relative(absolute, chosen(reference).abs())
+    ulps = ulp_distance(chosen(output), chosen(rounded))
+    allowed = chosen(bound)
+    measured = (allowed > 0) & (allowed < torch.inf)
+    ratio = float(torch.where(measured, absolute / allowed, -1.0).amax())
+    # numpy sorts several times as fast as torch does.
+    ordered = np.sort(absolute.numpy())
+    last = ordered.size - 1
 
     def percentile(p: int) -> float:
         return float(ordered[(last * p + 50) // 100])
@@ -140,8 +147,16 @@ def _statistics(
         max_ulp=float(ulps.amax()),
         mean_ulp=float(ulps.mean()),
         worst_index=worst,
-        max_bound_ratio=None if ratio is None else float(ratio),
+        max_bound_ratio=None if ratio < 0 else ratio,
     )
+
+
+def _relative(absolute: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
+    """The error over the magnitude, where that is not 0."""
+    if float(magnitude.amin()) > 0:
+        return absolute / magnitude
+    nonzero = magnitude > 0
+    return absolute[nonzero] / magnitude[nonzero]
 
 
 def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tuple[int, ...] | None:

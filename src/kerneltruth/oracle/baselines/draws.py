@@ -13,7 +13,7 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.recent import Recent
-from kerneltruth.oracle.reference import cast, evaluate
+from kerneltruth.oracle.reference import cast, evaluate, quietly
 from kerneltruth.tasks.spec import Task
 
 # The sizes from which torch's operator samples are built: S, M, L and XS of its test suite.
@@ -137,7 +137,8 @@ class Setting:
 
 def _run(draw: Draw, call: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[torch.Tensor, ...]:
     try:
-        return call()
+        with quietly():
+            return call()
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise CannotRun(f"the reference refuses {draw.case.summary()}: {lines[0]}") from error
