@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks import dropout
-from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks import dropped
+from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
 
@@ -113,8 +113,8 @@ TASKS: tuple[Task, ...] = (
             input1, input2, approximate, keep(p, training)
         ),
         admissible=(_dropout_gelu_stored,),
-        outputs=dropout.outputs(),
-        contract=dropout.contract(_dropout_gelu),
+        outputs=dropped.outputs(),
+        contract=dropped.contract(_dropout_gelu),
         random=True,
         description=f"""The matrix product input1[b] @ input2[b] of each batch b, then dropout,
             then GELU: out[B, N, P] in the inputs' dtype. {_DROPPED.format(p="p")} A dropped
@@ -147,8 +147,8 @@ TASKS: tuple[Task, ...] = (
             _gelu_dropout(input1, input2, eps, approximate, keep(dropout_p, training))
         ),
         admissible=(_gelu_dropout_stored,),
-        outputs=dropout.outputs("dropout_p"),
-        contract=dropout.contract(_gelu_dropout, p="dropout_p"),
+        outputs=dropped.outputs("dropout_p"),
+        contract=dropped.contract(_gelu_dropout, p="dropout_p"),
         random=True,
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout: out[B, N, P] in the inputs' dtype. A row z of the product becomes
@@ -183,8 +183,8 @@ TASKS: tuple[Task, ...] = (
             _gelu_dropout_sub(input1, input2, other, eps, approximate, keep(dropout_p, training))
         ),
         admissible=(_gelu_dropout_sub_stored,),
-        outputs=dropout.outputs("dropout_p"),
-        contract=dropout.contract(_gelu_dropout_sub, p="dropout_p"),
+        outputs=dropped.outputs("dropout_p"),
+        contract=dropped.contract(_gelu_dropout_sub, p="dropout_p"),
         random=True,
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout, then less `other`, which broadcasts to (B, N, P): out[B, N, P] in

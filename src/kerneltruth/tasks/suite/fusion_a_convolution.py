@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks import dropout
-from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks import dropped
+from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
 
@@ -159,8 +159,8 @@ TASKS: tuple[Task, ...] = (
         reference=lambda p, training, inplace, **convolution: _relu_dropout(
             **convolution, keep=keep(p, training)
         ),
-        outputs=dropout.outputs(),
-        contract=dropout.contract(_relu_dropout),
+        outputs=dropped.outputs(),
+        contract=dropped.contract(_relu_dropout),
         random=True,
         description=f"""{_CONVOLVED} Then batch normalization: from each output channel its mean
             over N and all positions is subtracted, and it is divided by

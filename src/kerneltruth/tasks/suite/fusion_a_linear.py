@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks import dropout
-from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks import dropped
+from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 
 _DIMS: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
@@ -47,8 +47,8 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight, bias, p, training, inplace: _sigmoid(
             input, weight, bias, keep(p, training)
         ),
-        outputs=dropout.outputs(),
-        contract=dropout.contract(_sigmoid),
+        outputs=dropped.outputs(),
+        contract=dropped.contract(_sigmoid),
         random=True,
         description="""input @ weight.T + bias over the last dim of input, which may have any
             number of leading dims; then the sigmoid; then dropout: out[..., O] in the input's

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks import dropout
-from kerneltruth.tasks.dropout import keep, scaled
+from kerneltruth.tasks import dropped
+from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
 
@@ -117,8 +117,8 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, p, training, inplace, lambd: _hardshrink(
             input, lambd, keep(p, training)
         ),
-        outputs=dropout.outputs(),
-        contract=dropout.contract(_hardshrink, contracted=False),
+        outputs=dropped.outputs(),
+        contract=dropped.contract(_hardshrink, contracted=False),
         random=True,
         may_overwrite={"input": "inplace"},
         description="""First dropout, then hard shrinkage. When training is True, each element
