@@ -30,10 +30,8 @@ tensors for the truth and with working-precision tensors for what correct kernel
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kerneltruth.errors import InternalError
@@ -54,6 +52,7 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
+from kerneltruth.tasks.model import CORE, Contract, Task
 from kerneltruth.tasks.signature import Given, parse_signature
 
 __all__ = [
@@ -80,195 +79,7 @@ __all__ = [
     "task",
 ]
 
-# The suite whose tasks go by their bare name.
-CORE = "core"
-
 FLOATS = ("float32", "float16", "bfloat16")
-
-Contract = Callable[[Evidence], Iterable[Claim]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What a kernel must compute. Build with `task(...)`, which explains the fields."""
-
-    name: str
-    category: str
-    suite: str
-    signature: str
-    description: str
-    dims: tuple[Dim, ...]
-    arguments: tuple[Argument, ...]
-    outputs: tuple[Output, ...]
-    reference: Callable[..., Any]
-    dtypes: tuple[str, ...]
-    extended_dtypes: tuple[str, ...]
-    constraints: tuple[str, ...]
-    flops: str
-    bytes: str | None
-    benchmark: Benchmark
-    tolerance: Mapping[str, float]
-    mutates: Mapping[str, str] = field(default_factory=dict)
-    may_overwrite: Mapping[str, str] = field(default_factory=dict)
-    values: tuple[float, float] | None = None
-    layouts: bool = True
-    admissible: tuple[Callable[..., Any], ...] = ()
-    contract: Contract | None = None
-    random: bool = False
-    perf: tuple[Mapping[str, int], ...] = ()
-    core: Mapping[str, tuple[Scalar, ...]] | None = None
-    entry: str = ""
-
-    @property
-    def key(self) -> str:
-        """What tells the task apart from those of all suites: `relu`, `kernelbenchx/relu`."""
-        return self.name if self.suite == CORE else f"{self.suite}/{self.name}"
-
-    @property
-    def tensors(self) -> tuple[TensorSpec, ...]:
-        """The tensor arguments and the members of lists, in call order."""
-        return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        """The scalar arguments that cases vary, hidden ones too, in call order."""
-        return tuple(a for a in self.arguments if isinstance(a, Attribute))
-
-    def dim(self, symbol: str) -> Dim:
-        """The dim of that symbol."""
-        return next(d for d in self.dims if d.symbol == symbol)
-
-    def shape(
-        self, spec: TensorSpec, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
-    ) -> tuple[int, ...]:
-        """The concrete shape of a tensor argument."""
-        scope = {**attributes, **dims}
-        if spec.typical is None:
-            return tuple(evaluate(expression, scope) for expression in spec.dims)
-        shape: list[int] = []
-        for expression in spec.dims:
-            starred = expression.startswith("*")
-            value = evaluate(expression.removeprefix("*"), scope)
-            shape += value if starred else (value,)
-        return tuple(shape)
-
-    def axes(self, spec: TensorSpec, attributes: Mapping[str, Scalar]) -> tuple[str, ...]:
-        """The dims of a tensor at these attributes, an expression each."""
-        if spec.typical is None:
-            return spec.dims
-        return spread_out(spec.dims, tuple(d.symbol for d in self.dims), attributes)
-
-    def scalars(
-        self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
-    ) -> dict[str, Scalar]:
-        """Every attribute, defaults where none is given, and every derived argument."""
-        settings = {a.name: a.default for a in self.attributes} | dict(attributes)
-        scope = {**settings, **dims}
-        derived = [a for a in self.arguments if isinstance(a, Derived)]
-        return settings | {a.name: evaluate(a.expression, scope) for a in derived}
-
-    def call_order(self) -> tuple[str, ...]:
-        """The names of what is passed, in order: a list once, a hidden attribute not at all."""
-        names = (
-            (a.member_of or a.name) if isinstance(a, TensorSpec) else a.name
-            for a in self.arguments
-            if not (isinstance(a, Attribute) and a.hidden)
-        )
-        return tuple(dict.fromkeys(names))
-
-    def lists(self) -> dict[str, tuple[str, ...]]:
-        """The lists of tensors, by name, with their members."""
-        found: dict[str, tuple[str, ...]] = {}
-        for spec in self.tensors:
-            if spec.member_of is not None:
-                found[spec.member_of] = (*found.get(spec.member_of, ()), spec.name)
-        return found
-
-    def keywords(
-        self, tensors: Mapping[str, Any], scalars: Mapping[str, Any], function: Callable[..., Any]
-    ) -> dict[str, Any]:
-        """The keyword arguments with which `function`, a formula of this task, is called."""
-        known = _parameters(function)
-        passed = {n: v for n, v in scalars.items() if not n.startswith("_") or n in known}
-        given = dict(tensors)
-        for name, members in self.lists().items():
-            passed[name] = [t for t in (given.pop(m) for m in members) if t is not None]
-        return {**given, **passed}
-
-    def due(
-        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
-    ) -> tuple[Output, ...]:
-        """The outputs of a call with these scalars and tensors."""
-        if all(o.when is None for o in self.outputs):
-            return self.outputs
-        scope = {**scalars, "present": _present(tensors)}
-        return tuple(o for o in self.outputs if o.when is None or evaluate(o.when, scope))
-
-    def written(
-        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
-    ) -> tuple[str, ...]:
-        """The inputs that a call writes by contract."""
-        return _holding(self.mutates, scalars, tensors)
-
-    def writable(
-        self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
-    ) -> tuple[str, ...]:
-        """The inputs that a call must or may write."""
-        may = _holding(self.may_overwrite, scalars, tensors)
-        return (*self.written(scalars, tensors), *may)
-
-    def is_core(self, attributes: Mapping[str, Scalar]) -> bool:
-        """Whether a plain kernel must serve these attributes."""
-        if self.core is None:
-            return True
-        more = self.core
-        return all(
-            attributes.get(a.name, a.default) in (a.default, *more.get(a.name, ()))
-            for a in self.attributes
-        )
-
-    def allows(self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]) -> bool:
-        """Whether dims are in range, all constraints hold and no shape is negative."""
-        in_range = all(
-            d.low <= dims[d.symbol] and (d.high is None or dims[d.symbol] <= d.high)
-            for d in self.dims
-        )
-        if not in_range:
-            return False
-        scope = {**attributes, **dims}
-        if not all(evaluate(c, scope) for c in self.constraints):
-            return False
-        return all(n >= 0 for spec in self.tensors for n in self.shape(spec, dims, attributes))
-
-    def contracted(self) -> bool:
-        """Whether the operator multiplies matrices, so that the TF32 policy speaks of it."""
-        return any(d.role == "contracted" for d in self.dims)
-
-
-def _present(tensors: Mapping[str, Any] | None) -> frozenset[str]:
-    return frozenset(n for n, t in (tensors or {}).items() if t is not None)
-
-
-def _holding(
-    conditions: Mapping[str, str],
-    scalars: Mapping[str, Scalar],
-    tensors: Mapping[str, Any] | None,
-) -> tuple[str, ...]:
-    """The names of the tensors that are there and whose condition holds."""
-    if not conditions:
-        return ()
-    present = _present(tensors)
-    scope = {**scalars, "present": present}
-    return tuple(
-        name
-        for name, condition in conditions.items()
-        if (tensors is None or name in present) and evaluate(condition, scope)
-    )
-
-
-@lru_cache(maxsize=4096)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(function).parameters)
 
 
 def task(  # noqa: PLR0913 - a declaration names each of its parts
