@@ -54,13 +54,25 @@ def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[An
     extra: list[Any] = []
     named: dict[str, Any] = {}
     for argument in left:
-        if inspect.Parameter.VAR_KEYWORD in kinds:
+        if _stands_for_all(signature, argument, offered):
+            extra += argument.value
+        elif inspect.Parameter.VAR_KEYWORD in kinds:
             named[argument.name] = argument.value
         elif inspect.Parameter.VAR_POSITIONAL in kinds:
             extra.append(argument.value)
         elif not argument.optional:
             raise SignatureMismatch(f"{_called(entry)}{signature} cannot take {argument.name!r}")
     return _arrange(signature, assigned, extra, named, _called(entry))
+
+
+def _stands_for_all(
+    signature: inspect.Signature, argument: Offered, offered: Sequence[Offered]
+) -> bool:
+    """Whether a tuple is to be passed as the positional arguments themselves: `rand(*size)`."""
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or first.kind is not inspect.Parameter.VAR_POSITIONAL:
+        return False
+    return isinstance(argument.value, tuple) and argument is offered[0]
 
 
 def knows(entry: Callable[..., Any], name: str) -> bool:

@@ -1,0 +1,273 @@
+"""Matrix products, and sums and dot products of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+
+_MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
+_SMALL = {"M": 64, "N": 64, "K": 64}
+_LARGE: tuple[dict[str, Any], ...] = (
+    {"M": 512, "N": 512, "K": 512},
+    {"M": 2048, "N": 2048, "K": 2048},
+    {"M": 4096, "N": 4096, "K": 4096},
+)
+_ALPHA_BETA = {"alpha": (0.5, -2.0), "beta": (0.0, 0.5)}
+# Products of products leave half precision's range soon; larger inputs would only show that.
+_MODERATE = (-2.0, 2.0)
+
+
+Add = Callable[[Tensor, Tensor, float, float], Tensor]
+
+
+def _add(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
+    return alpha * product + beta * other
+
+
+def _add_unless_beta_is_0(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
+    """What BLAS computes: with beta 0 the addend is not read, so that its NaN does not spread."""
+    return alpha * product if beta == 0 else _add(product, other, alpha, beta)
+
+
+def _row_dot(A: Tensor, B: Tensor, alpha: float, beta: float, C: Tensor, add: Add = _add) -> Tensor:
+    rows = add(A[:2] @ B, C[:2], alpha, beta)
+    return (rows[0] * rows[1]).sum()
+
+
+def _symmetric(
+    A: Tensor, B: Tensor, C: Tensor, alpha: float, beta: float, add: Add = _add
+) -> Tensor:
+    first = add(A @ B, C, alpha, beta)
+    return add(first @ first.T, first, alpha, beta)
+
+
+def _vector_dot(
+    A: Tensor, x: Tensor, y: Tensor, alpha: float, beta: float, add: Add = _add
+) -> Tensor:
+    return (add(A @ x, y, alpha, beta) * x).sum()
+
+
+def _abs_sum(A: Tensor, C: Tensor, alpha: float, beta: float, add: Add = _add) -> Tensor:
+    return add(A @ A.T, C, alpha, beta).abs().sum()
+
+
+def _blas(function: Any) -> Any:
+    """The same operator where beta 0 means that the addend is not read: correct too."""
+    return lambda **arguments: function(**arguments, add=_add_unless_beta_is_0)
+
+
+def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: float, alpha: float) -> Tensor:
+    product = alpha * (mat1 @ mat2)
+    return product if beta == 0 else beta * input + product
+
+
+def _tril(A: Tensor, B: Tensor, alpha: float, beta: float) -> Tensor:
+    return beta * (alpha * (torch.tril(A) @ B))
+
+
+def _tensordot_rsqrt(a: Tensor, b: Tensor, dims: Any) -> Tensor:
+    return torch.rsqrt(torch.tensordot(a, b, dims=dims))
+
+
+_MATMUL_LEFT = (
+    "*((B, M, K) if _form in ('batched', 'broadcast right')"
+    " else (B, 2, M, K) if _form == 'broadcast left'"
+    " else (K,) if _form in ('row', 'dot') else (M, K))"
+)
+_MATMUL_RIGHT = (
+    "*((B, K, N) if _form == 'batched' else (2, K, N) if _form == 'broadcast left'"
+    " else (K,) if _form in ('column', 'dot') else (K, N))"
+)
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "addmm(input[*((M, N) if _input == 'matrix' else (N,) if _input == 'row' else (M, 1) "
+        "if _input == 'column' else ())], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0, "
+        "_input='matrix')",
+        category="MatrixMultiply",
+        dims=_MNK,
+        attributes={
+            "beta": (0.0, 0.5),
+            "alpha": (2.0, -0.5),
+            "_input": ("row", "column", "scalar"),
+        },
+        core={"beta": (0.5,), "alpha": (2.0,)},
+        reference=_addmm,
+        admissible=(
+            lambda input, mat1, mat2, beta, alpha: torch.addmm(
+                input, mat1, mat2, beta=beta, alpha=alpha
+            ),
+        ),
+        description="""beta * input + alpha * (mat1 @ mat2) in the dtype of the inputs; mat1 is
+            [M, K], mat2 is [K, N], and `input` is [M, N] or may be broadcast to that ([N], [M, 1]
+            or no dims). With beta 0 `input` is not read, so that its NaN does not spread. With
+            K = 0 the product is 0.""",
+        flops="2*M*N*K + 3*M*N",
+        benchmark=_SMALL,
+        perf=_LARGE,
+    ),
+    task(
+        f"matmul(tensor1[{_MATMUL_LEFT}], tensor2[{_MATMUL_RIGHT}], _form='matrices')",
+        category="MatrixMultiply",
+        dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
+        attributes={
+            "_form": (
+                "batched",
+                "broadcast right",
+                "broadcast left",
+                "row",
+                "column",
+                "dot",
+            )
+        },
+        reference=lambda tensor1, tensor2: torch.matmul(tensor1, tensor2),
+        description="""The matrix product of tensor1 and tensor2, as in torch.matmul, in the dtype
+            of the inputs. Two matrices [M, K] and [K, N] give [M, N]. A vector on the left is a
+            row and one on the right a column, and that dim is left out of the result; two vectors
+            give a scalar tensor. With more dims the last two are matrices and the leading ones
+            are broadcast. With K = 0 the result is 0.""",
+        flops="2*M*N*K",
+        benchmark={"B": 1, **_SMALL},
+        perf=tuple({"B": 1, **shape} for shape in _LARGE),
+    ),
+    *(
+        task(
+            f"{name}(input[*((B, M, K) if _batched else (M, K))], "
+            "other[*((B, K, N) if _batched else (K, N))], _batched=False)",
+            category="MatrixMultiply",
+            dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
+            attributes={"_batched": (True,)},
+            dtypes=(dtype,),
+            reference=lambda input, other: torch.matmul(input, other),
+            description=f"""The matrix product of input [M, K] and other [K, N], both {dtype}, with
+                products summed in float32 and rounded once, to {dtype}. With a leading batch dim
+                on both, each pair is multiplied. With K = 0 the result is 0.""",
+            flops="2*M*N*K",
+            benchmark={"B": 1, **_SMALL},
+            perf=tuple({"B": 1, **shape} for shape in _LARGE),
+        )
+        for name, dtype in (("matmul_bf16", "bfloat16"), ("matmul_fp16", "float16"))
+    ),
+    task(
+        "matrix_multiply_and_row_dot(A[M, K], B[K, N], alpha=1.0, beta=1.0, C[M, N])",
+        category="MatrixMultiply",
+        dims={
+            "M": Dim(symbol="M", role="batch", low=2),
+            "N": "reduced",
+            "K": "contracted",
+        },
+        attributes=_ALPHA_BETA,
+        core={"alpha": (0.5,), "beta": (0.5,)},
+        values=_MODERATE,
+        # One number that is a sum of both signs: a gain of 1% often drowns in its rounding.
+        outputs=(Output(spared=("gain",)),),
+        may_overwrite={"C": "True"},
+        reference=_row_dot,
+        admissible=(_blas(_row_dot),),
+        description="""With R = alpha * (A @ B) + beta * C, where A is [M, K], B is [K, N] and C is
+            [M, N], the dot product of R's first two rows, as a tensor without dims in the dtype
+            of the inputs. M is at least 2. C may be overwritten; with beta 0 it need not be
+            read.""",
+        flops="4*N*K + 8*N",
+        benchmark={"M": 32, "N": 64, "K": 64},
+        perf=_LARGE,
+    ),
+    task(
+        "matrix_multiply_symmetric(A[M, K], B[K, M], C[M, M], alpha=1.0, beta=1.0)",
+        category="MatrixMultiply",
+        dims={"M": "contracted", "K": "contracted"},
+        attributes=_ALPHA_BETA,
+        core={"alpha": (0.5,), "beta": (0.5,)},
+        values=_MODERATE,
+        may_overwrite={"C": "True"},
+        reference=_symmetric,
+        admissible=(_blas(_symmetric),),
+        description="""First R = alpha * (A @ B) + beta * C, then alpha * (R @ R.T) + beta * R, as
+            an [M, M] tensor in the dtype of the inputs. A is [M, K], B is [K, M], C is [M, M] and
+            may be overwritten. With beta 0 the addends may be read or not.""",
+        flops="2*M*M*K + 2*M*M*M + 6*M*M",
+        benchmark={"M": 48, "K": 48},
+        perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
+    ),
+    task(
+        "matrix_vector_dot(A[N, N], x[N], y[N], alpha=1.0, beta=1.0)",
+        category="MatrixMultiply",
+        dims={"N": Dim(symbol="N", role="contracted")},
+        attributes=_ALPHA_BETA,
+        core={"alpha": (0.5,), "beta": (0.5,)},
+        values=_MODERATE,
+        may_overwrite={"y": "True"},
+        reference=_vector_dot,
+        admissible=(_blas(_vector_dot),),
+        description="""With z = alpha * (A @ x) + beta * y, where A is [N, N] and x and y are [N],
+            the dot product of z and x, as a tensor without dims in the dtype of the inputs. A may
+            not be taken for symmetric. y may be overwritten. With beta 0 y may be read or not.""",
+        flops="2*N*N + 5*N",
+        benchmark={"N": 64},
+        perf=({"N": 1024}, {"N": 8192}, {"N": 16384}),
+    ),
+    task(
+        "symmetric_mm_and_abs_sum(A[M, K], C[M, M], alpha=1.0, beta=1.0)",
+        category="MatrixMultiply",
+        dims={"M": "reduced", "K": "contracted"},
+        attributes=_ALPHA_BETA,
+        core={"alpha": (0.5,), "beta": (0.5,)},
+        values=_MODERATE,
+        may_overwrite={"C": "True"},
+        reference=_abs_sum,
+        admissible=(_blas(_abs_sum),),
+        description="""The sum of the magnitudes of all elements of alpha * (A @ A.T) + beta * C,
+            where A is [M, K] and C is [M, M], as a tensor without dims in the dtype of the inputs.
+            C need not be symmetric; it may be overwritten. With beta 0 C may be read or not.""",
+        flops="2*M*M*K + 4*M*M",
+        benchmark={"M": 48, "K": 48},
+        perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
+    ),
+    task(
+        "tensordot_rsqrt(a[*((M, K, L) if _dims == 'int' else (K, M, L))]: probability, "
+        "b[*((K, L, N) if _dims == 'int' else (L, N, K))]: probability, "
+        "dims:=2 if _dims == 'int' else ((2, 0), (0, 2)), _dims='int')",
+        category="MatrixMultiply",
+        dims={
+            "M": "batch",
+            "N": "channel",
+            "K": Dim(symbol="K", role="contracted", high=65),
+            "L": Dim(symbol="L", role="contracted", high=65),
+        },
+        attributes={"_dims": ("lists",)},
+        reference=_tensordot_rsqrt,
+        description="""1 / sqrt(tensordot(a, b, dims)) per element, in the dtype of the inputs. An
+            integer `dims` contracts the last `dims` dims of a with the first `dims` of b; a pair of
+            lists names the dims of a and those of b that are contracted with each other, in that
+            order. What is left of a's dims comes first, then what is left of b's. A sum of 0 gives
+            infinity and a negative one NaN.""",
+        flops="2*M*N*K*L + 2*M*N",
+        benchmark={"M": 32, "N": 32, "K": 8, "L": 8},
+        perf=(
+            {"M": 512, "N": 512, "K": 16, "L": 32},
+            {"M": 2048, "N": 2048, "K": 32, "L": 64},
+            {"M": 4096, "N": 4096, "K": 64, "L": 64},
+        ),
+    ),
+    task(
+        "tril_mm_and_scale(A[M, M], B[M, N], alpha=1.0, beta=1.0)",
+        category="MatrixMultiply",
+        dims={"M": "contracted", "N": "channel"},
+        attributes={"alpha": (0.5, -2.0), "beta": (0.5, -2.0)},
+        core={"alpha": (0.5,), "beta": (0.5,)},
+        values=(-10.0, 10.0),
+        reference=_tril,
+        description="""beta * alpha * (tril(A) @ B), where tril(A) is A with 0 above the main
+            diagonal, A is [M, M] and B is [M, N]: an [M, N] tensor in the dtype of the inputs. What
+            stands above the diagonal is not read as a factor: NaN and infinity there have no
+            effect.""",
+        flops="M*M*N + 2*M*N",
+        benchmark={"M": 64, "N": 64},
+        perf=({"M": 512, "N": 512}, {"M": 2048, "N": 2048}, {"M": 4096, "N": 4096}),
+    ),
+)

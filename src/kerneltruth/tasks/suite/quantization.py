@@ -1,0 +1,254 @@
+"""Products and normalizations in int8 and int4: floats in, floats out, codes in between.
+
+The right answer of such a kernel is not unique, so `tasks/quantized.py` judges it by two things.
+Against the float64 result it must keep the published thresholds (cosine similarity, relative L1
+error, root mean square error); where plain quantization itself breaks one on these inputs, it may
+be one and a half times as far off as that. And it must be explained by quantized arithmetic: every
+element must lie within the rounding of float32 of what one and the same member of a family of
+quantizations gives. A kernel that computes in floats keeps the thresholds and is not explained.
+
+Only float32 is declared for the int8 operators, whose published description promises float32
+results whatever the inputs, and only half precision for the int4 one. Inputs that hold NaN or
+infinity have no codes; nothing is demanded of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.quantized import (
+    LENIENT,
+    OUTPUTS,
+    STRICT,
+    Choices,
+    Kept,
+    Quantized,
+    bilinear,
+    exact,
+    how,
+    in_groups,
+    judge,
+    quantize,
+)
+from kerneltruth.tasks.spec import Dim, Task, task
+
+_GROUPS = (32, 64, 128)
+_TOPS = (127.0, 128.0)
+
+
+def _scaled(x: Tensor, dims: dict[str, Sequence[int]], along: int | None) -> Choices:
+    """A tensor with each sharing of scales, by dims or by groups of one, and each top."""
+    found: Choices = []
+    for top in _TOPS:
+        for name, over in dims.items():
+            found.append((f"{name}/{top:g}", quantize(x, over, top=top)))
+        for size in _GROUPS if along is not None else ():
+            if along is not None and size < x.shape[along]:
+                by_group = partial(quantize, over=(-1,), top=top)
+                found.append((f"groups of {size}/{top:g}", in_groups(x, along, size, by_group)))
+    return found
+
+
+def _together(left: str, right: str) -> bool:
+    """Kernels use one top for both, and groups on both sides or on one."""
+    return left.rpartition("/")[2] == right.rpartition("/")[2]
+
+
+def _matmul_w8a8(e: Evidence) -> Iterator[Claim]:
+    x, w = e.inputs["input"], e.inputs["weight"]
+    assert x is not None
+    assert w is not None
+    lead = tuple(range(x.ndim))
+    left = _scaled(x, {"tensor": lead, "row": (-1,)}, -1)
+    right = _scaled(w, {"tensor": (0, 1), "column": (0,)}, 0)
+    family = bilinear(torch.matmul, left, right, x.shape[-1], pairs=_together)
+    yield from judge(e, family, STRICT)
+
+
+def _bmm_w8a8(e: Evidence) -> Iterator[Claim]:
+    x, w = e.inputs["input"], e.inputs["mat2"]
+    assert x is not None
+    assert w is not None
+    left = _scaled(x, {"tensor": (0, 1, 2), "batch": (1, 2), "row": (-1,)}, -1)
+    right = _scaled(w, {"tensor": (0, 1, 2), "batch": (1, 2), "column": (1,)}, 1)
+    family = bilinear(torch.bmm, left, right, x.shape[-1], pairs=_together)
+    yield from judge(e, family, STRICT)
+
+
+def _conv2d_w8a8(e: Evidence) -> Iterator[Claim]:
+    x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
+    assert x is not None
+    assert w is not None
+    stride, padding = e.scalars["stride"], e.scalars["padding"]
+    left = _scaled(x, {"tensor": (0, 1, 2, 3), "image": (1, 2, 3), "channel": (0, 2, 3)}, None)
+    left += _scaled(x, {"image and channel": (2, 3)}, None)
+    flat = w.flatten(1)
+    right = [
+        (name, Quantized(values=q.values.reshape(w.shape), slack=q.slack.reshape(w.shape)))
+        for name, q in _scaled(flat, {"tensor": (0, 1), "channel": (1,)}, 1)
+    ]
+    family = bilinear(
+        lambda a, b: F.conv2d(a, b, None, stride, padding),
+        left,
+        right,
+        flat.shape[1],
+        None if bias is None else bias.reshape(1, -1, 1, 1),
+        pairs=_together,
+    )
+    yield from judge(e, family, STRICT)
+
+
+# What may be rounded to the 16-bit dtype.
+_KEPT = (
+    (),
+    ("value",),
+    ("scale",),
+    ("scale", "value"),
+    ("divisor", "scale"),
+    ("divisor", "scale", "value"),
+    ("divisor", "ratio", "scale"),
+    ("divisor", "ratio", "scale", "value"),
+)
+
+
+def _int4(w: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, Quantized]]:
+    """A weight with each sharing of scales, each top, and each choice of what is kept how."""
+    for top in (7.0, 7.5, 8.0):
+        for parts in _KEPT:
+            kept = Kept(dtype=dtype, **dict.fromkeys(parts, True))
+            to_codes = partial(quantize, top=top, codes=7, kept=kept)
+            name = "/".join((f"{top:g}", *parts))
+            yield f"channel/{name}", to_codes(w, over=(1,))
+            yield f"tensor/{name}", to_codes(w, over=(0, 1))
+            for size in _GROUPS:
+                if size < w.shape[1]:
+                    by_group = partial(to_codes, over=(-1,))
+                    yield f"groups of {size}/{name}", in_groups(w, 1, size, by_group)
+
+
+def _linear_w4a16(e: Evidence) -> Iterator[Claim]:
+    x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
+    assert x is not None
+    assert w is not None
+    weights = list(_int4(w, e.outputs[0].dtype))
+    family = bilinear(F.linear, [("float", exact(x))], weights, x.shape[-1], bias)
+    yield from judge(e, family, LENIENT)
+
+
+_SMALL = {"M": 32, "N": 32, "K": 64}
+_PERF = tuple({"M": n, "N": n, "K": n} for n in (512, 2048, 4096))
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "bmm_w8a8(input[B, M, K], mat2[B, K, N])",
+        category="Quantization",
+        dims={"B": "batch", "M": "spatial", "N": "channel", "K": "contracted"},
+        dtypes=("float32",),
+        outputs=OUTPUTS,
+        reference=lambda input, mat2: input @ mat2,
+        contract=_bmm_w8a8,
+        description="The matrix product of each pair of input and mat2: [B, M, N]. "
+        + how(
+            """input is quantized to symmetric int8 with one scale per row, per batch or per tensor,
+            mat2 with one per column of a batch, per batch or per tensor, or either with one per
+            group of 32, 64 or 128 neighbours along K.""",
+            STRICT,
+        ),
+        flops="2*B*M*N*K",
+        benchmark={"B": 2, **_SMALL},
+        perf=tuple({"B": 8, **shape} for shape in _PERF),
+    ),
+    task(
+        "conv2d_w8a8(input[N, C, H, W], weight[O, C, P, Q], bias[O]?, stride=1, padding=0)",
+        category="Quantization",
+        dims={
+            "N": "batch",
+            "C": Dim(symbol="C", role="contracted", low=1, high=4096),
+            "O": Dim(symbol="O", role="channel", low=1, high=4096),
+            "H": Dim(symbol="H", role="spatial", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+            "P": Dim(symbol="P", role="contracted", low=1, high=5),
+            "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
+        },
+        attributes={"stride": (2,), "padding": (1, 2)},
+        constraints=("P <= H + 2*padding", "Q <= W + 2*padding"),
+        dtypes=("float32",),
+        outputs=OUTPUTS,
+        reference=lambda input, weight, bias, stride, padding: F.conv2d(
+            input, weight, bias, stride, padding
+        ),
+        contract=_conv2d_w8a8,
+        description="""The 2D cross-correlation of input with weight, with windows `stride` apart on
+            an image padded with `padding` zeros on each side, plus bias per output channel where
+            it is given: [N, O, (H + 2 * padding - P) // stride + 1, ...]. """
+        + how(
+            """input is quantized to symmetric int8 with one scale per tensor, per image, per
+            channel or per channel of an image, weight with one per output channel, per tensor or
+            per group of 32, 64 or 128 neighbours of an output channel's C * P * Q weights. The
+            bias is added in float32.""",
+            STRICT,
+        ),
+        flops="2*N*O*C*P*Q*(H//stride)*(W//stride)",
+        benchmark={"N": 1, "C": 8, "O": 8, "H": 12, "W": 12, "P": 3, "Q": 3},
+        perf=(
+            {"N": 8, "C": 64, "O": 64, "H": 56, "W": 56, "P": 3, "Q": 3},
+            {"N": 32, "C": 128, "O": 128, "H": 56, "W": 56, "P": 3, "Q": 3},
+            {"N": 64, "C": 256, "O": 256, "H": 56, "W": 56, "P": 3, "Q": 3},
+        ),
+    ),
+    task(
+        "linear_w4a16(input[*((2, M, K) if _rank == 3 else (M, K))], weight[N, K], bias[N]?, "
+        "_rank=2)",
+        category="Quantization",
+        dims={"M": "batch", "N": "channel", "K": "contracted"},
+        attributes={"_rank": (3,)},
+        dtypes=("float16", "bfloat16"),
+        outputs=OUTPUTS,
+        reference=lambda input, weight, bias: F.linear(input, weight, bias),
+        contract=_linear_w4a16,
+        description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
+            input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
+            codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
+            / 7.5 or / 8) per row of the weight, per tensor or per group of 32, 64 or 128
+            neighbours along K, taken from the weight of the call; ties may be rounded either way,
+            and a scale of 0 gives codes of 0. A scale, and a code times its scale, may be rounded
+            to the input's dtype; products are summed in float32 and rounded once to that dtype.
+            The result must agree within that rounding with one such choice for all elements, which
+            a computation with the weight itself does not, and keep cosine similarity >= 0.9,
+            relative L1 error <= 0.1 and root mean square error <= 0.15 against the float result;
+            where quantization with one scale per row is further off than two thirds of such a
+            limit, one and a half times its error is the limit. Inputs that are not finite are not
+            judged.""",
+        flops="2*M*N*K",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        "matmul_w8a8(input[*((2, M, K) if _rank == 3 else (M, K))], weight[K, N], _rank=2)",
+        category="Quantization",
+        dims={"M": "batch", "N": "channel", "K": "contracted"},
+        attributes={"_rank": (3,)},
+        core={},
+        dtypes=("float32",),
+        outputs=OUTPUTS,
+        reference=lambda input, weight: input @ weight,
+        contract=_matmul_w8a8,
+        description="The matrix product of input [M, K] and weight [K, N]; input may have a "
+        "leading dim more. "
+        + how(
+            """input is quantized to symmetric int8 with one scale per row or per tensor, weight
+            with one per column or per tensor, or either with one per group of 32, 64 or 128
+            neighbours along K.""",
+            STRICT,
+        ),
+        flops="2*M*N*K",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+)

@@ -1,0 +1,136 @@
+"""Numbers made from nothing: uniform random ones, and a logarithmic scale.
+
+`rand` has no right answer per element. Its contract is a set of statements about n independent
+draws, each of which such draws break with a probability below 1e-9: Kolmogorov and Smirnov's
+distance and the moments by inequalities that hold for every n (of Dvoretzky, Kiefer and Wolfowitz,
+and of Hoeffding), the number of equal elements by counting on a grid of 2**-23.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.spec import Dim, Output, Task, task
+
+_LEVEL = 1e-9
+_GRID = 2.0**23
+
+
+def _rand(size: tuple[int, ...]) -> Tensor:
+    """One sample, which only gives the shape."""
+    return torch.rand(size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def _hoeffding(n: int, span: float) -> float:
+    """How far the mean of n independent draws within `span` is from its expectation, at most."""
+    return span * math.sqrt(math.log(2 / _LEVEL) / (2 * n))
+
+
+def _most_equal(n: int) -> int:
+    """How many of n draws from the grid are equal, at most."""
+    for k in range(2, n + 1):
+        # Expected number of sets of k equal draws.
+        if math.comb(n, k) / _GRID ** (k - 1) < _LEVEL:
+            return k - 1
+    return n
+
+
+def _uniform(e: Evidence) -> Iterator[Claim]:
+    u = e.outputs[0].to(torch.float64).reshape(-1)
+    n = u.numel()
+    if n == 0:
+        return
+    outside = ~((u >= 0) & (u < 1))
+    yield Claim("elements outside of [0, 1)", float(outside.sum()), 0.0)
+    if bool(outside.any()):
+        return
+    ordered = u.sort().values
+    rank = torch.arange(n, dtype=torch.float64)
+    distance = torch.maximum(((rank + 1) / n - ordered).amax(), (ordered - rank / n).amax())
+    yield Claim("Kolmogorov-Smirnov distance", float(distance), _hoeffding(n, 1.0) + 1 / _GRID)
+    equal = int(torch.unique_consecutive(ordered, return_counts=True)[1].max())
+    yield Claim("equal elements", float(equal), float(_most_equal(n)))
+    off = u - 0.5
+    yield Claim("mean - 1/2", abs(float(off.mean())), _hoeffding(n, 1.0))
+    second = float(off.square().mean()) - 1 / 12
+    yield Claim("variance - 1/12", abs(second), _hoeffding(n, 0.25))
+    for lag in (1, 2):
+        if n > 4 * lag:
+            # Blocks of 2 * lag elements hold lag pairs that share none.
+            blocks = off[: n // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
+            pairs = (blocks[:, 0] * blocks[:, 1]).reshape(-1)
+            limit = _hoeffding(pairs.numel(), 0.5)
+            yield Claim(f"covariance at distance {lag}", abs(float(pairs.mean())), limit)
+
+
+def _logspace(start: float, end: float, steps: int, base: float) -> Tensor:
+    return torch.logspace(start, end, steps, base, dtype=torch.float64)
+
+
+def _logspace_by(power: Any) -> Any:
+    """Exponents and powers in float32, as kernels compute them."""
+
+    def powers(start: float, end: float, steps: int, base: float) -> Tensor:
+        return Tensor(power(torch.linspace(start, end, steps, dtype=torch.float32), base))
+
+    return powers
+
+
+def _exp2(exponent: Tensor, base: float) -> Tensor:
+    return torch.exp2(exponent * torch.tensor(math.log2(base), dtype=torch.float32))
+
+
+def _stepped(start: float, end: float, steps: int, base: float) -> Tensor:
+    """Exponents from the start on all the way, whose rounding grows towards the end."""
+    step = torch.tensor((end - start) / max(steps - 1, 1), dtype=torch.float32)
+    return torch.pow(base, start + step * torch.arange(steps, dtype=torch.float32))
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "logspace(start=0.0, end=2.0, steps:=N, base=10.0)",
+        category="Random",
+        dims={"N": Dim(symbol="N", role="channel")},
+        attributes={"start": (-3.0, 1.5), "end": (3.0, -1.0), "base": (2.0, 0.5, 2.718281828)},
+        dtypes=("float32",),
+        reference=_logspace,
+        admissible=(
+            _logspace_by(lambda exponent, base: torch.pow(base, exponent)),
+            _logspace_by(_exp2),
+            _stepped,
+        ),
+        description="""`steps` values from base**start to base**end, both included, whose exponents
+            are evenly spaced: element i is base ** (start + i * (end - start) / (steps - 1)), in
+            float32 (dtype is None). end may lie below start. steps may be 1, which gives
+            base**start alone, or 0.""",
+        flops="4*N",
+        benchmark={"N": 256},
+        perf=({"N": 2**20}, {"N": 2**24}, {"N": 2**27}),
+    ),
+    task(
+        "rand(size:=(N,) if _rank == 1 else (M, N) if _rank == 2 else (2, M, N) if _rank == 3 "
+        "else (2, M, 1, N), _rank=2)",
+        category="Random",
+        dims={"M": Dim(symbol="M", role="batch"), "N": Dim(symbol="N", role="channel")},
+        attributes={"_rank": (1, 3, 4)},
+        dtypes=("float32",),
+        outputs=(Output(compare="contract", spared=("gain",)),),
+        random=True,
+        reference=_rand,
+        contract=_uniform,
+        description="""A float32 tensor (dtype is None) of independent uniform random numbers in
+            [0, 1): 0 may occur and 1 may not. The sizes of its dims are the positional arguments,
+            as in rand(2, 3); one of them may be 0. Numbers lie on a grid of 2**-23 or finer.
+            Their distribution, mean, variance, the number of equal ones and the covariance of
+            neighbours are tested, each at a level of 1e-9. Two calls give different numbers.""",
+        flops="M*N",
+        benchmark={"M": 16, "N": 256},
+        perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 16384, "N": 8192}),
+    ),
+)
