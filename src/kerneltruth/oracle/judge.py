@@ -138,6 +138,9 @@ def _outputs(
     in_place = [want.spec.name in after for want in expected]
     if not results and written and not any(in_place):
         return tuple(after.values()), None
+    if len(results) > len(expected):
+        # As SGD does for the momentum that it was told to do without.
+        results = tuple(r for r in results if not _is_none(r))
     if len(results) == len(expected):
         # What an operator in place returns beside is a courtesy; what it wrote is judged.
         results = tuple(r for r, wrote in zip(results, in_place, strict=True) if not wrote)
@@ -158,6 +161,10 @@ def _outputs(
         assert isinstance(result, TensorResult)
         tensors.append(tensor_of(result))
     return tuple(tensors), None
+
+
+def _is_none(result: TensorResult | OtherResult) -> bool:
+    return isinstance(result, OtherResult) and result.type == "NoneType"
 
 
 def _form(

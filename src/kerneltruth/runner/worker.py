@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.runner import binding, facade, guards, placing
+from kerneltruth.runner import binding, facade, guards, optimizers, placing
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -198,22 +198,27 @@ class _Worker:
         )
 
     def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
-        entry, arguments = self._callable(arguments)
+        arguments, gradients = optimizers.set_aside(arguments)
+        entry, arguments = self._callable(arguments, as_it_is=bool(gradients))
+        owners = optimizers.parameters(arguments, gradients)
         positional, named = binding.bind(getattr(entry, "forward", entry), arguments)
         poisoned = guards.numpy_poisoned(call.poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
+            if gradients:
+                returned = optimizers.stepped(returned, owners, gradients)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return returned
 
     def _callable(
-        self, arguments: Sequence[binding.Offered]
+        self, arguments: Sequence[binding.Offered], *, as_it_is: bool
     ) -> tuple[Callable[..., Any], Sequence[binding.Offered]]:
         """The entry; a model is built from the attributes that its constructor knows."""
-        if self._model is None:
-            assert self._entry is not None
-            return self._entry, arguments
+        if self._model is None or as_it_is:
+            entry = self._entry or self._model
+            assert entry is not None
+            return entry, arguments
         own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
         model = self._model(**{a.name: a.value for a in own})
         if isinstance(model, torch.nn.Module):

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from kerneltruth.errors import InternalError
 
 Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
-Scalar = None | bool | int | float | str | tuple[int, ...]
+Scalar = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 
 KINDS = {
     "real": "the case's dtype, any finite value of the recipe",

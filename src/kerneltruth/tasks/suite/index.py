@@ -21,7 +21,16 @@ _EXTENT = f"{_FORMS}[dim]"
 _IN_RANGE = "-_rank <= dim < _rank"
 _DIMS = (0, -2, 1, 2)
 _COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
-_PERMUTATIONS = ((0,), (0, 2, 1), (2, 0, 1), (-1, 0, 1), (1, 0, 2), (0, 1), (3, 2, 1, 0), (0, 2, 3, 1))
+_PERMUTATIONS = (
+    (0,),
+    (0, 2, 1),
+    (2, 0, 1),
+    (-1, 0, 1),
+    (1, 0, 2),
+    (0, 1),
+    (3, 2, 1, 0),
+    (0, 2, 3, 1),
+)
 
 
 def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -38,18 +47,20 @@ def _index_fill(dim: int, x: Tensor, index: Tensor, value: float) -> Tensor:
 
 def _scattered(evidence: Evidence) -> Iterator[Claim]:
     """Each element is one that the scatter may leave there, whatever order it writes in."""
-    dim = evidence.scalars["dim"]
+    dim: int = evidence.scalars["dim"]
     before, index, src = (evidence.inputs[n] for n in ("input", "index", "src"))
-    assert before is not None and index is not None and src is not None
+    assert before is not None
+    assert index is not None
+    assert src is not None
     got = evidence.outputs[0].to(torch.float64)
+    whole = [i == dim % got.ndim for i in range(got.ndim)]
+    corner = tuple(slice(None if w else n) for w, n in zip(whole, index.shape, strict=True))
     written = src[tuple(slice(n) for n in index.shape)].to(torch.float64)
-    found = torch.zeros_like(got)
-    corner = got[tuple(slice(n if i != dim % got.ndim else None) for i, n in enumerate(index.shape))]
-    match = _same(corner.gather(dim, index), written).to(torch.float64)
+    match = _same(got[corner].gather(dim, index), written).to(torch.float64)
     hit = torch.zeros_like(got).scatter(dim, index, 1.0) > 0
-    found.scatter_reduce_(dim, index, match, "amax")
-    right = torch.where(hit, found > 0, _same(got, before.to(torch.float64)))
-    yield Claim("elements that are neither a source due there nor the input's own", float((~right).sum()), 0)
+    found = torch.zeros_like(got).scatter_reduce(dim, index, match, "amax") > 0
+    right = torch.where(hit, found, _same(got, before.to(torch.float64)))
+    yield Claim("elements that are neither a source nor the input's own", float((~right).sum()), 0)
 
 
 def _same(one: Tensor, other: Tensor) -> Tensor:

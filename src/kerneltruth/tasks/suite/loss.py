@@ -19,6 +19,9 @@ _COUNT = "N*(2*M if _rank == 3 else M if _rank == 2 else 1)"
 _SCORES = "*((N, C) if _rank == 2 else (C,) if _rank == 1 else (N, C, D))"
 _TARGETS = "*((N,) if _rank == 2 else () if _rank == 1 else (N, D))"
 _ENTRIES = "C*(N*D if _rank == 3 else N if _rank == 2 else 1)"
+# PyTorch sums losses in half precision on a CPU, which overflows where a GPU's sum does not.
+_LOGITS = (-100.0, 100.0)
+_LOG_PROBABILITIES = (-16.0, 0.0)
 _REDUCTIONS = ("sum", "none")
 _BENCHMARK = {"M": 32, "N": 128}
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -31,8 +34,9 @@ _SAYS_REDUCTION = """`reduction` is "mean" (over all elements; NaN over nothing)
     nothing) or "none" (all elements); a mean or a sum is a tensor of no dims."""
 _SAYS_CLASSES = """The target holds int64 class indices in [0, C); where it equals `ignore_index`
     (which may lie outside of that range) it counts neither above nor below and its loss is 0.
-    `weight`, of C positive values, may be None, which means ones. `reduction="mean"` is the sum of
-    the weighted losses over the sum of the weights of the targets that count, NaN if none does;
+    `weight`, of C values that are not negative, may be None, which means ones. `reduction="mean"`
+    is the sum of the weighted losses over the sum of the weights of the targets that count, NaN if
+    that is 0;
     "sum" is the sum, 0 if none counts; "none" gives every loss in the target's shape. The classes
     are the only dim of a one-dimensional input (the target then has no dims), else dim 1: input
     [N, C] with target [N], or [N, C, D] with [N, D]."""
@@ -90,15 +94,7 @@ def _cross_entropy(
 def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> Tensor:
-    dim = 0 if input.ndim == 1 else 1
-    counts = target != ignore_index
-    safe = torch.where(counts, target, 0)
-    picked = input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
-    weights = torch.ones_like(picked) if weight is None else weight[safe]
-    losses = torch.where(counts, -picked * weights, 0)
-    if reduction != "mean":
-        return _reduced(losses, reduction)
-    return losses.sum() / torch.where(counts, weights, 0).sum()
+    return F.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
 TASKS: tuple[Task, ...] = (
@@ -118,12 +114,13 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         f"cross_entropy(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
-        "weight[C]?: positive, ignore_index=-100, reduction='mean', _rank=2)",
+        "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
         category="Loss",
         dims=_CLASSES,
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
         core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
         reference=_cross_entropy,
+        values=_LOGITS,
         description=f"""Cross entropy of logits: minus the logarithm of the softmax over the classes
             at the target class, times the weight of that class; logits may be large, so the
             largest is subtracted first. {_SAYS_CLASSES}""",
@@ -166,12 +163,13 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         f"nll_loss(input[{_SCORES}], target[{_TARGETS}]: index_or(C, ignore_index), "
-        "weight[C]?: positive, ignore_index=-100, reduction='mean', _rank=2)",
+        "weight[C]?: probability, ignore_index=-100, reduction='mean', _rank=2)",
         category="Loss",
         dims=_CLASSES,
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
         core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
         reference=_nll_loss,
+        values=_LOG_PROBABILITIES,
         description=f"""Negative log likelihood: minus the input (log-probabilities) at the target
             class, times the weight of that class. {_SAYS_CLASSES}""",
         flops="2*(N*D if _rank == 3 else N if _rank == 2 else 1)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
@@ -42,6 +41,31 @@ def _batch_norm(
     y = (input - mean.reshape(shape)) / torch.sqrt(var.reshape(shape) + eps)
     y = y if weight is None else y * weight.reshape(shape)
     y = y if bias is None else y + bias.reshape(shape)
+    return (y, running_mean, running_var) if training else (y,)
+
+
+def _batch_norm_folded(
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """All that belongs to a channel put into one factor and one summand."""
+    across = [d for d in range(input.ndim) if d != 1]
+    shape = [-1 if d == 1 else 1 for d in range(input.ndim)]
+    mean, var = running_mean, running_var
+    if training:
+        mean, var = input.mean(across), input.var(across, correction=0)
+        unbiased = input.var(across, correction=1)
+        running_mean = running_mean + momentum * (mean - running_mean)
+        running_var = running_var + momentum * (unbiased - running_var)
+    factor = torch.rsqrt(var + eps) if weight is None else torch.rsqrt(var + eps) * weight
+    summand = -mean * factor if bias is None else bias - mean * factor
+    y = input * factor.reshape(shape) + summand.reshape(shape)
     return (y, running_mean, running_var) if training else (y,)
 
 
@@ -99,9 +123,7 @@ TASKS: tuple[Task, ...] = (
             "eps": (1e-2,),
             "_rank": (3, 2),
         },
-        constraints=(
-            "not training or N * (H * W if _rank == 4 else W if _rank == 3 else 1) > 1",
-        ),
+        constraints=("not training or N * (H * W if _rank == 4 else W if _rank == 3 else 1) > 1",),
         outputs=(
             Output(),
             Output(name="running_mean", when="training"),
@@ -109,6 +131,7 @@ TASKS: tuple[Task, ...] = (
         ),
         mutates={"running_mean": "training", "running_var": "training"},
         reference=_batch_norm,
+        admissible=(_batch_norm_folded,),
         description="""(input - mean) / sqrt(var + eps) for each channel, which is dim 1 of an input
             [N, C], [N, C, W] or [N, C, H, W]; times weight[C] and plus bias[C], each where it is
             not None. With `training=False` mean and var are running_mean[C] and running_var[C],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -19,7 +21,40 @@ _SAYS = """All tensors have one shape (any) and dtype; the gradient stays as it 
     new tensor."""
 
 
-def _adamw(
+def _adam(
+    params: Sequence[Tensor],
+    _gradients_of_p0: Tensor | None,
+    _gradients_of_p1: Tensor | None,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> tuple[Tensor, ...]:
+    return tuple(
+        param if gradients is None else _adam_steps(param, gradients, lr, betas, eps, weight_decay)
+        for param, gradients in zip(params, (_gradients_of_p0, _gradients_of_p1), strict=False)
+    )
+
+
+def _adam_steps(
+    param: Tensor,
+    gradients: Tensor,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> Tensor:
+    mean, square = torch.zeros_like(param), torch.zeros_like(param)
+    for step, gradient in enumerate(gradients, start=1):
+        gradient = gradient + weight_decay * param
+        mean = betas[0] * mean + (1 - betas[0]) * gradient
+        square = betas[1] * square + (1 - betas[1]) * gradient * gradient
+        denominator = torch.sqrt(square / (1 - betas[1] ** step)) + eps
+        param = param - lr * mean / (1 - betas[0] ** step) / denominator
+    return param
+
+
+def _adamw(  # noqa: PLR0913 - the entry's own parameters
     param: Tensor,
     grad: Tensor,
     exp_avg: Tensor,
@@ -86,6 +121,46 @@ def _sgd(
 
 
 TASKS: tuple[Task, ...] = (
+    task(
+        "Adam(params=[p0[M, N], p1[K]?], _gradients_of_p0[S, M, N], _gradients_of_p1[S, K]?, "
+        "lr=0.001, betas=(0.9, 0.999), eps=1e-8, weight_decay=0)",
+        category="Optimizer",
+        dims={
+            "S": Dim(symbol="S", role="batch", low=1, high=4),
+            "M": "batch",
+            "N": "spatial",
+            "K": "spatial",
+        },
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        attributes={
+            "lr": (0.1,),
+            "betas": ((0.5, 0.9), (0.0, 0.5)),
+            "eps": (0.1,),
+            "weight_decay": (0.01, 2.0),
+        },
+        outputs=(Output(name="p0"), Output(name="p1", when="'p1' in present")),
+        mutates={"p0": "True", "p1": "True"},
+        values=_VALUES,
+        reference=_adam,
+        description="""An optimizer: `params` is a list of one or two tensors, and what is returned
+            has a method `step()`, which takes no arguments. Between steps every parameter p has its
+            gradient in `p.grad`, or None, which leaves p as it is. In its t-th step, t counting
+            from 1, with g = p.grad + weight_decay * p (so the decay is part of the gradient) and
+            averages m and v that begin as zeros: m becomes beta1 * m + (1 - beta1) * g, v becomes
+            beta2 * v + (1 - beta2) * g^2, and p, written in place, becomes
+            p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps). `betas` is
+            (beta1, beta2). One to four steps are taken, each with another gradient; then the
+            parameters are compared.""",
+        flops="14*S*(M*N + K)",
+        bytes="28*S*(M*N + K)",
+        benchmark=Benchmark(dims={"S": 1, "M": 16, "N": 64, "K": 64}, distribution="normal"),
+        perf=(
+            {"S": 1, "M": 1024, "N": 1024, "K": 1024},
+            {"S": 1, "M": 4096, "N": 4096, "K": 4096},
+            {"S": 1, "M": 8192, "N": 8192, "K": 8192},
+        ),
+    ),
     task(
         f"AdamW(param[{_SHAPE}], grad[{_SHAPE}], exp_avg[{_SHAPE}], exp_avg_sq[{_SHAPE}]: positive,"
         " step=1, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, _rank=2)",

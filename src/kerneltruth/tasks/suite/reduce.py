@@ -28,8 +28,8 @@ _PERF = (
     {"L": 1, "M": 8192, "N": 4096},
     {"L": 1, "M": 16384, "N": 8192},
 )
-_SAYS_DIM = """`dim` is an int, which may be negative; with `keepdim=True` the reduced dim stays with
-    size 1. The input has one, two or three dims."""
+_SAYS_DIM = """`dim` is an int, which may be negative; with `keepdim=True` the reduced dim stays
+    with size 1. The input has one, two or three dims."""
 _SAYS_DIMS = """`dim` is an int or a tuple of ints, which may be negative, or None, which means all
     dims (the result then has none); with `keepdim=True` the reduced dims stay with size 1. The
     input has one, two or three dims. A candidate may have the parameters `dtype` and `out`; they
@@ -156,7 +156,6 @@ TASKS: tuple[Task, ...] = (
             do not. {_SAYS_DIMS}""",
         flops=f"4*{_COUNT}",
         benchmark=_NORMAL,
-        extended_dtypes=("float64",),
         perf=_PERF,
     ),
     task(
