@@ -129,7 +129,7 @@ def _scattered(off: Tensor, slack: Tensor, logs: Tensor, mat2: Tensor, p: float)
 
 
 def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
-    """Rows are normalized, and as far from the block without dropout as drawn ones are."""
+    """Rows are normalized, and lie where drawn ones lie: the limits are wide, not of a level."""
     plain, eps = evidence.reference[0], float(evidence.scalars["eps"])
     p = _chance(evidence, "dropout_p")
     if p is None:

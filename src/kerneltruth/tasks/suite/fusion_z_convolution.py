@@ -24,7 +24,7 @@ _VARIED: dict[str, tuple[Scalar, ...]] = {
 }
 _CORE: dict[str, tuple[Scalar, ...]] = {"stride": (2,), "padding": (1,), "dilation": (2,)}
 _BENCHMARK = Benchmark(
-    dims={"N": 1, "C": 4, "H": 16, "W": 16, "O": 8, "KH": 3, "KW": 3}, distribution="normal"
+    dims={"N": 1, "C": 4, "H": 17, "W": 17, "O": 8, "KH": 3, "KW": 3}, distribution="normal"
 )
 _PERF: tuple[Mapping[str, int], ...] = (
     {"N": 4, "C": 32, "H": 32, "W": 32, "O": 32, "KH": 3, "KW": 3},
@@ -135,16 +135,9 @@ def _relu_batch_norm_conv2d(
 
 
 def _prefixed(arguments: Mapping[str, object]) -> Tensor:
-    """The convolution of arguments whose names begin with `conv_`."""
-    names = ("stride", "padding", "dilation", "groups")
-    return _conv(**{n: arguments[f"conv_{n}"] for n in names}, **_tensors(arguments))  # type: ignore[arg-type]
-
-
-def _tensors(arguments: Mapping[str, object]) -> dict[str, object]:
-    if "x" not in arguments:
-        return {n: arguments[n] for n in ("input", "weight", "bias")}
-    names = {"input": "x", "weight": "conv_weight", "bias": "conv_bias"}
-    return {n: arguments[name] for n, name in names.items()}
+    """The convolution of arguments whose names begin with `conv_`, the input's perhaps not."""
+    given = {n.removeprefix("conv_"): value for n, value in arguments.items()}
+    return _conv(**{"input" if n == "x" else n: v for n, v in given.items()})  # type: ignore[arg-type]
 
 
 def _relu_max_pool2d_conv2d(

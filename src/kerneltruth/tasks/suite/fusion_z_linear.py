@@ -19,6 +19,8 @@ _LINEAR = f"input[{_ROWS}], weight[O, K], bias[O]?"
 _RANKS: tuple[Scalar, ...] = (1, 3)
 # Half precision keeps the layer's output before what follows: sums must stay within its range.
 _MODERATE = (-4.0, 4.0)
+# Sums of larger values may leave the range of float32 on the way to a bounded result.
+_SUMMABLE = (-1024.0, 1024.0)
 _BENCHMARK = Benchmark(dims={"M": 32, "K": 64, "O": 64}, distribution="normal")
 _PERF = (
     {"M": 512, "K": 512, "O": 512},
@@ -133,6 +135,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_LAYER,
         attributes={"_rank": _RANKS},
+        values=_SUMMABLE,
         reference=lambda input, weight, bias: torch.tanh(F.linear(input, weight, bias)),
         description="""First the linear layer input @ weight.T + bias (no bias if None), with
             input[..., K] and weight[O, K]; then the hyperbolic tangent, over the whole range of
@@ -147,6 +150,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims={"M": "channel", "K": "contracted"},
         attributes={"alpha": (2.0, -0.5), "_other": ("one",)},
+        values=_SUMMABLE,
         reference=_mv_sigmoid_sub,
         admissible=(
             lambda input, vec, other, alpha: (
