@@ -207,4 +207,8 @@ def _holding(
 
 @lru_cache(maxsize=4096)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(function).parameters)
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except ValueError:
+        # A function of torch's own, which knows no hidden attribute.
+        return frozenset()

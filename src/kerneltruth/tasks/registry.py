@@ -81,11 +81,12 @@ def find(key: str, suite: str | None = None) -> Task:
         if name in own:
             return own[name]
         raise _unknown(key, {n: t.key for n, t in own.items()})
+    prefix, slash, _ = key.partition("/")
+    if slash and prefix in _MODULES:
+        return find(key, prefix)
     core = tasks_of(CORE)
     if key in core:
         return core[key]
-    if key in TASKS:
-        return TASKS[key]
     found = named(key)
     if len(found) == 1:
         return found[0]

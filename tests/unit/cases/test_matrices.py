@@ -1,0 +1,88 @@
+"""Structured matrices: what solvers and decompositions are given."""
+
+import pytest
+import torch
+
+from kerneltruth.cases.matrices import matrix
+from kerneltruth.cases.philox import stream
+from kerneltruth.cases.values import draw
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import TensorSpec
+
+
+def made(kind, n=9, recipe="uniform", dtype="float32", batch=(2,)):
+    spec = TensorSpec(name="A", dims=("B", "N", "N"), kind=kind)
+    rng = stream(7, kind, recipe)
+    return draw(spec, (*batch, n, n), dtype=dtype, recipe=recipe, rng=rng).double()
+
+
+RECIPES = ("uniform", "zeros", "ones", "large", "rank_one", "negative", "mixed_amplitude")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("n", [1, 2, 33])
+@pytest.mark.parametrize("kind", ["spd", "invertible", "lower"])
+def test_they_are_well_conditioned_whatever_the_recipe(kind, n, recipe):
+    a = made(kind, n, recipe)
+    assert float(torch.linalg.cond(a).max()) < 2000
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "spd"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_symmetric_ones_equal_their_transpose_bit_for_bit(kind, dtype):
+    a = made(kind, dtype=dtype)
+    assert torch.equal(a, a.mT)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_positive_definite_one_has_positive_eigenvalues(recipe):
+    assert bool((torch.linalg.eigvalsh(made("spd", 17, recipe)) > 0).all())
+
+
+def test_a_lower_one_has_nothing_above_the_diagonal():
+    a = made("lower")
+    assert torch.equal(a, a.tril())
+    assert not torch.equal(a, a.mT.tril())
+
+
+def test_an_invertible_one_needs_pivoting():
+    diagonals = torch.stack([made("invertible", 9, r).diagonal(dim1=-2, dim2=-1) for r in RECIPES])
+    assert bool((diagonals.abs() < 0.5).any())
+
+
+def test_only_square_matrices_have_a_structure():
+    with pytest.raises(InternalError, match="square"):
+        matrix("spd", torch.zeros(2, 3), stream(0, "x"))
+
+
+def test_the_same_stream_gives_the_same_bits():
+    assert torch.equal(made("invertible"), made("invertible"))
+
+
+def test_signs_are_minus_one_and_one():
+    spec = TensorSpec(name="s", dims=("N",), kind="sign")
+    values = draw(spec, (64,), dtype="float16", recipe="uniform", rng=stream(1, "s"))
+    assert set(values.tolist()) == {-1.0, 1.0}
+
+
+def test_an_index_or_holds_indices_and_the_value_that_means_none():
+    spec = TensorSpec(name="t", dims=("N",), kind="index_or", extent="C", other="-100")
+    rng = stream(1, "t")
+    values = draw(spec, (64,), dtype="float32", recipe="uniform", rng=rng, extent=5, other=-100)
+    assert values.dtype == torch.int64
+    assert {-100, 0, 4} <= set(values.tolist()) <= {-100, 0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int64", "uint8"])
+def test_integers_reach_both_ends_of_their_dtype(dtype):
+    spec = TensorSpec(name="x", dims=("N",), kind="integer")
+    values = draw(spec, (64,), dtype=dtype, recipe="uniform", rng=stream(1, dtype))
+    info = torch.iinfo(getattr(torch, dtype))
+    high = info.max if dtype != "int64" else int(values.max())
+    assert (int(values.min()), int(values.max())) == (info.min, high)
+
+
+def test_integers_may_be_bools():
+    spec = TensorSpec(name="x", dims=("N",), kind="integer")
+    values = draw(spec, (64,), dtype="bool", recipe="uniform", rng=stream(1, "b"))
+    assert set(values.tolist()) == {True, False}

@@ -1,0 +1,197 @@
+"""The parts of the notation that let a rank vary and arguments depend on each other."""
+
+import pytest
+
+from kerneltruth.errors import InternalError
+from kerneltruth.tasks.spec import Dim, Output, TensorSpec, parse_signature, task
+
+
+def declare(signature, dims=("M", "N"), **more):
+    return task(
+        signature,
+        category="Test",
+        dims=dict.fromkeys(dims, "batch"),
+        reference=more.pop("reference", lambda **given: given),
+        description="",
+        flops="1",
+        benchmark={},
+        **more,
+    )
+
+
+RANKED = declare(
+    "f(x[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))], eps=1e-6, _rank=2)",
+    attributes={"_rank": (1, 3)},
+)
+X = RANKED.tensors[0]
+
+
+@pytest.mark.parametrize(("rank", "shape"), [(2, (3, 5)), (1, (15,)), (3, (3, 2, 5))])
+def test_a_starred_dim_gives_as_many_sizes_as_its_expression(rank, shape):
+    assert RANKED.shape(X, {"M": 3, "N": 5}, {"_rank": rank}) == shape
+
+
+def test_a_tensor_may_have_no_dims():
+    scalar = declare("f(x[*(() if _kind == 'scalar' else (M,))], _kind='scalar')", ("M",))
+    assert scalar.shape(scalar.tensors[0], {"M": 3}, {"_kind": "scalar"}) == ()
+
+
+def test_starred_dims_are_symbols_where_that_can_be_told():
+    assert X.usual == ("M", "N")
+    assert RANKED.axes(X, {"_rank": 1}) == ("(M * N)",)
+    assert RANKED.axes(X, {"_rank": 3}) == ("M", "2", "N")
+
+
+def test_a_starred_dim_that_looks_at_a_size_has_no_symbols():
+    odd = declare("f(x[*((M, N) if M > 1 else (N, M))])")
+    assert odd.tensors[0].usual == ("?", "?")
+    assert odd.shape(odd.tensors[0], {"M": 1, "N": 4}, {}) == (4, 1)
+
+
+def test_a_hidden_attribute_is_varied_and_not_passed():
+    assert [a.name for a in RANKED.attributes] == ["eps", "_rank"]
+    assert RANKED.call_order() == ("x", "eps")
+
+
+def test_a_hidden_attribute_goes_to_a_formula_that_asks_for_it():
+    scalars = {"eps": 1.0, "_rank": 2}
+    asks = RANKED.keywords({"x": "X"}, scalars, lambda x, eps, _rank: None)
+    does_not = RANKED.keywords({"x": "X"}, scalars, lambda x, eps: None)
+    assert asks == {"x": "X", "eps": 1.0, "_rank": 2}
+    assert does_not == {"x": "X", "eps": 1.0}
+
+
+def test_a_derived_argument_follows_dims_and_attributes():
+    declared = declare("norm(x[M, N], shape:=(N,), steps:=M * k, k=2)", attributes={"k": (3,)})
+    scalars = declared.scalars({"M": 4, "N": 7}, {"k": 3})
+    assert scalars == {"shape": (7,), "steps": 12, "k": 3}
+    assert declared.call_order() == ("x", "shape", "steps", "k")
+
+
+def test_a_list_is_one_argument_of_several_tensors():
+    declared = declare("hstack(tensors=[a[M, N], b[M, 2 * N]?, c[M, N]], divisor[M])")
+    assert declared.lists() == {"tensors": ("a", "b", "c")}
+    assert declared.call_order() == ("tensors", "divisor")
+    assert [t.name for t in declared.tensors] == ["a", "b", "c", "divisor"]
+
+
+def test_an_absent_member_is_left_out_of_its_list():
+    declared = declare("hstack(tensors=[a[M, N], b[M, N]?])")
+    tensors = {"a": "A", "b": None}
+    assert declared.keywords(tensors, {}, lambda tensors: None) == {"tensors": ["A"]}
+
+
+def test_an_index_or_has_an_extent_and_a_value_that_means_none():
+    (spec,) = parse_signature("f(target[M]: index_or(N + 1, ignore_index))").arguments
+    assert (spec.extent, spec.other) == ("N + 1", "ignore_index")
+    assert spec.dtype("float16") == "int64"
+    with pytest.raises(InternalError, match="other"):
+        TensorSpec(name="t", dims=("M",), kind="index_or", extent="N")
+
+
+def test_an_integer_tensor_has_the_working_dtype():
+    assert TensorSpec(name="x", dims=("M",), kind="integer").dtype("int8") == "int8"
+
+
+def test_an_output_is_due_when_its_condition_holds():
+    declared = declare(
+        "min(x[M, N], dim=None)",
+        outputs=(Output(name="values"), Output(name="indices", dtype="int64", when="dim != None")),
+        attributes={"dim": (1,)},
+    )
+    assert [o.name for o in declared.due({"dim": None})] == ["values"]
+    assert [o.name for o in declared.due({"dim": 1})] == ["values", "indices"]
+
+
+def test_a_condition_may_ask_which_tensors_are_present():
+    declared = declare(
+        "norm(x[M], mean[M]?)", outputs=(Output(), Output(name="mean", when="'mean' in present"))
+    )
+    assert len(declared.due({}, {"x": "X", "mean": None})) == 1
+    assert len(declared.due({}, {"x": "X", "mean": "M"})) == 2
+
+
+def test_complex_outputs_follow_the_working_precision():
+    output = Output(dtype="complex")
+    assert (output.dtype_at("float32"), output.parts_at("float32")) == ("complex64", "float32")
+    assert (output.dtype_at("float64"), output.parts_at("float64")) == ("complex128", "float64")
+
+
+def test_inputs_are_written_when_the_condition_holds_and_they_are_there():
+    declared = declare(
+        "f(x[M], mean[M]?, training=False, inplace=False)",
+        mutates={"mean": "training"},
+        may_overwrite={"x": "inplace"},
+    )
+    there = {"x": "X", "mean": "M"}
+    usual = {"training": False, "inplace": False}
+    assert declared.writable(usual, there) == ()
+    assert declared.written({**usual, "training": True}, there) == ("mean",)
+    assert declared.written({**usual, "training": True}, {"x": "X", "mean": None}) == ()
+    assert declared.writable({"training": True, "inplace": True}, there) == ("mean", "x")
+
+
+def test_the_old_form_of_mutates_holds_always():
+    assert declare("f(x[M])", mutates=("x",)).written({}) == ("x",)
+
+
+def test_only_named_attribute_values_are_core_where_some_are_named():
+    declared = declare(
+        "f(x[M], dim=-1, keepdim=False)",
+        attributes={"dim": (0, None), "keepdim": (True,)},
+        core={"dim": (0,)},
+    )
+    assert declared.is_core({"dim": 0, "keepdim": False})
+    assert not declared.is_core({"dim": None, "keepdim": False})
+    assert not declared.is_core({"dim": -1, "keepdim": True})
+
+
+def test_every_attribute_value_is_core_where_none_is_named():
+    assert declare("f(x[M], dim=-1)", attributes={"dim": (0,)}).is_core({"dim": 0})
+
+
+def test_values_for_an_attribute_that_the_signature_lacks_are_refused():
+    with pytest.raises(InternalError, match="no attributes epsilon"):
+        declare("f(x[M], eps=1e-6)", attributes={"epsilon": (1e-3,)})
+
+
+def test_the_entry_is_the_name_unless_told_otherwise():
+    assert declare("f(x[M])").entry == "f"
+    assert declare("AdamW(x[M])", entry="adamw_step").entry == "adamw_step"
+
+
+def test_constraints_and_extents_see_hidden_attributes():
+    declared = declare(
+        "f(x[M], _wide=False)",
+        constraints=("M >= 4 or not _wide",),
+        attributes={"_wide": (True,)},
+    )
+    assert not declared.allows({"M": 2, "N": 1}, {"_wide": True})
+    assert declared.allows({"M": 2, "N": 1}, {"_wide": False})
+
+
+def test_a_comprehension_sees_the_dims():
+    declared = declare("f(x[*tuple(n + pad for n in (M, N))], pad=1)")
+    assert declared.shape(declared.tensors[0], {"M": 2, "N": 3}, {"pad": 1}) == (3, 4)
+
+
+def test_dims_may_be_given_in_full():
+    full = task(
+        "f(x[M])",
+        category="Test",
+        dims={"M": Dim(symbol="M", role="batch", low=2)},
+        reference=lambda x: x,
+        description="",
+        flops="M",
+        benchmark={"M": 2},
+        perf=({"M": 1024},),
+    )
+    assert not full.allows({"M": 1}, {})
+    assert full.perf == ({"M": 1024},)
+
+
+def test_a_builtin_may_be_the_reference():
+    import torch
+
+    declared = declare("sqrt(input[M], _form=1)", reference=torch.sqrt)
+    assert declared.keywords({"input": "X"}, {"_form": 1}, torch.sqrt) == {"input": "X"}

@@ -1,0 +1,66 @@
+"""Tasks of all suites by key, and that a suite is imported only when it is asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kerneltruth.errors import UserError
+from kerneltruth.tasks import registry
+
+
+def test_a_bare_name_is_the_cores_task():
+    assert registry.find("gelu").key == "gelu"
+
+
+def test_a_key_names_the_suite():
+    assert registry.find("kernelbenchx/gelu").suite == "kernelbenchx"
+
+
+def test_a_bare_name_that_only_one_suite_has_is_found_there():
+    assert registry.find("fused_tanh_linear").key == "kernelbenchx/fused_tanh_linear"
+
+
+def test_a_suite_may_be_named_apart():
+    assert registry.find("gelu", "kernelbenchx").key == "kernelbenchx/gelu"
+    assert registry.find("kernelbenchx/gelu", "kernelbenchx").key == "kernelbenchx/gelu"
+
+
+def test_an_unknown_key_is_answered_with_the_nearest_keys():
+    with pytest.raises(UserError, match="nearest: kernelbenchx/airy_ai"):
+        registry.find("airy_a1")
+    with pytest.raises(UserError, match="nearest: kernelbenchx/gelu"):
+        registry.find("kernelbenchx/gelo")
+    with pytest.raises(UserError, match="unknown task 'causal_attention'"):
+        registry.find("causal_attention", "kernelbenchx")
+
+
+def test_an_unknown_suite_is_answered_with_the_known_ones():
+    with pytest.raises(UserError, match="must be one of core, kernelbenchx"):
+        registry.tasks_of("kernelbench")
+
+
+def test_a_key_of_an_unknown_suite_is_no_key():
+    assert "nowhere/gelu" not in registry.TASKS
+
+
+def test_every_key_leads_to_its_task():
+    assert len(registry.TASKS) == len(list(registry.TASKS))
+    assert all(task.key == key for key, task in registry.TASKS.items())
+
+
+def test_entries_stand_for_their_tasks():
+    known = registry.by_entry("kernelbenchx")
+    assert known["adamw_step"] is known["AdamW"]
+
+
+def test_tasks_of_one_name_in_other_suites_are_known():
+    assert registry.elsewhere(registry.find("gelu")) == ("kernelbenchx/gelu",)
+
+
+def test_looking_up_a_core_task_imports_no_other_suite():
+    code = (
+        "import sys; from kerneltruth.tasks.registry import find, TASKS; find('relu'); "
+        "TASKS['softmax']; sys.exit('kerneltruth.tasks.suite' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
