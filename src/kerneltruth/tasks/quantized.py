@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,7 +29,9 @@ ROUNDINGS = 2.0**-20
 GUARD = 1e-7
 # Below this a guard may be the scale, and then nothing is known of the codes.
 SMALLEST_SCALE = 1e-5
-# How much worse than the plain scheme a result may be where the published limit is out of reach.
+# A published limit holds where some usual scheme stays below this part of it; elsewhere a result
+# may be this much worse than the worst of them.
+IN_REACH = 0.5
 SLACK = 1.5
 # How many members, the nearest first, are tried with their full allowance.
 NEAREST = 12
@@ -199,8 +201,8 @@ _HOW = """The result has the dtype of the input and is computed in quantized ari
     multiplied by the scales in float32. The result must agree within float32 rounding with one
     such choice for all elements, which a computation in floats does not, and keep cosine
     similarity >= {cosine}, relative L1 error <= {l1} and root mean square error <= {rmse} against
-    the float result; where quantization with one scale per tensor is further off than two thirds
-    of such a limit, one and a half times its error is the limit. Inputs that are not finite are
+    the float result; where no such choice without groups is within half of a limit on these inputs,
+    one and a half times the error of the worst of them is the limit. Inputs that are not finite are
     not judged."""
 
 
@@ -209,13 +211,13 @@ def how(what: str, limits: Thresholds) -> str:
     return _HOW.format(what=what, cosine=limits.cosine, l1=limits.l1, rmse=limits.rmse)
 
 
-def judge(evidence: Evidence, members: Iterator[Member], thresholds: Thresholds) -> Iterator[Claim]:
+def judge(evidence: Evidence, family: Iterator[Member], thresholds: Thresholds) -> Iterator[Claim]:
     """The claims of a quantized operator about its one output.
 
     Args:
         evidence: of the call; inputs must be finite for anything to be known.
-        members: the family. The first is a plain one, which says which thresholds are in reach on
-            these inputs; the others are not made for what misses the thresholds.
+        family: the results that quantized arithmetic may give. Those without groups of scales say
+            which thresholds are in reach on these inputs.
         thresholds: the published ones.
     """
     if evidence.outputs[0].numel() == 0:
@@ -223,23 +225,22 @@ def judge(evidence: Evidence, members: Iterator[Member], thresholds: Thresholds)
     if not all(t is None or bool(t.isfinite().all()) for t in evidence.inputs.values()):
         return
     top = torch.finfo(evidence.outputs[0].dtype).max
-    plain = next(members)
-    got, truth, usual = (
-        # What overflows the dtype is infinite there; all of it counts as the largest value.
-        t.to(torch.float64).clamp(-top, top)
-        for t in (evidence.outputs[0], evidence.reference[0], plain.values)
+    # What overflows the dtype is infinite there; all of it counts as the largest value.
+    got, truth = (
+        t.to(torch.float64).clamp(-top, top) for t in (evidence.outputs[0], evidence.reference[0])
     )
-    yield from _close(got, truth, usual, thresholds)
+    members = [replace(m, values=m.values.clamp(-top, top)) for m in family]
+    yield from _close(got, truth, members, thresholds)
     rounding = evidence.eps * got.abs() + 2.0**-126
-    off = _unexplained(got, [plain, *members], rounding, top)
+    off = _unexplained(got, members, rounding)
     yield Claim("distance to quantized arithmetic / rounding", off, 1.0)
 
 
-def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor, top: float) -> float:
+def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> float:
     """The worst element's distance to the member that explains all elements best."""
     if not bool(got.isfinite().all()):
         return math.inf
-    off = [(got - m.values.clamp(-top, top)).abs() for m in members]
+    off = [(got - m.values).abs() for m in members]
     # By the typical order of magnitude: where a code near a tie turned, even the right member is
     # far off in a few elements, and the others may differ from it by no more than a rounding.
     unit = rounding + 1e-3 * rounding.mean()
@@ -248,13 +249,19 @@ def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor, top: 
     return min(float((off[i] / (members[i].allowance() + rounding)).amax()) for i in nearest)
 
 
-def _close(got: Tensor, truth: Tensor, plain: Tensor, thresholds: Thresholds) -> Iterator[Claim]:
-    """The published thresholds, or what plain quantization reaches where they are out of reach."""
-    published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)
+def _close(
+    got: Tensor, truth: Tensor, members: Sequence[Member], thresholds: Thresholds
+) -> Iterator[Claim]:
+    """The published thresholds, or what the members reach where those are out of reach."""
+    usual = [distances(m.values, truth) for m in members if "groups" not in m.name]
     names = ("1 - cosine similarity", "relative L1 error", "root mean square error")
-    rows = zip(names, distances(got, truth), distances(plain, truth), published, strict=True)
-    for name, value, reached, limit in rows:
-        yield Claim(name, value, max(limit, SLACK * reached))
+    published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)
+    found = distances(got, truth)
+    for name, value, reached, limit in zip(
+        names, found, zip(*usual, strict=True), published, strict=True
+    ):
+        in_reach = min(reached) <= IN_REACH * limit
+        yield Claim(name, value, limit if in_reach else max(limit, SLACK * max(reached)))
 
 
 def distances(got: Tensor, truth: Tensor) -> tuple[float, float, float]:

@@ -2,10 +2,11 @@
 
 The right answer of such a kernel is not unique, so `tasks/quantized.py` judges it by two things.
 Against the float64 result it must keep the published thresholds (cosine similarity, relative L1
-error, root mean square error); where plain quantization itself breaks one on these inputs, it may
-be one and a half times as far off as that. And it must be explained by quantized arithmetic: every
-element must lie within the rounding of float32 of what one and the same member of a family of
-quantizations gives. A kernel that computes in floats keeps the thresholds and is not explained.
+error, root mean square error); where no usual scheme comes within half of one on these inputs, it
+may be one and a half times as far off as the worst of them. And it must be explained by quantized
+arithmetic: every element must lie within the rounding of float32 of what one and the same member of
+a family of quantizations gives. A kernel that computes in floats keeps the thresholds and is not
+explained.
 
 Only float32 is declared for the int8 operators, whose published description promises float32
 results whatever the inputs, and only half precision for the int4 one. Inputs that hold NaN or
@@ -222,9 +223,9 @@ TASKS: tuple[Task, ...] = (
             The result must agree within that rounding with one such choice for all elements, which
             a computation with the weight itself does not, and keep cosine similarity >= 0.9,
             relative L1 error <= 0.1 and root mean square error <= 0.15 against the float result;
-            where quantization with one scale per row is further off than two thirds of such a
-            limit, one and a half times its error is the limit. Inputs that are not finite are not
-            judged.""",
+            where no such choice without groups is within half of a limit on these inputs, one and
+            a half times the error of the worst of them is the limit. Inputs that are not finite
+            are not judged.""",
         flops="2*M*N*K",
         benchmark=_SMALL,
         perf=_PERF,
