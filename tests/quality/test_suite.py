@@ -1,0 +1,162 @@
+"""KernelBenchX's tasks: all there, and PyTorch itself is right on them."""
+
+import ast
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.cases.strategies import generate
+from kerneltruth.commands.suite_audit import eager_candidate, prove
+from kerneltruth.corpus.eager import eager_source
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.tasks.spec import Attribute, Derived, evaluate
+from kerneltruth.tasks.suite import modules_by_key
+
+TASKS = tasks_of("kernelbenchx")
+MODULES = modules_by_key()
+
+# What KernelBenchX says of itself: 176 tasks in 15 categories.
+COUNTS = {
+    "Activation": 10,
+    "Convolution": 2,
+    "Fusion": 60,
+    "Index": 6,
+    "LinearAlgebra": 17,
+    "Loss": 6,
+    "Math": 36,
+    "MatrixMultiply": 10,
+    "Normalization": 5,
+    "Optimizer": 5,
+    "Pooling": 2,
+    "Quantization": 6,
+    "Random": 2,
+    "Reduce": 6,
+    "SpatialOps": 3,
+}
+ENTRIES = {
+    "AdamW": "adamw_step",
+    "Lion": "lion_step",
+    "RMSProp": "rmsprop_step",
+    "SGD": "sgd_step",
+}
+
+
+@pytest.fixture(scope="module")
+def cache():
+    return ExpectationCache(Policy())
+
+
+def parameters_of(key):
+    """The parameters of the task's eager function, which has the published signature."""
+    tree = ast.parse(eager_source(MODULES[key]))
+    entry = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == TASKS[key].entry
+    )
+    given = entry.args
+    named = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return named + ([given.vararg.arg] if given.vararg else [])
+
+
+def test_every_task_of_the_suite_is_declared():
+    assert Counter(task.category for task in TASKS.values()) == COUNTS
+
+
+def test_entries_are_named_as_published():
+    other = {t.name: t.entry for t in TASKS.values() if t.entry != t.name}
+    assert other == {n: e for n, e in ENTRIES.items() if f"kernelbenchx/{n}" in TASKS}
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_a_kernel_can_be_written_from_the_declaration(key):
+    task = TASKS[key]
+    assert len(task.description) > 80
+    settings = {a.name: a.default for a in task.attributes}
+    assert task.allows(task.benchmark.dims, settings)
+    assert evaluate(task.flops, {**settings, **task.benchmark.dims}) >= 0
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_shapes_to_time_are_allowed_and_grow(key):
+    task = TASKS[key]
+    settings = {a.name: a.default for a in task.attributes}
+    assert 2 <= len(task.perf) <= 4
+    assert all(task.allows(shape, settings) for shape in task.perf)
+    elements = [
+        sum(_count(task.shape(t, shape, settings)) for t in task.tensors) for shape in task.perf
+    ]
+    work = [evaluate(task.flops, {**settings, **shape}) for shape in task.perf]
+    assert sorted(elements) == elements
+    assert elements[-1] > elements[0] or work[-1] > work[0]
+
+
+def _count(shape):
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_arguments_are_called_as_published(key):
+    known = parameters_of(key)
+    passed = [
+        a.name
+        for a in TASKS[key].arguments
+        if isinstance(a, Attribute | Derived) and not getattr(a, "hidden", False)
+    ]
+    passed += [t.member_of or t.name for t in TASKS[key].tensors]
+    assert set(passed) <= set(known)
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_every_strategy_that_can_has_a_case(key):
+    task = TASKS[key]
+    found = {case.strategy for case in generate(task, seed=0, count=40)}
+    assert {"default", "boundary"} <= found
+    if len(task.attributes) and any(len(a.values) > 1 for a in task.attributes):
+        assert "attributes" in found
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_pytorch_is_right(key, court, cache):
+    task = TASKS[key]
+    candidate = eager_candidate(task, MODULES[key])
+    proof = prove(task, candidate, court.runner, cache, cases=3, dtypes=task.dtypes[:1])
+    assert proof.flagged == []
+    assert proof.holds
+
+
+BROKEN = """
+import torch
+def tanh(input_tensor, out_tensor=None):
+    return torch.tanh(input_tensor) * 1.01
+"""
+
+
+def test_a_broken_function_is_flagged(court, cache):
+    task = TASKS["kernelbenchx/tanh"]
+    candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
+    proof = prove(task, candidate, court.runner, cache, cases=4, dtypes=("float32",))
+    assert not proof.holds
+    assert all(flag.verdict == "fail" for flag in proof.flagged)
+
+
+def test_a_contract_that_nothing_breaks_proves_nothing(court, cache):
+    task = TASKS["kernelbenchx/tanh"]
+    (output,) = task.outputs
+    lax = replace(
+        task,
+        name="lax",
+        outputs=(replace(output, compare="contract"),),
+        contract=lambda evidence: (),
+    )
+    candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
+    proof = prove(lax, candidate, court.runner, cache, cases=4, dtypes=("float32",))
+    assert not proof.holds
+    assert proof.unrefereeable
