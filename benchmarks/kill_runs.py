@@ -135,18 +135,18 @@ class Disk:
 
 
 def disturb(kind: str, process: subprocess.Popen[bytes], disk: Disk, chance: random.Random) -> bool:
-    """Do the harm; False where there was nothing to harm at that moment."""
-    if process.poll() is not None:
-        return False
-    if kind == "disk":
-        disk.fill()
-        return True
-    victims = family(process.pid)[kind]
-    if not victims:
-        return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(chance.choice(victims), signal.SIGKILL)
-    return True
+    """Do the harm, once there is what to harm; False where the run ended before that."""
+    while process.poll() is None:
+        if kind == "disk":
+            disk.fill()
+            return True
+        victims = family(process.pid)[kind]
+        if victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(victims), signal.SIGKILL)
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def one_round(
@@ -221,7 +221,7 @@ def main() -> int:
             for number in range(options.rounds):
                 kind = ALL_KINDS[number % len(ALL_KINDS)]
                 got, harmed, again = one_round(
-                    options, submissions, disk, kind, chance.uniform(0.1, lasts), number
+                    options, submissions, disk, kind, chance.uniform(0.05, 0.9) * lasts, number
                 )
                 resumes += again
                 same = got == want

@@ -1,0 +1,151 @@
+"""Many candidates in one run: every attempt has one outcome, whatever is handed in."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
+WRONG = "import torch\ndef relu(input):\n    return input.abs()\n"
+RAISES = "def relu(input):\n    raise ValueError('no')\n"
+DIES = "import os\nos.kill(os.getpid(), 9)\ndef relu(input): return input\n"
+ARGUMENTS = ("--suite", "core", "--device", "cpu", "--cases", "3", "--stage", "exe", "--workers", 1)
+
+
+def lines_of(run):
+    return [json.loads(raw) for raw in (run / "results.jsonl").read_text().splitlines()]
+
+
+def outcomes(run):
+    return {
+        line["key"]: (line["stages"]["call"]["outcome"], line["stages"]["exe"]["outcome"])
+        for line in lines_of(run)
+    }
+
+
+@pytest.fixture
+def handed_in(tmp_path):
+    """A prediction file of every sort of answer."""
+
+    def line(source, **more):
+        return json.dumps({"file": "Activation/relu.py", "predict": source, **more})
+
+    path = tmp_path / "answers.jsonl"
+    path.write_text(
+        "\n".join(
+            [
+                line(f"Here:\n```python\n{RIGHT}```\n", model="m", sample=0),
+                line(WRONG, model="m", sample=1),
+                line(RAISES),
+                line(DIES),
+                line("I am sorry, I cannot."),
+                line("x = 1\n"),
+                line(RIGHT, model="other"),
+                line(RIGHT + "def kernel_function(x): return x\ndef relu(x): return x\n"),
+                "{broken",
+                json.dumps({"file": "reluu.py", "predict": "y = 2"}),
+            ]
+        )
+    )
+    return path
+
+
+def test_each_answer_has_one_outcome_by_stage(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    ran = kt("run", "--candidates", handed_in, "--out", run, "--json", *ARGUMENTS)
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert document["attempts"] == 8
+    assert document["stages"]["call"] == {
+        "pass": 3,
+        "compile_error": 3,
+        "runtime_error": 1,
+        "crash": 1,
+    }
+    assert document["stages"]["exe"] == {"pass": 2, "fail": 1, "not_run": 5}
+    assert document["stages"]["perf"] == {"not_run": 8}
+    assert document["repeated_sources"] == 1
+    assert document["by_category"] == {"Activation": {"attempts": 8, "pass": 2}}
+    where = [b["where"] for b in document["broken"]]
+    assert where == ["answers.jsonl:9", "answers.jsonl:10"]
+    assert "nearest: relu" in document["broken"][1]["why"]
+    labels = {line["origin"]: line["labels"] for line in lines_of(run)}
+    assert labels["answers.jsonl:2"] == {"method": None, "model": "m", "sample": 1, "round": None}
+
+
+def test_a_run_again_changes_nothing(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    kt("run", "--candidates", handed_in, "--out", run, *ARGUMENTS)
+    before = (run / "results.jsonl").read_bytes()
+    ran = kt("run", "--candidates", handed_in, "--out", run, "--json", *ARGUMENTS)
+    assert ran.code == 0, ran.err
+    assert (run / "results.jsonl").read_bytes() == before
+    assert json.loads(ran.out)["attempts"] == 8
+
+
+def test_labels_given_by_the_user_fill_what_the_format_leaves_open(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    given = ("--method", "one-shot", "--model", "mine")
+    kt("run", "--candidates", handed_in, "--out", run, *given, *ARGUMENTS)
+    models = [line["labels"]["model"] for line in lines_of(run)]
+    assert sorted(set(models)) == ["m", "mine", "other"]
+    assert {line["labels"]["method"] for line in lines_of(run)} == {"one-shot"}
+
+
+def test_a_wrong_answer_leaves_a_finding_that_replays(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    kt("run", "--candidates", handed_in, "--out", run, *ARGUMENTS)
+    ran = kt("replay", run, "--device", "cpu", "--json")
+    results = json.loads(ran.out)["results"]
+    assert [r["reproduced"] for r in results] == [True] * len(results)
+    assert len(results) >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--suite", "nonsense"), "must be one of"),
+        (("--suite", "core", "--stage", "timing"), "must be one of call, exe, perf"),
+        (("--suite", "core", "--executor", "slurm"), "must be one of local, ray"),
+        (("--suite", "core", "--candidates", "/no/such/folder"), "no such file or folder"),
+    ],
+)
+def test_a_wrong_option_is_one_line(kt, handed_in, arguments, says):
+    given = () if "--candidates" in arguments else ("--candidates", handed_in)
+    ran = kt("run", *given, "--device", "cpu", *arguments)
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_nothing_to_judge_is_told_with_the_first_reason(kt, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "thing.py").write_text("x = 1")
+    ran = kt("run", "--candidates", tmp_path, *ARGUMENTS)
+    assert ran.code == 2
+    assert "unknown task 'thing'" in ran.err
+
+
+def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_in, tmp_path):
+    plain, killed = tmp_path / "plain", tmp_path / "killed"
+    command = ("run", "--candidates", handed_in, *ARGUMENTS)
+    assert process(*command, "--out", plain).code == 0
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "kerneltruth", *map(str, command), "--out", str(killed)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    results = killed / "results.jsonl"
+    end = time.monotonic() + 120
+    while not (results.exists() and results.stat().st_size) and time.monotonic() < end:
+        time.sleep(0.01)
+    os.kill(begun.pid, signal.SIGKILL)
+    begun.wait()
+    assert process(*command, "--out", killed).code == 0
+    assert outcomes(killed) == outcomes(plain)
+    assert len(lines_of(killed)) == 8
