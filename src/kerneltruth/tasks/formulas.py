@@ -27,6 +27,13 @@ def stored(x: Tensor, *inputs: Tensor | None) -> Tensor:
     return narrow
 
 
+def narrowest(x: Tensor, *more: Tensor | None) -> torch.dtype:
+    """The dtype that the inputs of a formula come from, which is called in a wider one."""
+    given = [t for t in (x, *more) if t is not None]
+    fitting = (d for d in (torch.bfloat16, torch.float16) if all(_holds(d, t) for t in given))
+    return next(fitting, x.dtype)
+
+
 def fits_half(*tensors: Tensor) -> bool:
     """Whether the values are float16's own, so that the operator may be computed in float16.
 
