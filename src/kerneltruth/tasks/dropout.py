@@ -19,6 +19,9 @@ from kerneltruth.tasks.spec import Claim, Evidence
 _LEVEL = 1e-9
 _DRAWS = 64
 _TF32_EPS = 2.0**-10
+# Beyond these sizes a claim about every element would cost more than the operator.
+_SOLVED = 2**18
+_DRAWN = 2**17
 
 
 def _rounding(evidence: Evidence) -> float:
@@ -105,7 +108,9 @@ def dropped_before_product(evidence: Evidence) -> Iterator[Claim]:
     unit = _rounding(evidence)
     slack = (lost + unit * logs.abs()) @ mat2.abs() / (1 - p) + unit * out.abs()
     yield from _scattered(out - expected, slack, logs, mat2, p)
-    if mat2.shape[-2] <= mat2.shape[-1] and bool((torch.linalg.cond(mat2) < 1e8).all()):
+    rows, columns = mat2.shape[-2:]
+    solvable = rows <= columns and mat2.numel() <= _SOLVED
+    if solvable and bool((torch.linalg.cond(mat2) < 1e8).all()):
         inverse = torch.linalg.pinv(mat2)
         yield from _zero_or_kept(out @ inverse, logs / (1 - p), slack @ inverse.abs(), p)
 
@@ -114,7 +119,7 @@ def _scattered(off: Tensor, slack: Tensor, logs: Tensor, mat2: Tensor, p: float)
     """The products lie around those without dropout, neither too far nor too near."""
     odds, most = p / (1 - p), max(p / (1 - p), 1.0)
     variance = odds * logs.square() @ mat2.square()
-    step = most * (logs.abs().unsqueeze(-1) * mat2.abs().unsqueeze(-3)).amax(-2)
+    step = most * logs.abs().amax(-1, True) * mat2.abs().amax(-2, True)
     limit = _furthest(variance, step, off.numel()) + slack
     yield Claim("distance of an element, of what chance allows", _worst(off.abs() / limit), 1.0)
     # A wrong scale moves all elements along the products themselves.
@@ -135,12 +140,15 @@ def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
     if p is None:
         return
     weight2, residual = _tensor(evidence, "weight2"), _tensor(evidence, "residual")
-    shares = torch.softmax(_tensor(evidence, "input") @ _tensor(evidence, "weight1"), -1)
+    every = -(-plain.numel() // plain.shape[-1] * max(weight2.shape) // _DRAWN) or 1
+    residual = residual[::every] if residual.ndim == plain.ndim else residual
+    plain, out = plain[::every], evidence.outputs[0].to(torch.float64)[::every]
+    scores = _tensor(evidence, "input")[::every] @ _tensor(evidence, "weight1")
+    shares = torch.softmax(scores, -1)
     mixed = torch.stack([(shares * kept) @ weight2 + residual for kept in _choices(shares, p)])
     drawn = F.layer_norm(mixed, mixed.shape[-1:], eps=eps)
     spread = torch.sqrt(mixed.var(-1, correction=0) + eps)
     magnified = 1 + (mixed.abs().amax(-1) / spread).amax(0)
-    out = evidence.outputs[0].to(torch.float64)
     slack = 2 * evidence.eps * magnified
     yield Claim("mean of a row, of what rounding allows", _worst(out.mean(-1).abs() / slack), 1.0)
     seen = out.square().mean(-1)
