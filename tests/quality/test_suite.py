@@ -111,7 +111,7 @@ def test_arguments_are_called_as_published(key):
         if isinstance(a, Attribute | Derived) and not getattr(a, "hidden", False)
     ]
     passed += [t.member_of or t.name for t in TASKS[key].tensors]
-    assert set(passed) <= set(known)
+    assert {name for name in passed if not name.startswith("_")} <= set(known)
 
 
 @pytest.mark.parametrize("key", TASKS)

@@ -67,3 +67,54 @@ def test_positional_only_parameters_are_filled_by_place():
 def test_an_absent_optional_tensor_fills_a_parameter_that_defaults_to_none():
     absent = Offered(name="bias", value=None, default=None, optional=True)
     assert called(lambda x, b=None, k=3: (x, b, k), X, absent) == ("X", None, 3)
+
+
+A = Offered(name="a", value="A", tensor=True, member_of="tensors")
+B = Offered(name="b", value="B", tensor=True, member_of="tensors")
+DIM = Offered(name="dim", value=1, default=None)
+
+
+def test_members_of_a_list_are_passed_as_one():
+    assert called(lambda tensors, x: (tensors, x), A, B, X) == (["A", "B"], "X")
+
+
+def test_a_renamed_list_is_passed_by_place():
+    assert called(lambda inputs, /, weight: (inputs, weight), A, B, W) == (["A", "B"], "W")
+
+
+def test_a_tensor_never_goes_where_a_result_is_offered():
+    bias = Offered(name="bias", value="B", tensor=True)
+    assert called(lambda x, out=None, b=None: (x, out, b), X, bias) == ("X", None, "B")
+    with pytest.raises(SignatureMismatch, match="cannot take 'bias'"):
+        called(lambda x, out=None: x, X, bias)
+
+
+def test_a_renamed_first_argument_leaves_the_known_names_alone():
+    def mean(input_tensor, dim, keepdim=False, dtype=None, out=None):
+        return input_tensor, dim, keepdim, dtype, out
+
+    keepdim = Offered(name="keepdim", value=True, default=False)
+    given = Offered(name="input", value="X", tensor=True)
+    assert called(mean, given, DIM, keepdim) == ("X", 1, True, None, None)
+
+
+def test_another_order_of_known_names_is_followed():
+    fill = lambda dim, x, index, value: (dim, x, index, value)
+    index = Offered(name="index", value="I", tensor=True)
+    value = Offered(name="value", value=2.0, default=0.0)
+    assert called(fill, X, DIM, index, value) == (1, "X", "I", 2.0)
+
+
+def test_names_of_arguments_that_are_positional_only_are_known_too():
+    assert called(lambda weight, x, /: (weight, x), X, W) == ("W", "X")
+
+
+def test_other_names_in_the_tasks_order_are_enough():
+    def tanh(t, /, out_tensor=None):
+        return t, out_tensor
+
+    assert called(tanh, X) == ("X", None)
+
+
+def test_a_renamed_attribute_without_a_default_takes_its_place():
+    assert called(lambda x, axis: (x, axis), X, DIM) == ("X", 1)
