@@ -24,7 +24,8 @@ from kerneltruth.commands.run_folder import environment, suite_hash
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS

@@ -24,8 +24,9 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.court import Court, Job
 from kerneltruth.executors.local import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.trial import Plan, Trial
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 

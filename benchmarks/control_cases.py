@@ -17,7 +17,7 @@ from typing import Any
 import machine
 from hearings import Heard, Kind, chosen, hear_all, job_of
 
-from kerneltruth.oracle.trial import Plan
+from kerneltruth.oracle.course import Plan
 
 COLUMNS = ("pass", "flagged", "declined", "unrefereeable", "unsupported_here", "infra")
 

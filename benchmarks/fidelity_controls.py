@@ -28,9 +28,10 @@ from kerneltruth.commands.court import Court, Job
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.executors.local import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.trial import Plan, Trial
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

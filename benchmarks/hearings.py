@@ -18,7 +18,8 @@ from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.executors.local import Done, Lost, run_jobs
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner

@@ -31,7 +31,8 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task

@@ -38,7 +38,7 @@ def workload(device: str, workers: int | None) -> dict[str, Any]:
     from hearings import Heard, hear_all, job_of
 
     from kerneltruth.corpus.published import ENTRIES
-    from kerneltruth.oracle.trial import Plan
+    from kerneltruth.oracle.course import Plan
 
     plan = Plan(
         strategies=("default",),

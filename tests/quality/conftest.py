@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.commands.court import Court, Job
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan
+from kerneltruth.oracle.course import Plan
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 

@@ -25,8 +25,9 @@ from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.baselines import CHECKS
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import SNAPSHOT_LIMIT

@@ -21,7 +21,7 @@ from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.baselines import CHECKS
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner

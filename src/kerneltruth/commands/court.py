@@ -15,8 +15,9 @@ from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judg
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
 from kerneltruth.oracle.baselines.answers import Answer
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Plan, Trial, lay_out, poison_of, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import CompileError, Crashed, Infra, TimedOut, Verdict
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -132,8 +133,7 @@ class Court:
 
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""
-        arguments, placed = lay_out(task, draw.case, draw.inputs)
-        observation = trial.run(arguments, poison=poison_of(draw.case, draw.turn))
+        observation, placed = trial.run(draw.case, draw.inputs, poison=draw.turn)
         mutated = [
             inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
             for name in task.mutates

@@ -21,7 +21,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.candidate import Candidate, load_candidate
 from kerneltruth.runner.host import Runner

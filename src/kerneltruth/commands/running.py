@@ -25,7 +25,7 @@ from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Plan
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import record_to_json

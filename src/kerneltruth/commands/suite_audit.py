@@ -18,9 +18,10 @@ from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
+from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,11 +11,12 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, materialize
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
+from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import broken_claim
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.dtypes import DTYPES, is_float
-from kerneltruth.oracle.recent import Recent
+from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import quietly, reference
 from kerneltruth.oracle.stats import Difference, compare, compare_exact, rejects, rejects_exact
 from kerneltruth.tasks.spec import Output, Task
@@ -211,11 +211,16 @@ def _breaks(
 
 
 class ExpectationCache:
-    """Expectations by case identity, so that many candidates of one task share them."""
+    """Expectations by case identity, so that many candidates of one task share them.
+
+    Attributes:
+        layouts: what calls are made of, of which the same holds.
+    """
 
     def __init__(self, policy: Policy, *, limit_bytes: int = 192 * 2**20) -> None:
         self.policy = policy
-        self._recent: Recent[Expectation] = Recent(_tensors, limit_bytes=limit_bytes)
+        self.layouts = Layouts()
+        self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
 
     def get(self, task: Task, case: Case) -> Expectation:
         """The expectation of a case, from the cache if it is there."""
@@ -224,9 +229,6 @@ class ExpectationCache:
         return made if made.case == case else replace(made, case=case)
 
 
-def _tensors(expectation: Expectation) -> Iterator[torch.Tensor]:
-    yield from (t for t in expectation.inputs.tensors.values() if t is not None)
-    for output in expectation.outputs:
-        yield from (output.reference, output.rounded)
-        if output.bound is not None:
-            yield output.bound
+def _bytes(expectation: Expectation) -> int:
+    outputs = [t for o in expectation.outputs for t in (o.reference, o.rounded, o.bound)]
+    return tensor_bytes(outputs) + tensor_bytes(expectation.inputs.tensors.values())

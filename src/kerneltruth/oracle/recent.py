@@ -1,4 +1,4 @@
-"""A cache bounded by the bytes of the tensors in it."""
+"""A cache bounded by the bytes of what is in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 V = TypeVar("V")
 
-# What an entry costs beside its tensors.
+# What an entry costs beside its bytes.
 _OVERHEAD = 4096
 
 
@@ -20,10 +20,8 @@ class Recent(Generic[V]):
     The newest value stays even where it alone is over the limit.
     """
 
-    def __init__(
-        self, tensors_of: Callable[[V], Iterable[torch.Tensor]], *, limit_bytes: int
-    ) -> None:
-        self._tensors_of = tensors_of
+    def __init__(self, size_of: Callable[[V], int], *, limit_bytes: int) -> None:
+        self._size_of = size_of
         self._limit = limit_bytes
         self._held = 0
         self._entries: OrderedDict[str, tuple[V, int]] = OrderedDict()
@@ -34,11 +32,15 @@ class Recent(Generic[V]):
             self._entries.move_to_end(key)
             return self._entries[key][0]
         made = make()
-        tensors = self._tensors_of(made)
-        size = _OVERHEAD + sum(t.numel() * t.element_size() for t in tensors)
+        size = _OVERHEAD + self._size_of(made)
         self._entries[key] = (made, size)
         self._held += size
         while self._held > self._limit and len(self._entries) > 1:
             _, (_, freed) = self._entries.popitem(last=False)
             self._held -= freed
         return made
+
+
+def tensor_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
+    """The bytes of all elements; an absent tensor has none."""
+    return sum(t.nbytes for t in tensors if t is not None)

@@ -1,86 +1,26 @@
-"""One candidate on trial: cases in order, a fresh child, an observation and a ruling for each.
+"""A candidate on trial: its child processes, and what they have shown so far.
 
-`Trial` holds the candidate's sessions; `try_candidate` is the course of events. The explaining
-layers above use `Trial.call` to ask further questions of the same candidate.
+The course of events is in `course`. The explaining layers above use `Trial.call` to ask further
+questions of the same candidate.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerneltruth.cases.case import Case, Domain
-from kerneltruth.cases.layouts import Placed, place
-from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
-from kerneltruth.cases.philox import derive
-from kerneltruth.cases.strategies import generate
-from kerneltruth.oracle.attempt import (
-    Attempt,
-    AttemptEnded,
-    CandidateRef,
-    CaseJudged,
-    Event,
-    Judgement,
-)
-from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import Placed
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.oracle.arguments import poison_of
+from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import Ruling, rule
-from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.verdict import (
-    CompileError,
-    Crashed,
-    Declined,
-    Infra,
-    Passed,
-    TimedOut,
-    Unrefereeable,
-    UnsupportedHere,
-    Verdict,
-    is_bad,
-)
+from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.candidate import Candidate, block_sizes
-from kerneltruth.runner.host import Runner, Session, load_allowance
-from kerneltruth.runner.protocol import (
-    Argument,
-    Binary,
-    Launch,
-    Observation,
-    ScalarArgument,
-    TensorArgument,
-)
-from kerneltruth.tasks.spec import Derived, Task, TensorSpec
+from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.tasks.spec import Task
 
 MAX_CONFIGS = 64
-# Wide enough for an unmasked block of rows that runs over the end of a small input.
-INPUT_GUARD_BYTES = 16384
-CONFIGS_ON_FIRST_CASE = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to try, and when to stop.
-
-    Attributes:
-        seed: master seed of the cases.
-        strategies: names of strategies; empty means all of them.
-        cases: how many cases to judge.
-        dtypes: restriction of the dtypes; None means the task's.
-        domain: "core" judges the core only.
-        deadline_s: wall time allowed for one call.
-        stop_at_first: whether the first failing case ends the trial.
-        compile: whether every launch is also compiled for the runner's targets.
-    """
-
-    seed: int = 0
-    strategies: tuple[str, ...] = ()
-    cases: int = 48
-    dtypes: tuple[str, ...] | None = None
-    domain: Domain = "extended"
-    deadline_s: float = 20.0
-    stop_at_first: bool = True
-    compile: bool = True
 
 
 class Trial:
@@ -136,9 +76,9 @@ class Trial:
         """
         self.loaded()
         assert self._run is not None
-        arguments, placed = lay_out(self.task, expectation.case, expectation.inputs, guards=guards)
+        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, guards=guards)
         observation = self._run.call(
-            arguments,
+            laid.arguments,
             poison=poison_of(expectation.case, poison),
             config=config,
             deadline_s=self.deadline_s,
@@ -146,7 +86,7 @@ class Trial:
         ruling = rule(
             self.task,
             expectation,
-            placed,
+            laid.placed,
             observation,
             deadline_s=self.deadline_s,
             device=self._run.device,
@@ -156,13 +96,19 @@ class Trial:
             self.blocks.update(
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
-        return ruling, observation, placed
+        return ruling, observation, laid.placed
 
-    def run(self, arguments: tuple[Argument, ...], *, poison: bytes) -> Observation:
-        """Call the candidate on other arguments than a case's; nobody judges the outcome here."""
+    def run(
+        self, case: Case, inputs: Inputs, *, poison: int = 0
+    ) -> tuple[Observation, dict[str, Placed]]:
+        """Call the candidate on given inputs; nobody judges the outcome here."""
         self.loaded()
         assert self._run is not None
-        return self._run.call(arguments, poison=poison, deadline_s=self.deadline_s)
+        laid = self.cache.layouts.of(self.task, case, inputs)
+        observation = self._run.call(
+            laid.arguments, poison=poison_of(case, poison), deadline_s=self.deadline_s
+        )
+        return observation, laid.placed
 
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int
@@ -174,9 +120,9 @@ class Trial:
         self._compiled |= keys
         if self._compile is None:
             self._compile = self.runner.open(self.candidate, mode="compile")
-        arguments, _ = lay_out(self.task, expectation.case, expectation.inputs)
+        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs)
         observation = self._compile.call(
-            arguments,
+            laid.arguments,
             poison=poison_of(expectation.case, 0),
             config=config,
             deadline_s=max(self.deadline_s, 60.0),
@@ -192,243 +138,3 @@ class Trial:
 def _specialization(launch: Launch) -> tuple[Any, ...]:
     constants = tuple(sorted((k, repr(v)) for k, v in launch.constants.items()))
     return launch.kernel, constants, tuple(sorted(launch.signature.items()))
-
-
-def poison_of(case: Case, index: int) -> bytes:
-    """The pattern of uninitialized memory for the index-th call of a case: 16 bytes."""
-    return b"".join(
-        derive(case.seed, "poison", str(index), half).to_bytes(8, "little") for half in "ab"
-    )
-
-
-def lay_out(
-    task: Task,
-    case: Case,
-    inputs: Inputs,
-    *,
-    guards: int = 0,
-) -> tuple[tuple[Argument, ...], dict[str, Placed]]:
-    """A call's arguments in memory as the case lays them out, in the order of the signature."""
-    arguments: list[Argument] = []
-    placed: dict[str, Placed] = {}
-    for spec in task.arguments:
-        if not isinstance(spec, TensorSpec):
-            if isinstance(spec, Derived) or not spec.hidden:
-                value, default = inputs.scalars[spec.name], getattr(spec, "default", None)
-                arguments.append(ScalarArgument(name=spec.name, value=value, default=default))
-            continue
-        tensor = inputs.tensors[spec.name]
-        if tensor is None:
-            if spec.member_of is not None:
-                continue
-            arguments.append(ScalarArgument(name=spec.name, value=None))
-            continue
-        spot = place(
-            tensor,
-            layout_of(case, spec),
-            seed=derive(case.seed, "guards", str(guards), spec.name),
-            guard_bytes=INPUT_GUARD_BYTES,
-            expand=expanded_dim(task, spec, inputs.scalars) if case.layout == "expanded" else None,
-        )
-        placed[spec.name] = spot
-        arguments.append(
-            TensorArgument(
-                name=spec.name,
-                dtype=spot.dtype,
-                shape=spot.shape,
-                strides=spot.strides,
-                offset=spot.offset,
-                buffer=spot.buffer,
-                member_of=spec.member_of,
-            )
-        )
-    return tuple(arguments), placed
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts of one trial; every case that was generated ends in exactly one of them."""
-
-    cases: int = 0
-    failed: int = 0
-    declined: list[tuple[Case, str]] = field(default_factory=list)
-    unrefereeable: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-    failure: Judgement | None = None
-    passed: int = 0
-    worst: float | None = None
-
-    def add(self, judgement: Judgement) -> None:
-        verdict = judgement.verdict
-        if isinstance(verdict, Declined):
-            self.declined.append((judgement.case, verdict.reason))
-            return
-        if isinstance(verdict, Unrefereeable):
-            self.unrefereeable[verdict.reason] += 1
-            return
-        if isinstance(verdict, UnsupportedHere | Infra):
-            self.skipped[verdict.reason] += 1
-            return
-        self.cases += 1
-        ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
-        if isinstance(verdict, Passed):
-            self.passed += 1
-            if ratio is not None:
-                self.worst = ratio if self.worst is None else max(self.worst, ratio)
-            return
-        self.failed += 1
-        if self.failure is None:
-            self.failure = judgement
-
-
-def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
-    """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
-    start = time.monotonic()
-    tally = _Tally()
-    early = _load_verdict(trial.loaded(), load_allowance(trial.candidate))
-    if early is None:
-        for judgement in _judge_cases(trial, plan, tally):
-            yield CaseJudged(judgement=judgement)
-            tally.add(judgement)
-            if plan.stop_at_first and tally.failure is not None:
-                break
-    yield AttemptEnded(
-        attempt=Attempt(
-            task=trial.task.key,
-            candidate=CandidateRef(
-                sha256=trial.candidate.sha256,
-                path=trial.candidate.path,
-                language=trial.candidate.language,
-                entry=trial.candidate.entry,
-            ),
-            verdict=early or _final(tally),
-            cases=tally.cases,
-            failed=tally.failed,
-            declined=tuple(tally.declined),
-            unrefereeable=dict(tally.unrefereeable),
-            skipped=dict(tally.skipped),
-            failure=tally.failure,
-            binaries=tuple(trial.binaries),
-            worst_ratio=tally.worst,
-            seconds=time.monotonic() - start,
-        )
-    )
-
-
-def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
-    match loaded.ended:
-        case "returned":
-            return None
-        case "unsupported":
-            return UnsupportedHere(reason=loaded.message or "")
-        case "lost":
-            return Infra(reason=loaded.message or "the worker was lost")
-        case "timeout":
-            return TimedOut(seconds=allowed_s)
-        case "died" | "flooded":
-            detail = f"while loading: {loaded.message or loaded.ended}"
-            return Crashed(signal=loaded.signal, detail=detail)
-        case _:
-            detail = f"{loaded.error}: {loaded.message}" if loaded.error else str(loaded.message)
-            return CompileError(detail=detail)
-
-
-def _final(tally: _Tally) -> Verdict:
-    if tally.failure is not None:
-        return tally.failure.verdict
-    if tally.passed:
-        return Passed()
-    reasons = tally.skipped.most_common(1)
-    if reasons:
-        return UnsupportedHere(reason=reasons[0][0])
-    if tally.unrefereeable:
-        return Unrefereeable(reason=tally.unrefereeable.most_common(1)[0][0])
-    if tally.declined:
-        return UnsupportedHere(reason=f"every case was declined: {tally.declined[0][1]}")
-    return Unrefereeable(reason="no case fits the plan")
-
-
-def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
-    device = "cpu" if trial.runner.device == "cpu" else "cuda"
-    for count, case in enumerate(_cases(trial, plan, device)):
-        if tally.cases >= plan.cases:
-            return
-        expectation = trial.cache.get(trial.task, case)
-        if expectation.invalid is not None:
-            tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
-            continue
-        if expectation.unrefereeable is not None:
-            yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
-            continue
-        for config in _configs(trial, count):
-            judgement = _judge_one(trial, plan, expectation, config)
-            yield judgement
-            if is_bad(judgement.verdict) and plan.stop_at_first:
-                return
-
-
-def _cases(trial: Trial, plan: Plan, device: str) -> Iterator[Case]:
-    """The planned cases: one first, to see the launch, then the rest with its block sizes.
-
-    Three times as many are offered as are wanted, so that cases that cannot be judged are replaced.
-    """
-    settings: dict[str, Any] = {
-        "strategies": plan.strategies,
-        "seed": plan.seed,
-        "device": device,
-        "dtypes": plan.dtypes,
-        "domain": plan.domain,
-    }
-    seen: set[str] = set()
-    first = next(generate(trial.task, count=1, **settings), None)
-    if first is not None:
-        seen.add(first.identity)
-        yield first
-    blocks = tuple(sorted(trial.blocks))
-    for case in generate(trial.task, count=3 * plan.cases, blocks=blocks, **settings):
-        if case.identity not in seen:
-            seen.add(case.identity)
-            yield case
-
-
-def _configs(trial: Trial, count: int) -> Iterator[int]:
-    """Which configurations of an autotuned kernel a case runs under: all in turn over the cases.
-
-    The number is known only after the first call, so the first case takes the others afterwards.
-    """
-    yield count % trial.configs
-    if count == 0:
-        yield from range(1, min(trial.configs, CONFIGS_ON_FIRST_CASE))
-
-
-def _judge_one(trial: Trial, plan: Plan, expectation: Expectation, config: int) -> Judgement:
-    start = time.monotonic()
-    ruling, observation, _ = trial.call(expectation, config=config)
-    verdict = ruling.verdict
-    if plan.compile and trial.runner.targets and not is_bad(verdict):
-        refused = trial.compile(expectation, observation.launches, config)
-        if refused is not None:
-            core = expectation.case.domain == "core"
-            verdict = refused if core else Declined(reason=refused.detail)
-    judgement = Judgement(
-        case=expectation.case,
-        verdict=verdict,
-        stats=ruling.stats,
-        config=config,
-        seconds=time.monotonic() - start,
-    )
-    if not is_bad(verdict):
-        return judgement
-    probes = probe(trial, expectation, ruling, config=config)
-    judgement = replace(judgement, verdict=probes.refine(verdict))
-    return with_digests(judgement, expectation, ruling)
-
-
-def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:
-    """The judgement with what a replay compares: digests of inputs, reference and outputs."""
-    return replace(
-        judgement,
-        digests=expectation.inputs.digests(),
-        reference_digest=expectation.digest(),
-        output_digest=tensors_digest(ruling.outputs) if ruling.outputs else None,
-    )

@@ -12,7 +12,7 @@ from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.dtypes import DTYPES
-from kerneltruth.oracle.recent import Recent
+from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import cast, evaluate, quietly
 from kerneltruth.tasks.spec import Task
 
@@ -46,11 +46,10 @@ class DrawCache:
 
     def __init__(self, *, limit_bytes: int = 64 * 2**20) -> None:
         self.draws: Recent[Draw] = Recent(
-            lambda d: (t for t in d.inputs.tensors.values() if t is not None),
-            limit_bytes=limit_bytes // 2,
+            lambda d: tensor_bytes(d.inputs.tensors.values()), limit_bytes=limit_bytes // 2
         )
         self.outputs: Recent[tuple[torch.Tensor, ...]] = Recent(
-            lambda tensors: tensors, limit_bytes=limit_bytes // 2
+            tensor_bytes, limit_bytes=limit_bytes // 2
         )
 
 

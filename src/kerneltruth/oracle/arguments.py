@@ -1,0 +1,91 @@
+"""A case's inputs as the arguments of a call, in memory as the case lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import Placed, place
+from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
+from kerneltruth.cases.philox import derive
+from kerneltruth.oracle.recent import Recent
+from kerneltruth.runner.protocol import Argument, ScalarArgument, TensorArgument
+from kerneltruth.tasks.spec import Derived, Task, TensorSpec
+
+# Wide enough for an unmasked block of rows that runs over the end of a small input.
+INPUT_GUARD_BYTES = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaidOut:
+    """The arguments of a call in the order of the signature, and where each tensor lies."""
+
+    inputs: Inputs
+    arguments: tuple[Argument, ...]
+    placed: dict[str, Placed]
+
+    def bytes(self) -> int:
+        """The size of all buffers."""
+        return sum(len(p.buffer) for p in self.placed.values())
+
+
+class Layouts:
+    """Arguments by inputs: a call and its compilation share them, and candidates of one task."""
+
+    def __init__(self, *, limit_bytes: int = 32 * 2**20) -> None:
+        self._limit = limit_bytes
+        self._recent: Recent[LaidOut] = Recent(LaidOut.bytes, limit_bytes=limit_bytes)
+
+    def of(self, task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidOut:
+        """The arguments made of these inputs, laid out anew if they were not kept."""
+        tensors = [t for t in inputs.tensors.values() if t is not None]
+        if sum(t.nbytes for t in tensors) > self._limit // 4:
+            return lay_out(task, case, inputs, guards=guards)
+        # What is kept holds the inputs, so that no other inputs have the same id.
+        key = f"{id(inputs)}>{case.layout}>{case.seed}>{guards}"
+        return self._recent.get(key, lambda: lay_out(task, case, inputs, guards=guards))
+
+
+def lay_out(task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidOut:
+    """A call's arguments in memory as the case lays them out; `guards` chooses their poison."""
+    arguments: list[Argument] = []
+    placed: dict[str, Placed] = {}
+    for spec in task.arguments:
+        if not isinstance(spec, TensorSpec):
+            if isinstance(spec, Derived) or not spec.hidden:
+                value, default = inputs.scalars[spec.name], getattr(spec, "default", None)
+                arguments.append(ScalarArgument(name=spec.name, value=value, default=default))
+            continue
+        tensor = inputs.tensors[spec.name]
+        if tensor is None:
+            if spec.member_of is not None:
+                continue
+            arguments.append(ScalarArgument(name=spec.name, value=None))
+            continue
+        spot = place(
+            tensor,
+            layout_of(case, spec),
+            seed=derive(case.seed, "guards", str(guards), spec.name),
+            guard_bytes=INPUT_GUARD_BYTES,
+            expand=expanded_dim(task, spec, inputs.scalars) if case.layout == "expanded" else None,
+        )
+        placed[spec.name] = spot
+        arguments.append(
+            TensorArgument(
+                name=spec.name,
+                dtype=spot.dtype,
+                shape=spot.shape,
+                strides=spot.strides,
+                offset=spot.offset,
+                buffer=spot.buffer,
+                member_of=spec.member_of,
+            )
+        )
+    return LaidOut(inputs=inputs, arguments=tuple(arguments), placed=placed)
+
+
+def poison_of(case: Case, index: int) -> bytes:
+    """The pattern of uninitialized memory for the index-th call of a case: 16 bytes."""
+    return b"".join(
+        derive(case.seed, "poison", str(index), half).to_bytes(8, "little") for half in "ab"
+    )
