@@ -4,8 +4,9 @@ import pytest
 
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Plan, Trial, try_candidate
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Dim, Output, task

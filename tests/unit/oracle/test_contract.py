@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from kerneltruth.cases.case import Case
+from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.oracle.judge import rule
-from kerneltruth.oracle.trial import lay_out
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Claim, Output, task
@@ -47,7 +47,7 @@ def judged(declared, answer, **settings):
     """The verdict on `answer(inputs)`: the results, and the inputs that were written."""
     expectation = expect(declared, case_of(declared, **settings), Policy())
     assert expectation.invalid is None
-    _, placed = lay_out(declared, expectation.case, expectation.inputs)
+    placed = lay_out(declared, expectation.case, expectation.inputs).placed
     results, written = answer(expectation.inputs.tensors)
     buffers = {n: spot.buffer for n, spot in placed.items()}
     for name, tensor in written.items():
