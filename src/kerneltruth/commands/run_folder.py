@@ -11,19 +11,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kerneltruth import tasks
 from kerneltruth.codec import content_hash
 from kerneltruth.commands.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.records import Manifest, environment_fingerprint
 from kerneltruth.runs.store import Keep, RunStore, now
-from kerneltruth.tasks.core import TASKS
 
 
 def suite_hash() -> str:
-    """A hash of every task's declaration that a verdict may depend on."""
-    return content_hash(
-        [[t.name, t.signature, t.dtypes, t.constraints, dict(t.tolerance)] for t in TASKS.values()]
-    )
+    """A hash of every task's declaration that a verdict may depend on, whatever its suite.
+
+    Of the files, since suites are not imported unless one of their tasks is asked for.
+    """
+    folder = Path(tasks.__file__).parent
+    files = sorted(folder.rglob("*.py"))
+    return content_hash([[str(f.relative_to(folder)), f.read_text("utf-8")] for f in files])
 
 
 @contextlib.contextmanager
