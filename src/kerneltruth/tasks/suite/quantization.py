@@ -1,6 +1,6 @@
 """Products and normalizations in int8 and int4: floats in, floats out, codes in between.
 
-The right answer of such a kernel is not unique, so `tasks/quantized.py` judges it by two things.
+The right answer of such a kernel is not unique, so `tasks/explained.py` judges it by two things.
 Against the float64 result it must keep the published thresholds (cosine similarity, relative L1
 error, root mean square error); where no usual scheme comes within half of one on these inputs, it
 may be one and a half times as far off as the worst of them. And it must be explained by quantized
@@ -22,19 +22,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
 from kerneltruth.tasks.quantized import (
-    LENIENT,
-    OUTPUTS,
-    STRICT,
     Choices,
     Kept,
+    Member,
     Quantized,
     bilinear,
     exact,
-    how,
     in_groups,
-    judge,
     quantize,
 )
 from kerneltruth.tasks.spec import Dim, Task, task
@@ -61,28 +58,26 @@ def _together(left: str, right: str) -> bool:
     return left.rpartition("/")[2] == right.rpartition("/")[2]
 
 
-def _matmul_w8a8(e: Evidence) -> Iterator[Claim]:
+def _matmul_w8a8(e: Evidence) -> Iterator[Member]:
     x, w = e.inputs["input"], e.inputs["weight"]
     assert x is not None
     assert w is not None
     lead = tuple(range(x.ndim))
     left = _scaled(x, {"tensor": lead, "row": (-1,)}, -1)
     right = _scaled(w, {"tensor": (0, 1), "column": (0,)}, 0)
-    family = bilinear(torch.matmul, left, right, x.shape[-1], pairs=_together)
-    yield from judge(e, family, STRICT)
+    yield from bilinear(torch.matmul, left, right, x.shape[-1], pairs=_together)
 
 
-def _bmm_w8a8(e: Evidence) -> Iterator[Claim]:
+def _bmm_w8a8(e: Evidence) -> Iterator[Member]:
     x, w = e.inputs["input"], e.inputs["mat2"]
     assert x is not None
     assert w is not None
     left = _scaled(x, {"tensor": (0, 1, 2), "batch": (1, 2), "row": (-1,)}, -1)
     right = _scaled(w, {"tensor": (0, 1, 2), "batch": (1, 2), "column": (1,)}, 1)
-    family = bilinear(torch.bmm, left, right, x.shape[-1], pairs=_together)
-    yield from judge(e, family, STRICT)
+    yield from bilinear(torch.bmm, left, right, x.shape[-1], pairs=_together)
 
 
-def _conv2d_w8a8(e: Evidence) -> Iterator[Claim]:
+def _conv2d_w8a8(e: Evidence) -> Iterator[Member]:
     x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
     assert x is not None
     assert w is not None
@@ -94,7 +89,7 @@ def _conv2d_w8a8(e: Evidence) -> Iterator[Claim]:
         (name, Quantized(values=q.values.reshape(w.shape), slack=q.slack.reshape(w.shape)))
         for name, q in _scaled(flat, {"tensor": (0, 1), "channel": (1,)}, 1)
     ]
-    family = bilinear(
+    yield from bilinear(
         lambda a, b: F.conv2d(a, b, None, stride, padding),
         left,
         right,
@@ -102,7 +97,6 @@ def _conv2d_w8a8(e: Evidence) -> Iterator[Claim]:
         None if bias is None else bias.reshape(1, -1, 1, 1),
         pairs=_together,
     )
-    yield from judge(e, family, STRICT)
 
 
 # What may be rounded to the 16-bit dtype.
@@ -133,13 +127,12 @@ def _int4(w: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, Quantized]]:
                     yield f"groups of {size}/{name}", in_groups(w, 1, size, by_group)
 
 
-def _linear_w4a16(e: Evidence) -> Iterator[Claim]:
+def _linear_w4a16(e: Evidence) -> Iterator[Member]:
     x, w, bias = e.inputs["input"], e.inputs["weight"], e.inputs["bias"]
     assert x is not None
     assert w is not None
     weights = list(_int4(w, e.outputs[0].dtype))
-    family = bilinear(F.linear, [("float", exact(x))], weights, x.shape[-1], bias)
-    yield from judge(e, family, LENIENT)
+    yield from bilinear(F.linear, [("float", exact(x))], weights, x.shape[-1], bias)
 
 
 _SMALL = {"M": 32, "N": 32, "K": 64}
@@ -153,7 +146,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         outputs=OUTPUTS,
         reference=lambda input, mat2: input @ mat2,
-        contract=_bmm_w8a8,
+        contract=partial(judge, family=_bmm_w8a8, thresholds=STRICT),
         description="The matrix product of each pair of input and mat2: [B, M, N]. "
         + how(
             """input is quantized to symmetric int8 with one scale per row, per batch or per tensor,
@@ -184,7 +177,7 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight, bias, stride, padding: F.conv2d(
             input, weight, bias, stride, padding
         ),
-        contract=_conv2d_w8a8,
+        contract=partial(judge, family=_conv2d_w8a8, thresholds=STRICT),
         description="""The 2D cross-correlation of input with weight, with windows `stride` apart on
             an image padded with `padding` zeros on each side, plus bias per output channel where
             it is given: [N, O, (H + 2 * padding - P) // stride + 1, ...]. """
@@ -212,7 +205,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float16", "bfloat16"),
         outputs=OUTPUTS,
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
-        contract=_linear_w4a16,
+        contract=partial(judge, family=_linear_w4a16, thresholds=LENIENT),
         description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
             input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
             codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
@@ -239,7 +232,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         outputs=OUTPUTS,
         reference=lambda input, weight: input @ weight,
-        contract=_matmul_w8a8,
+        contract=partial(judge, family=_matmul_w8a8, thresholds=STRICT),
         description="The matrix product of input [M, K] and weight [K, N]; input may have a "
         "leading dim more. "
         + how(

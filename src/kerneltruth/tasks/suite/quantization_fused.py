@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.contract import Evidence
+from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
 from kerneltruth.tasks.quantized import (
-    LENIENT,
-    OUTPUTS,
-    STRICT,
     Choices,
     Member,
     Quantized,
     bilinear,
     exact,
-    how,
-    judge,
     quantize,
     settled,
 )
@@ -60,10 +57,6 @@ def _attention_family(e: Evidence) -> Iterator[Member]:
         for p_name, weights in _probabilities(scores):
             chances = [(f"{scores.name}, {p_name}", weights)]
             yield from bilinear(torch.matmul, chances, values, key.shape[1])
-
-
-def _attention_w8a8(e: Evidence) -> Iterator[Claim]:
-    yield from judge(e, _attention_family(e), LENIENT)
 
 
 def _probabilities(scores: Member) -> Iterator[tuple[str, Quantized]]:
@@ -135,10 +128,6 @@ def _layernorm_family(e: Evidence) -> Iterator[Member]:
                         yield settled(" > ".join(names), out)
 
 
-def _layernorm_w8a8(e: Evidence) -> Iterator[Claim]:
-    yield from judge(e, _layernorm_family(e), STRICT)
-
-
 TASKS: tuple[Task, ...] = (
     task(
         "attention_w8a8(query[B, S, D], key[B, T, D], value[B, T, D])",
@@ -153,7 +142,7 @@ TASKS: tuple[Task, ...] = (
         values=(-4.0, 4.0),
         outputs=OUTPUTS,
         reference=_attention,
-        contract=_attention_w8a8,
+        contract=partial(judge, family=_attention_family, thresholds=LENIENT),
         description="softmax(query @ key.T / sqrt(D)) @ value for each batch. "
         + how(
             """query, key and value are quantized to symmetric int8, each with one scale per row
@@ -186,7 +175,7 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, normalized_shape, weight, bias, eps: F.layer_norm(
             input, normalized_shape, weight, bias, eps
         ),
-        contract=_layernorm_w8a8,
+        contract=partial(judge, family=_layernorm_family, thresholds=STRICT),
         description="""Layer normalization over the last dims, which are normalized_shape:
             (x - mean) / sqrt(variance + eps) with the biased variance, times weight and plus bias
             where these are given. """

@@ -1,0 +1,149 @@
+"""Judging a quantized result: close enough to the float one, and explained by a quantized one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.arguments import Output
+from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.quantized import Member
+
+# A published limit holds where some usual scheme stays below this part of it; elsewhere a result
+# may be this much worse than the worst of them.
+IN_REACH = 0.5
+SLACK = 1.5
+# How many members, the nearest first, are tried with their full allowance.
+NEAREST = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """What KernelBenchX demands of a quantized result against the float one."""
+
+    cosine: float
+    l1: float
+    rmse: float
+
+
+STRICT = Thresholds(cosine=0.95, l1=0.05, rmse=0.1)
+LENIENT = Thresholds(cosine=0.9, l1=0.1, rmse=0.15)
+
+OUTPUTS = (Output(compare="contract"),)
+_HOW = """The result has the dtype of the input and is computed in quantized arithmetic: {what}
+    Symmetric int8 means codes = round(x / scale), clamped to [-128, 127] or [-127, 127], with
+    scale = max|x| / 127 (or / 128) taken from the inputs of the call; ties may be rounded either
+    way, and a scale of 0 gives codes of 0. Products of codes are summed exactly (int32) and then
+    multiplied by the scales in float32. The result must agree within float32 rounding with one
+    such choice for all elements, which a computation in floats does not, and keep cosine
+    similarity >= {cosine}, relative L1 error <= {l1} and root mean square error <= {rmse} against
+    the float result; where no such choice without groups is within half of a limit on these inputs,
+    one and a half times the error of the worst of them is the limit. Inputs that are not finite are
+    not judged."""
+
+
+def how(what: str, limits: Thresholds) -> str:
+    """How a task that quantizes `what` is judged, for its description."""
+    return _HOW.format(what=what, cosine=limits.cosine, l1=limits.l1, rmse=limits.rmse)
+
+
+Family = Callable[[Evidence], Iterator[Member]]
+
+
+class _Latest:
+    """The family of the inputs that were judged last.
+
+    The oracle judges several outputs of one call in a row, decoys first, and a family takes longer
+    to make than a verdict.
+    """
+
+    def __init__(self) -> None:
+        self._family: Family | None = None
+        self._evidence: Evidence | None = None
+        self._members: list[Member] = []
+
+    def members(self, family: Family, evidence: Evidence) -> list[Member]:
+        known = self._evidence
+        if family is not self._family or known is None or not _same_call(known, evidence):
+            self._members = list(family(evidence))
+            self._family, self._evidence = family, evidence
+        return self._members
+
+
+def _same_call(one: Evidence, other: Evidence) -> bool:
+    if (one.dtype, one.scalars) != (other.dtype, other.scalars):
+        return False
+    pairs = ((t, other.inputs[name]) for name, t in one.inputs.items())
+    return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+
+
+_LATEST = _Latest()
+
+
+def judge(evidence: Evidence, family: Family, thresholds: Thresholds) -> Iterator[Claim]:
+    """The claims of a quantized operator about its one output.
+
+    Args:
+        evidence: of the call; inputs must be finite for anything to be known.
+        family: the results that quantized arithmetic may give. Those without groups of scales say
+            which thresholds are in reach on these inputs.
+        thresholds: the published ones.
+    """
+    if evidence.outputs[0].numel() == 0:
+        return
+    if not all(t is None or bool(t.isfinite().all()) for t in evidence.inputs.values()):
+        return
+    top = torch.finfo(evidence.outputs[0].dtype).max
+    # What overflows the dtype is infinite there; all of it counts as the largest value.
+    got, truth = (
+        t.to(torch.float64).clamp(-top, top) for t in (evidence.outputs[0], evidence.reference[0])
+    )
+    members = [
+        replace(m, values=m.values.clamp(-top, top)) for m in _LATEST.members(family, evidence)
+    ]
+    yield from _close(got, truth, members, thresholds)
+    rounding = evidence.eps * got.abs() + 2.0**-126
+    off = _unexplained(got, members, rounding)
+    yield Claim("distance to quantized arithmetic / rounding", off, 1.0)
+
+
+def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> float:
+    """The worst element's distance to the member that explains all elements best."""
+    if not bool(got.isfinite().all()):
+        return math.inf
+    off = [(got - m.values).abs() for m in members]
+    # By the typical order of magnitude: where a code near a tie turned, even the right member is
+    # far off in a few elements, and the others may differ from it by no more than a rounding.
+    unit = rounding + 1e-3 * rounding.mean()
+    typical = [float(torch.log1p(d / unit).mean()) for d in off]
+    nearest = sorted(range(len(off)), key=typical.__getitem__)[:NEAREST]
+    return min(float((off[i] / (members[i].allowance() + rounding)).amax()) for i in nearest)
+
+
+def _close(
+    got: Tensor, truth: Tensor, members: Sequence[Member], thresholds: Thresholds
+) -> Iterator[Claim]:
+    """The published thresholds, or what the members reach where those are out of reach."""
+    usual = [distances(m.values, truth) for m in members if "groups" not in m.name]
+    names = ("1 - cosine similarity", "relative L1 error", "root mean square error")
+    published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)
+    found = distances(got, truth)
+    for name, value, reached, limit in zip(
+        names, found, zip(*usual, strict=True), published, strict=True
+    ):
+        in_reach = min(reached) <= IN_REACH * limit
+        yield Claim(name, value, limit if in_reach else max(limit, SLACK * max(reached)))
+
+
+def distances(got: Tensor, truth: Tensor) -> tuple[float, float, float]:
+    """1 - cosine similarity, relative L1 error, root mean square error."""
+    error = got - truth
+    sizes = float(got.norm() * truth.norm())
+    off = 1 - float((got * truth).sum()) / sizes if sizes else float(bool(error.any()))
+    mass = float(truth.abs().sum())
+    share = float(error.abs().sum()) / mass if mass else float(bool(error.any()))
+    return max(off, 0.0), share, float(error.square().mean().sqrt())
