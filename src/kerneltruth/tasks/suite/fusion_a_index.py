@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Dim, Output, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
 
 
 def _renormed(weight: Tensor, max_norm: float | None, norm_type: float) -> Tensor:
@@ -128,7 +128,7 @@ TASKS: tuple[Task, ...] = (
             where the two are equal, a bool tensor of the shape of what was selected. other is a
             tensor that broadcasts to that, of the input's dtype; NaN equals nothing.""",
         flops="M*K",
-        benchmark={"M": 64, "N": 128, "K": 64},
+        benchmark=Benchmark(dims={"M": 64, "N": 128, "K": 64}, distribution="normal"),
         perf=(
             {"M": 1024, "N": 1024, "K": 1024},
             {"M": 4096, "N": 4096, "K": 4096},
