@@ -19,7 +19,7 @@ _FORMS = "((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
 _SHAPE = f"*{_FORMS}"
 _EXTENT = f"{_FORMS}[dim]"
 _IN_RANGE = "-_rank <= dim < _rank"
-_DIMS = (0, -2, 1, 2)
+_DIMS = (0, -2, 1)
 _COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
 _PERMUTATIONS = (
     (0,),
@@ -78,7 +78,7 @@ TASKS: tuple[Task, ...] = (
         "cond[*((M, 1) if _cond == 'column' else (M, N) if _cond == 'full' else (N,))]: bool, "
         "other[*(((L, M, N) if _lead else (M, N)) if _other == 'full' else (N,) "
         "if _other == 'row' else ())], "
-        "_input='row', _cond='column', _other='full', _lead=False, _kept=False)",
+        "_lead=False, _kept=False, _input='row', _cond='column', _other='full')",
         category="Index",
         dims={"L": Dim(symbol="L", role="batch", low=1), "M": "spatial", "N": "spatial"},
         attributes={
@@ -111,10 +111,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"index_fill_(dim=-1, x[{_SHAPE}], index[K]: index({_EXTENT}), value=1.5, _rank=2)",
+        f"index_fill_(dim=-1, x[{_SHAPE}], index[K]: index({_EXTENT}), value=1.5, _rank=3)",
         category="Index",
         dims=_PLANE,
-        attributes={"dim": _DIMS, "value": (0, -3, float("inf")), "_rank": (1, 3)},
+        attributes={"dim": _DIMS, "value": (0, -3, float("inf")), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
         may_overwrite={"x": "True"},
         reference=_index_fill,
@@ -133,10 +133,10 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"index_select(input[{_SHAPE}], dim=0, index[K]: index({_EXTENT}), _rank=2)",
+        f"index_select(input[{_SHAPE}], dim=0, index[K]: index({_EXTENT}), _rank=3)",
         category="Index",
         dims=_PLANE,
-        attributes={"dim": (-1, -2, 1, 2), "_rank": (1, 3)},
+        attributes={"dim": (-1, -2, 1), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
         reference=_index_select,
         description="""The slices of the input at the int64 positions index[K] along `dim`, in that
@@ -197,12 +197,12 @@ TASKS: tuple[Task, ...] = (
         f"index[*tuple(K if i == dim % _rank else {_FORMS}[i] if not _short "
         f"else max({_FORMS}[i] - 1, 1) for i in range(_rank))]: index({_EXTENT}), "
         f"src[*tuple((K + 1 if _short else K) if i == dim % _rank else {_FORMS}[i] "
-        "for i in range(_rank))], _short=False, _rank=2)",
+        "for i in range(_rank))], _short=False, _rank=3)",
         category="Index",
         dims=_PLANE,
-        attributes={"dim": (0, 1, 2, -3), "_short": (True,), "_rank": (1, 3)},
+        attributes={"dim": (0, 1, -2), "_short": (True,), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
-        core={"dim": (0, 1, 2, -3), "_rank": (1, 3)},
+        core={"dim": (0, 1, -2), "_rank": (2, 1)},
         outputs=(Output(compare="contract"),),
         contract=_scattered,
         reference=lambda input, dim, index, src: input.scatter(dim, index, src),

@@ -10,8 +10,8 @@ from torch import Tensor
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
-_SHAPE = "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))"
-_COUNT = "M*N*(2 if _rank == 3 else 1)"
+_SHAPE = "*((M, N) if _rank == 2 else (M * N,))"
+_COUNT = "M*N"
 _BENCHMARK = Benchmark(dims={"M": 16, "N": 64}, distribution="normal")
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 # Next to larger parameters a step of usual size would be lost in rounding.
@@ -176,7 +176,7 @@ TASKS: tuple[Task, ...] = (
             "beta2": (0.9,),
             "eps": (0.1,),
             "weight_decay": (0.0, 0.5),
-            "_rank": (1, 3),
+            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="exp_avg"), Output(name="exp_avg_sq")),
         may_overwrite={"param": "True", "exp_avg": "True", "exp_avg_sq": "True"},
@@ -206,7 +206,7 @@ TASKS: tuple[Task, ...] = (
             "beta1": (0.5,),
             "beta2": (0.5,),
             "weight_decay": (0.1, 2.0),
-            "_rank": (1, 3),
+            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="exp_avg")),
         may_overwrite={"param": "True", "exp_avg": "True"},
@@ -234,7 +234,7 @@ TASKS: tuple[Task, ...] = (
             "alpha": (0.5,),
             "eps": (0.5,),
             "weight_decay": (0.1, 2.0),
-            "_rank": (1, 3),
+            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="square_avg")),
         may_overwrite={"param": "True", "square_avg": "True"},
@@ -263,7 +263,7 @@ TASKS: tuple[Task, ...] = (
             "weight_decay": (0.1, 2.0),
             "dampening": (0.5,),
             "nesterov": (True,),
-            "_rank": (1, 3),
+            "_rank": (1,),
         },
         outputs=(Output(name="param"), Output(name="momentum_buffer", when="momentum > 0")),
         may_overwrite={"param": "True", "momentum_buffer": "momentum > 0"},
