@@ -64,7 +64,9 @@ def rule(
         core = expectation.case.domain == "core"
         return Ruling(verdict=_not_returned(observation, core=core, deadline_s=deadline_s))
     broken = _inputs_and_guards(task, expectation, placed, observation)
-    results, wrong_form = _outputs(task, expectation, placed, observation, device)
+    # Without tensors in, nothing says on which device the output should be.
+    due_device = device if task.tensors else None
+    results, wrong_form = _outputs(task, expectation, placed, observation, due_device)
     if wrong_form is not None:
         return Ruling(verdict=broken or wrong_form)
     return _values(task, expectation, results, broken)

@@ -8,6 +8,8 @@ is no such allowance.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -75,8 +77,12 @@ def sample(
     align_corners: bool,
     order: int = 0,
     snap: bool = True,
+    lost_gives: float = math.nan,
 ) -> Tensor:
-    """Sample an image at a grid, all in its dtype, as torch does on a CPU."""
+    """Sample an image at a grid, all in its dtype, as torch does on a CPU.
+
+    A position that is not finite gives `lost_gives`.
+    """
     lost = ~torch.isfinite(grid).all(-1)
     wide = torch.where(lost.unsqueeze(-1), torch.zeros_like(grid), grid)
     height, width = input.shape[-2:]
@@ -112,4 +118,4 @@ def sample(
                 + at(top + 1, left) * ((1 - right) * below).unsqueeze(1)
                 + at(top + 1, left + 1) * (right * below).unsqueeze(1)
             )
-    return torch.where(lost.unsqueeze(1), torch.nan, out)
+    return torch.where(lost.unsqueeze(1), lost_gives, out)

@@ -118,3 +118,11 @@ def test_other_names_in_the_tasks_order_are_enough():
 
 def test_a_renamed_attribute_without_a_default_takes_its_place():
     assert called(lambda x, axis: (x, axis), X, DIM) == ("X", 1)
+
+
+def test_the_sizes_of_a_tuple_are_the_positional_arguments_of_a_variadic_entry():
+    size = Offered(name="size", value=(2, 3))
+    assert called(lambda *shape, dtype=None: shape, size) == (2, 3)
+    assert called(lambda *size, **options: (size, options), size) == ((2, 3), {})
+    assert called(lambda size, dtype=None: size, size) == (2, 3)
+    assert called(lambda *arguments: arguments, X, size) == ("X", (2, 3))

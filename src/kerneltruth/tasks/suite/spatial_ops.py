@@ -22,9 +22,24 @@ def _unsnapped(order: int) -> Any:
     """Positions rounded another way, and any value where a position is no number."""
 
     def sampled(input: Tensor, grid: Tensor, **options: Any) -> Tensor:
-        return torch.nan_to_num(sample_at(input, grid, **options, order=order, snap=False), nan=0.0)
+        return sample_at(input, grid, **options, order=order, snap=False, lost_gives=0.0)
 
     return sampled
+
+
+def _held_by(x: Tensor) -> torch.dtype:
+    """The narrowest dtype that holds the values: that of the case, whose inputs came to float32."""
+    for dtype in (torch.bfloat16, torch.float16):
+        if torch.equal(x.to(dtype).to(x.dtype).nan_to_num(), x.nan_to_num()):
+            return dtype
+    return x.dtype
+
+
+def _in_own_dtype(input: Tensor, grid: Tensor, **options: Any) -> Tensor:
+    """All in the case's dtype: which pixels a position lies between hangs on its rounding."""
+    dtype = _held_by(input)
+    out: Tensor = _unsnapped(0)(input.to(dtype), grid.to(dtype), **options)
+    return out.to(input.dtype)
 
 
 def _with_affine(
@@ -37,14 +52,6 @@ def _with_affine(
 ) -> Tensor:
     grid = F.affine_grid(theta, list(size), align_corners)
     return sample_at(input, grid, mode, padding_mode, align_corners)
-
-
-def _held_by(x: Tensor) -> torch.dtype:
-    """The narrowest dtype that holds the values: that of the case, whose inputs came to float32."""
-    for dtype in (torch.bfloat16, torch.float16):
-        if torch.equal(x.to(dtype).to(x.dtype).nan_to_num(), x.nan_to_num()):
-            return dtype
-    return x.dtype
 
 
 def _with_affine_in_steps(order: int, *, narrow_map: bool, narrow_sample: bool) -> Any:
@@ -126,7 +133,7 @@ TASKS: tuple[Task, ...] = (
         core=_CORE,
         values=(-1.5, 1.5),
         reference=_grid_sample,
-        admissible=(_unsnapped(0), _unsnapped(1), _unsnapped(2)),
+        admissible=(_unsnapped(0), _unsnapped(1), _unsnapped(2), _in_own_dtype),
         description=_SAMPLING
         + """Output pixel [n, c, p, q], in the dtype of the input, is channel c of image n at the
             position grid[n, p, q], whose x comes first; it goes along the last dim of the image.
