@@ -99,7 +99,7 @@ def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
-    if arrays and isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub":
+    if arrays and isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc":
         return _array_result(np.asarray(value), inputs)
     if not isinstance(value, torch.Tensor):
         return _other(value)

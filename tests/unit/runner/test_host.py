@@ -106,9 +106,16 @@ def test_results_that_are_no_tensors_are_described(opened):
 
 
 def test_a_dtype_outside_of_the_protocol_travels_without_data(opened):
-    session = opened("import torch\ndef f(x): return x.to(torch.complex64)")
+    session = opened("import torch\ndef f(x): return x.to(torch.complex32)")
     (result,) = call(session, vector(1.0)).results
-    assert (result.dtype, result.shape, result.data) == ("complex64", (1,), b"")
+    assert (result.dtype, result.shape, result.data) == ("complex32", (1,), b"")
+
+
+def test_a_complex_result_travels_with_its_parts(opened):
+    session = opened("import torch\ndef f(x): return torch.complex(x, -x).conj()")
+    (result,) = call(session, vector(1.5)).results
+    assert (result.dtype, result.shape) == ("complex64", (1,))
+    assert struct.unpack("<2f", result.data) == (1.5, 1.5)
 
 
 def test_an_exception_is_an_observation_with_its_trace(opened):
