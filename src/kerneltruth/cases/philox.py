@@ -69,8 +69,8 @@ def philox4x32(counter: Tensor, key: tuple[int, int]) -> Tensor:
     return torch.stack((even[0], odd[1], even[1], odd[0]))
 
 
-def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArray[np.uint32]:
-    """The rounds for counters first .. first + count - 1, as uint32 of shape (4, count).
+def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """The rounds for counters first .. first + count - 1, as int64 of shape (count, 4).
 
     The same words as `philox4x32`, which the tests compare. On the CPU small draws are the rule,
     and there a call costs more than its arithmetic: torch spends ten times as long, and here both
@@ -89,7 +89,9 @@ def philox4x32_numpy(first: int, count: int, key: tuple[int, int]) -> npt.NDArra
         np.bitwise_xor(halves[r & 1][..., _HIGH], odd, out=even)
         np.bitwise_xor(even, round_keys[r], out=even)
         odd = halves[r & 1][::-1, :, _LOW]
-    return np.stack((even[0], odd[1], even[1], odd[0]))
+    words = np.empty((count, 4), np.int64)
+    words[:, 0], words[:, 1], words[:, 2], words[:, 3] = even[0], odd[1], even[1], odd[0]
+    return words
 
 
 @lru_cache(maxsize=8)
@@ -154,8 +156,7 @@ class Stream:
 
     def _block(self, first: int, n: int, device: str) -> Tensor:
         if device == "cpu":
-            words = philox4x32_numpy(first, n, self._key).T.astype(np.int64, order="C")
-            return torch.from_numpy(words.reshape(-1))
+            return torch.from_numpy(philox4x32_numpy(first, n, self._key).reshape(-1))
         counter = torch.zeros((4, n), dtype=torch.int64, device=device)
         position = torch.arange(first, first + n, dtype=torch.int64, device=device)
         if first + n <= 2**32:

@@ -37,6 +37,9 @@ FACTOR = 1.5
 RMS_FACTOR = 2.0
 TERMS_PER_DOUBLING = 256
 
+# Outputs of at most so many elements are compared with all implementations, or decoys, at once.
+SMALL = 2**16
+
 METHODS = ("spread", "calibrated", "fixed")
 
 # Ulps of the element, and of the row's largest magnitude, that any correct kernel may be off.
@@ -122,19 +125,7 @@ def spread_bound(
         overflowing: elements whose partial sums may overflow (see `admissible.overflowing`).
     """
     finite = torch.isfinite(reference)
-    unsettled = torch.zeros_like(finite)
-    spread = torch.zeros_like(reference)
-    for implementation in implementations:
-        result = implementation.outputs[output]
-        if result.shape != reference.shape:
-            continue
-        deviation = (result - reference).abs()
-        if not all_finite(deviation):
-            if implementation.settles:
-                unsettled |= ~_same_class(result, reference)
-            comparable = finite & torch.isfinite(result)
-            deviation = torch.where(comparable, deviation, 0.0)
-        spread = torch.maximum(spread, deviation)
+    spread, unsettled = _spread(reference, implementations, output)
     growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
     bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)
     bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
@@ -142,6 +133,28 @@ def spread_bound(
     if overflowing is not None and overflowing.shape == reference.shape:
         unsettled |= overflowing
     return torch.where(unsettled, torch.inf, bound)
+
+
+def _spread(
+    reference: torch.Tensor, implementations: Sequence[Implementation], output: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest deviation per element, and which elements are not settled."""
+    unsettled = torch.zeros(reference.shape, dtype=torch.bool)
+    given = [i for i in implementations if i.outputs[output].shape == reference.shape]
+    if given and reference.numel() <= SMALL and reference.is_contiguous():
+        results = torch.stack([i.outputs[output] for i in given]).to(torch.float64)
+        deviations = results.sub_(reference).abs_()
+        if all_finite(deviations):
+            return deviations.amax(0), unsettled
+    spread = torch.zeros_like(reference)
+    finite = torch.isfinite(reference)
+    for implementation in given:
+        result = implementation.outputs[output]
+        if implementation.settles:
+            unsettled |= ~_same_class(result, reference)
+        comparable = finite & torch.isfinite(result)
+        spread = torch.maximum(spread, torch.where(comparable, (result - reference).abs(), 0.0))
+    return spread, unsettled
 
 
 def integer_slack(

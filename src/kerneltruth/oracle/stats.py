@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,19 @@ def rejects(
     # A finite error says that both sides are finite; then only the rounding may have overflowed.
     over = (error > bound) & (error < torch.inf) & (rounded.to(torch.float64).abs() < torch.inf)
     return bool(over.any()) or bool(_mark(output, reference, bound, rounded).wrong.any())
+
+
+def each_rejected(
+    outputs: Sequence[torch.Tensor],
+    reference: torch.Tensor,
+    bound: torch.Tensor,
+    *,
+    rounded: torch.Tensor,
+) -> bool:
+    """Whether each of some outputs exceeds its bound somewhere; if not, ask `rejects` of each."""
+    error = (torch.stack(tuple(outputs)).to(torch.float64) - reference).abs()
+    over = (error > bound) & (error < torch.inf) & (rounded.to(torch.float64).abs() < torch.inf)
+    return bool(over.reshape(len(over), -1).any(1).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
