@@ -20,31 +20,6 @@ _ROWS: dict[str, Role | Dim] = {"L": "batch", "M": "batch", "N": "reduced"}
 _SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
 
 
-def _batch_norm_by_steps(
-    input: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, ...]:
-    across = [d for d in range(input.ndim) if d != 1]
-    shape = [-1 if d == 1 else 1 for d in range(input.ndim)]
-    mean, var = running_mean, running_var
-    if training:
-        count = input.numel() // input.shape[1]
-        mean = input.mean(across)
-        var = (input - mean.reshape(shape)).square().mean(across)
-        running_mean = (1 - momentum) * running_mean + momentum * mean
-        running_var = (1 - momentum) * running_var + momentum * var * (count / (count - 1))
-    y = (input - mean.reshape(shape)) / torch.sqrt(var.reshape(shape) + eps)
-    y = y if weight is None else y * weight.reshape(shape)
-    y = y if bias is None else y + bias.reshape(shape)
-    return (y, running_mean, running_var) if training else (y,)
-
-
 def _batch_norm(
     input: Tensor,
     running_mean: Tensor,
@@ -55,18 +30,42 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    """What PyTorch does: in half precision it rounds what belongs to a channel, on a CPU.
-
-    These are the statistics in training, and else a factor and a summand. A kernel may do so too.
-    """
+    """What PyTorch does: in half precision it rounds each step on a CPU, and so may a kernel."""
     if training:
         mean, var = running_mean.clone(), running_var.clone()
         return F.batch_norm(input, mean, var, weight, bias, True, momentum, eps), mean, var
     shape = [-1 if d == 1 else 1 for d in range(input.ndim)]
-    factor = torch.rsqrt(running_var + eps)
+    scale = 1 / torch.sqrt(running_var + eps)
+    y = (input - running_mean.reshape(shape)) * scale.reshape(shape)
+    y = y if weight is None else y * weight.reshape(shape)
+    return (y if bias is None else y + bias.reshape(shape),)
+
+
+def _batch_norm_folded(
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """All that belongs to a channel put into one factor and one summand."""
+    across = [d for d in range(input.ndim) if d != 1]
+    shape = [-1 if d == 1 else 1 for d in range(input.ndim)]
+    mean, var = running_mean, running_var
+    if training:
+        mean = input.mean(across)
+        var = (input - mean.reshape(shape)).square().mean(across)
+        count = input.numel() // input.shape[1]
+        running_mean = (1 - momentum) * running_mean + momentum * mean
+        running_var = (1 - momentum) * running_var + momentum * var * (count / (count - 1))
+    factor = torch.rsqrt(var + eps)
     factor = factor if weight is None else factor * weight
-    summand = -running_mean * factor if bias is None else bias - running_mean * factor
-    return (input * factor.reshape(shape) + summand.reshape(shape),)
+    summand = -mean * factor if bias is None else bias - mean * factor
+    y = input * factor.reshape(shape) + summand.reshape(shape)
+    return (y, running_mean, running_var) if training else (y,)
 
 
 def _norm(x: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:
@@ -95,6 +94,20 @@ def _cosine(
     one = one / _norm(one, 2, dim, True).clamp_min(eps_similarity)
     other = other / _norm(other, 2, dim, True).clamp_min(eps_similarity)
     return (one * other).sum(dim)
+
+
+def _cosine_in_float16(
+    x1: Tensor, x2: Tensor, dim: int, eps_similarity: float, p_norm: float, eps_norm: float
+) -> Tensor:
+    """The same with eps in float16, where 1e-12 is 0 and a row of zeros gives NaN, as in PyTorch.
+
+    Only where the inputs are float16 numbers: in the other dtypes eps must do its work.
+    """
+    if all(bool(((x.half() == x) | x.isnan()).all()) for x in (x1, x2)):
+        eps_norm, eps_similarity = (
+            float(torch.tensor(eps, dtype=torch.float16)) for eps in (eps_norm, eps_similarity)
+        )
+    return _cosine(x1, x2, dim, eps_similarity, p_norm, eps_norm)
 
 
 def _spectral_radius(A: Tensor) -> Tensor:
@@ -131,7 +144,7 @@ TASKS: tuple[Task, ...] = (
         ),
         mutates={"running_mean": "training", "running_var": "training"},
         reference=_batch_norm,
-        admissible=(_batch_norm_by_steps,),
+        admissible=(_batch_norm_folded,),
         description="""(input - mean) / sqrt(var + eps) for each channel, which is dim 1 of an input
             [N, C], [N, C, W] or [N, C, H, W]; times weight[C] and plus bias[C], each where it is
             not None. With `training=False` mean and var are running_mean[C] and running_var[C],
@@ -208,11 +221,13 @@ TASKS: tuple[Task, ...] = (
             "_rank": (3,),
         },
         reference=_cosine,
+        admissible=(_cosine_in_float16,),
         description="""x1 and x2, of one shape, are each divided along `dim` by their p-norm with
             p = p_norm (or by eps_norm where the norm is smaller), giving u and v. The result, which
             lacks `dim`, is the cosine of the angle between u and v: the sum along `dim` of
             (u / max(||u||, eps_similarity)) * (v / max(||v||, eps_similarity)), with Euclidean
-            norms. So rows of zeros give 0. `dim` may be negative; the inputs have two or three
+            norms. So rows of zeros give 0 (in float16, which has no number as small as the default
+            eps, NaN is accepted too). `dim` may be negative; the inputs have two or three
             dims. p_norm may be infinity, which means the largest magnitude.""",
         flops="12*N*(L*M if _rank == 3 else M if _rank == 2 else 1)",
         benchmark=Benchmark(dims={"L": 1, "M": 32, "N": 128}, distribution="normal"),
