@@ -13,8 +13,8 @@ from kerneltruth.tasks.arguments import Output
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.quantized import Member
 
-# A published limit holds where some usual scheme stays below this part of it; elsewhere a result
-# may be this much worse than the worst of them.
+# A published limit holds where the usual scheme stays below this part of it; elsewhere a result may
+# be this much worse than the worst of the schemes without groups.
 IN_REACH = 0.5
 SLACK = 1.5
 # How many members, the nearest first, are tried with their full allowance.
@@ -41,9 +41,9 @@ _HOW = """The result has the dtype of the input and is computed in quantized ari
     multiplied by the scales in float32. The result must agree within float32 rounding with one
     such choice for all elements, which a computation in floats does not, and keep cosine
     similarity >= {cosine}, relative L1 error <= {l1} and root mean square error <= {rmse} against
-    the float result; where no such choice without groups is within half of a limit on these inputs,
-    one and a half times the error of the worst of them is the limit. Inputs that are not finite are
-    not judged."""
+    the float result; where the usual choice is not within half of a limit on these inputs, one
+    and a half times the error of the worst choice without groups is the limit. Inputs that are not
+    finite are not judged."""
 
 
 def how(what: str, limits: Thresholds) -> str:
@@ -84,13 +84,15 @@ def _same_call(one: Evidence, other: Evidence) -> bool:
 _LATEST = _Latest()
 
 
-def judge(evidence: Evidence, family: Family, thresholds: Thresholds) -> Iterator[Claim]:
+def judge(
+    evidence: Evidence, family: Family, usual: str, thresholds: Thresholds
+) -> Iterator[Claim]:
     """The claims of a quantized operator about its one output.
 
     Args:
         evidence: of the call; inputs must be finite for anything to be known.
-        family: the results that quantized arithmetic may give. Those without groups of scales say
-            which thresholds are in reach on these inputs.
+        family: the results that quantized arithmetic may give.
+        usual: the member that says which thresholds are in reach on these inputs.
         thresholds: the published ones.
     """
     if evidence.outputs[0].numel() == 0:
@@ -105,7 +107,7 @@ def judge(evidence: Evidence, family: Family, thresholds: Thresholds) -> Iterato
     members = [
         replace(m, values=m.values.clamp(-top, top)) for m in _LATEST.members(family, evidence)
     ]
-    yield from _close(got, truth, members, thresholds)
+    yield from _close(got, truth, members, usual, thresholds)
     rounding = evidence.eps * got.abs() + 2.0**-126
     off = _unexplained(got, members, rounding)
     yield Claim("distance to quantized arithmetic / rounding", off, 1.0)
@@ -125,18 +127,19 @@ def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> fl
 
 
 def _close(
-    got: Tensor, truth: Tensor, members: Sequence[Member], thresholds: Thresholds
+    got: Tensor, truth: Tensor, members: Sequence[Member], usual: str, thresholds: Thresholds
 ) -> Iterator[Claim]:
     """The published thresholds, or what the members reach where those are out of reach."""
-    usual = [distances(m.values, truth) for m in members if "groups" not in m.name]
+    plain = {m.name: distances(m.values, truth) for m in members if "groups" not in m.name}
     names = ("1 - cosine similarity", "relative L1 error", "root mean square error")
     published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)
     found = distances(got, truth)
-    for name, value, reached, limit in zip(
-        names, found, zip(*usual, strict=True), published, strict=True
-    ):
-        in_reach = min(reached) <= IN_REACH * limit
-        yield Claim(name, value, limit if in_reach else max(limit, SLACK * max(reached)))
+    rows = zip(
+        names, found, plain[usual], zip(*plain.values(), strict=True), published, strict=True
+    )
+    for name, value, reached, errors, limit in rows:
+        in_reach = reached <= IN_REACH * limit
+        yield Claim(name, value, limit if in_reach else max(limit, SLACK * max(errors)))
 
 
 def distances(got: Tensor, truth: Tensor) -> tuple[float, float, float]:

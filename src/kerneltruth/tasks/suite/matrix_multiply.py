@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.rounding import held_by, rounded
 from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
 
 _MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
@@ -18,6 +19,8 @@ _LARGE: tuple[dict[str, Any], ...] = (
     {"M": 4096, "N": 4096, "K": 4096},
 )
 _ALPHA_BETA = {"alpha": (0.5, -2.0), "beta": (0.0, 0.5)}
+# A sum of both signs: a gain of 1% often drowns in its rounding.
+_ONE_NUMBER = (Output(spared=("gain",)),)
 # Products of products leave half precision's range soon; larger inputs would only show that.
 _MODERATE = (-2.0, 2.0)
 
@@ -56,9 +59,35 @@ def _abs_sum(A: Tensor, C: Tensor, alpha: float, beta: float, add: Add = _add) -
     return add(A @ A.T, C, alpha, beta).abs().sum()
 
 
-def _blas(function: Any) -> Any:
-    """The same operator where beta 0 means that the addend is not read: correct too."""
-    return lambda **arguments: function(**arguments, add=_add_unless_beta_is_0)
+def _others(function: Any) -> tuple[Any, ...]:
+    """The same operator with the sum formed in other ways that are correct too.
+
+    The addend is not read where beta is 0; the sum is rounded to the case's dtype, once or at each
+    step. The last two matter where one number is made of many that nearly cancel: a single
+    evaluation in half precision says little about what others lose.
+    """
+
+    def unread(**arguments: Any) -> Tensor:
+        return Tensor(function(**arguments, add=_add_unless_beta_is_0))
+
+    def at_once(**arguments: Any) -> Tensor:
+        dtype = held_by(arguments["A"])
+
+        def add(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
+            return rounded(_add(product, other, alpha, beta), dtype)
+
+        return Tensor(function(**arguments, add=add))
+
+    def in_steps(**arguments: Any) -> Tensor:
+        dtype = held_by(arguments["A"])
+
+        def add(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
+            left = rounded(alpha * rounded(product, dtype), dtype)
+            return rounded(left + rounded(beta * other, dtype), dtype)
+
+        return Tensor(function(**arguments, add=add))
+
+    return unread, at_once, in_steps
 
 
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: float, alpha: float) -> Tensor:
@@ -164,11 +193,10 @@ TASKS: tuple[Task, ...] = (
         attributes=_ALPHA_BETA,
         core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
-        # One number that is a sum of both signs: a gain of 1% often drowns in its rounding.
-        outputs=(Output(spared=("gain",)),),
+        outputs=_ONE_NUMBER,
         may_overwrite={"C": "True"},
         reference=_row_dot,
-        admissible=(_blas(_row_dot),),
+        admissible=_others(_row_dot),
         description="""With R = alpha * (A @ B) + beta * C, where A is [M, K], B is [K, N] and C is
             [M, N], the dot product of R's first two rows, as a tensor without dims in the dtype
             of the inputs. M is at least 2. C may be overwritten; with beta 0 it need not be
@@ -186,7 +214,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         may_overwrite={"C": "True"},
         reference=_symmetric,
-        admissible=(_blas(_symmetric),),
+        admissible=_others(_symmetric),
         description="""First R = alpha * (A @ B) + beta * C, then alpha * (R @ R.T) + beta * R, as
             an [M, M] tensor in the dtype of the inputs. A is [M, K], B is [K, M], C is [M, M] and
             may be overwritten. With beta 0 the addends may be read or not.""",
@@ -201,9 +229,10 @@ TASKS: tuple[Task, ...] = (
         attributes=_ALPHA_BETA,
         core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
+        outputs=_ONE_NUMBER,
         may_overwrite={"y": "True"},
         reference=_vector_dot,
-        admissible=(_blas(_vector_dot),),
+        admissible=_others(_vector_dot),
         description="""With z = alpha * (A @ x) + beta * y, where A is [N, N] and x and y are [N],
             the dot product of z and x, as a tensor without dims in the dtype of the inputs. A may
             not be taken for symmetric. y may be overwritten. With beta 0 y may be read or not.""",
@@ -220,7 +249,7 @@ TASKS: tuple[Task, ...] = (
         values=_MODERATE,
         may_overwrite={"C": "True"},
         reference=_abs_sum,
-        admissible=(_blas(_abs_sum),),
+        admissible=_others(_abs_sum),
         description="""The sum of the magnitudes of all elements of alpha * (A @ A.T) + beta * C,
             where A is [M, K] and C is [M, M], as a tensor without dims in the dtype of the inputs.
             C need not be symmetric; it may be overwritten. With beta 0 C may be read or not.""",

@@ -2,11 +2,11 @@
 
 The right answer of such a kernel is not unique, so `tasks/explained.py` judges it by two things.
 Against the float64 result it must keep the published thresholds (cosine similarity, relative L1
-error, root mean square error); where no usual scheme comes within half of one on these inputs, it
-may be one and a half times as far off as the worst of them. And it must be explained by quantized
-arithmetic: every element must lie within the rounding of float32 of what one and the same member of
-a family of quantizations gives. A kernel that computes in floats keeps the thresholds and is not
-explained.
+error, root mean square error); where the usual scheme is not within half of one on these inputs, it
+may be one and a half times as far off as the worst scheme without groups. And it must be explained
+by quantized arithmetic: every element must lie within the rounding of float32 of what one and the
+same member of a family of quantizations gives. A kernel that computes in floats keeps the
+thresholds and is not explained.
 
 Only float32 is declared for the int8 operators, whose published description promises float32
 results whatever the inputs, and only half precision for the int4 one. Inputs that hold NaN or
@@ -146,7 +146,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         outputs=OUTPUTS,
         reference=lambda input, mat2: input @ mat2,
-        contract=partial(judge, family=_bmm_w8a8, thresholds=STRICT),
+        contract=partial(judge, family=_bmm_w8a8, usual="row/127 x column/127", thresholds=STRICT),
         description="The matrix product of each pair of input and mat2: [B, M, N]. "
         + how(
             """input is quantized to symmetric int8 with one scale per row, per batch or per tensor,
@@ -177,7 +177,9 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight, bias, stride, padding: F.conv2d(
             input, weight, bias, stride, padding
         ),
-        contract=partial(judge, family=_conv2d_w8a8, thresholds=STRICT),
+        contract=partial(
+            judge, family=_conv2d_w8a8, usual="tensor/127 x channel/127", thresholds=STRICT
+        ),
         description="""The 2D cross-correlation of input with weight, with windows `stride` apart on
             an image padded with `padding` zeros on each side, plus bias per output channel where
             it is given: [N, O, (H + 2 * padding - P) // stride + 1, ...]. """
@@ -205,7 +207,9 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float16", "bfloat16"),
         outputs=OUTPUTS,
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
-        contract=partial(judge, family=_linear_w4a16, thresholds=LENIENT),
+        contract=partial(
+            judge, family=_linear_w4a16, usual="float x channel/7", thresholds=LENIENT
+        ),
         description="""input @ weight.T plus bias where it is given, for a weight [N, K] and an
             input whose last dim is K. The weight is quantized to symmetric int4, the input is not:
             codes = round(w / scale), clamped to [-8, 7] or [-7, 7], with scale = max|w| / 7 (or
@@ -216,9 +220,9 @@ TASKS: tuple[Task, ...] = (
             The result must agree within that rounding with one such choice for all elements, which
             a computation with the weight itself does not, and keep cosine similarity >= 0.9,
             relative L1 error <= 0.1 and root mean square error <= 0.15 against the float result;
-            where no such choice without groups is within half of a limit on these inputs, one and
-            a half times the error of the worst of them is the limit. Inputs that are not finite
-            are not judged.""",
+            where one scale per row, on 7, is not within half of a limit on these inputs, one and a
+            half times the error of the worst choice without groups is the limit. Inputs that are
+            not finite are not judged.""",
         flops="2*M*N*K",
         benchmark=_SMALL,
         perf=_PERF,
@@ -232,7 +236,9 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         outputs=OUTPUTS,
         reference=lambda input, weight: input @ weight,
-        contract=partial(judge, family=_matmul_w8a8, thresholds=STRICT),
+        contract=partial(
+            judge, family=_matmul_w8a8, usual="row/127 x column/127", thresholds=STRICT
+        ),
         description="The matrix product of input [M, K] and weight [K, N]; input may have a "
         "leading dim more. "
         + how(

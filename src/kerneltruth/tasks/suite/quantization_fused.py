@@ -142,7 +142,9 @@ TASKS: tuple[Task, ...] = (
         values=(-4.0, 4.0),
         outputs=OUTPUTS,
         reference=_attention,
-        contract=partial(judge, family=_attention_family, thresholds=LENIENT),
+        contract=partial(
+            judge, family=_attention_family, usual="row x row, float x row", thresholds=LENIENT
+        ),
         description="softmax(query @ key.T / sqrt(D)) @ value for each batch. "
         + how(
             """query, key and value are quantized to symmetric int8, each with one scale per row
@@ -175,7 +177,9 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, normalized_shape, weight, bias, eps: F.layer_norm(
             input, normalized_shape, weight, bias, eps
         ),
-        contract=partial(judge, family=_layernorm_family, thresholds=STRICT),
+        contract=partial(
+            judge, family=_layernorm_family, usual="float > float > float > row", thresholds=STRICT
+        ),
         description="""Layer normalization over the last dims, which are normalized_shape:
             (x - mean) / sqrt(variance + eps) with the biased variance, times weight and plus bias
             where these are given. """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.rounding import held_by
 from kerneltruth.tasks.sampling import sample as sample_at
 from kerneltruth.tasks.spec import Dim, Task, task
 
@@ -27,17 +27,9 @@ def _unsnapped(order: int) -> Any:
     return sampled
 
 
-def _held_by(x: Tensor) -> torch.dtype:
-    """The narrowest dtype that holds the values: that of the case, whose inputs came to float32."""
-    for dtype in (torch.bfloat16, torch.float16):
-        if torch.equal(x.to(dtype).to(x.dtype).nan_to_num(), x.nan_to_num()):
-            return dtype
-    return x.dtype
-
-
 def _in_own_dtype(input: Tensor, grid: Tensor, **options: Any) -> Tensor:
     """All in the case's dtype: which pixels a position lies between hangs on its rounding."""
-    dtype = _held_by(input)
+    dtype = held_by(input)
     out: Tensor = _unsnapped(0)(input.to(dtype), grid.to(dtype), **options)
     return out.to(input.dtype)
 
@@ -60,7 +52,7 @@ def _with_affine_in_steps(order: int, *, narrow_map: bool, narrow_sample: bool) 
     def sampled(
         input: Tensor, theta: Tensor, size: tuple[int, ...], align_corners: bool, **options: Any
     ) -> Tensor:
-        dtype = _held_by(input)
+        dtype = held_by(input)
         # On a CPU torch has no half-precision map to a single row or column.
         narrow = narrow_map and min(size[2:]) > 1
         map_ = theta.to(dtype) if narrow else theta

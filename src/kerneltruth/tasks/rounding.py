@@ -1,0 +1,22 @@
+"""Rounding to the dtype of a case, for formulas that are called with its inputs in float32."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def held_by(x: Tensor) -> torch.dtype:
+    """The narrowest dtype that holds the values: that of the case whose inputs they are.
+
+    Values that more than one dtype holds are as good in either.
+    """
+    for dtype in (torch.bfloat16, torch.float16):
+        if torch.equal(x.to(dtype).to(x.dtype).nan_to_num(), x.nan_to_num()):
+            return dtype
+    return x.dtype
+
+
+def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """X after a stay in that dtype."""
+    return x.to(dtype).to(x.dtype)
