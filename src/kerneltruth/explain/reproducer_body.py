@@ -180,6 +180,29 @@ def bind(entry, values):
     return named
 
 
+def called(entry, values, placed):
+    """What the entry returns; an optimizer first takes a step for each gradient."""
+    mark = "_gradients_of_"
+    found = {n.removeprefix(mark): values.pop(n) for n in list(values) if n.startswith(mark)}
+    gradients = {n: g for n, g in found.items() if g is not None and n in placed}
+    if inspect.isclass(entry) and not found:  # a model takes what its constructor knows
+        own = [n for n in SCALARS if n in inspect.signature(entry).parameters]
+        entry = entry(**{n: values.pop(n) for n in own}).to(DEVICE)
+    if ARRAYS:
+        values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
+    owners = {n: placed[n][1].requires_grad_() for n in gradients}
+    made = entry(**bind(entry, values))
+    if not found or not callable(getattr(made, "step", None)):
+        return made
+    for step in range(max(map(len, gradients.values()), default=0)):
+        for name, owner in owners.items():
+            owner.grad = gradients[name][step].clone()
+        made.step()
+    for owner in owners.values():
+        owner.requires_grad_(False)
+    return None
+
+
 def call(entry, pattern=0):
     """Run the candidate once: its outputs, and what it did to its inputs."""
     global POISON
@@ -190,12 +213,7 @@ def call(entry, pattern=0):
     for name, members in LISTS.items():
         values[name] = [placed[n][1] for n in members if n in placed]
     before = {n: (raw(buffer), raw(view)) for n, (buffer, view) in placed.items()}
-    if inspect.isclass(entry):  # a model takes the attributes that its constructor knows
-        own = [n for n in SCALARS if n in inspect.signature(entry).parameters]
-        entry = entry(**{n: values.pop(n) for n in own}).to(DEVICE)
-    if ARRAYS:
-        values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
-    result = entry(**bind(entry, values))
+    result = called(entry, values, placed)
     if CUDA:
         torch.cuda.synchronize()
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]

@@ -91,7 +91,7 @@ def read_candidate(
             f"unknown task {task!r}; nearest: {', '.join(nearest)}; see `kerneltruth tasks`"
         )
     tree = _parse(source, path)
-    definitions = _definitions(tree)
+    definitions = _definitions(tree, {"ModelNew", entry or task or ""})
     found = _named_entry(definitions, path, task_names) if task is None else None
     if task is not None:
         names = (entry or task, task, *GENERIC_ENTRIES)
@@ -174,14 +174,15 @@ def _no_entry(definitions: dict[str, list[int]], path: str, task: str | None) ->
     )
 
 
-def _definitions(tree: ast.Module) -> dict[str, list[int]]:
+def _definitions(tree: ast.Module, classes: Collection[str]) -> dict[str, list[int]]:
     """Names that may be entries, with the lines of their unconditional definitions.
 
-    A name defined in the branches of an `if` or `try` counts once, whatever the branches.
+    Of classes only those that are asked for may be one: a model, or an optimizer. A name defined in
+    the branches of an `if` or `try` counts once, whatever the branches.
     """
     found: dict[str, list[int]] = {}
     for statement in tree.body:
-        for name in _bound(statement):
+        for name in _bound(statement, classes):
             lines = found.setdefault(name, [])
             # An assignment after a function (`f = torch.compile(f)`) wraps it: no second entry.
             if isinstance(statement, ast.FunctionDef | ast.ClassDef) or not lines:
@@ -189,21 +190,21 @@ def _definitions(tree: ast.Module) -> dict[str, list[int]]:
     return found
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _bound(statement: ast.stmt, classes: Collection[str]) -> Iterator[str]:
     match statement:
         case ast.FunctionDef(name=name, decorator_list=decorators):
             words = {_last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators}
             if not words & {*_KERNEL_DECORATORS, "overload"}:
                 yield name
-        case ast.ClassDef(name="ModelNew"):
-            yield "ModelNew"
+        case ast.ClassDef(name=name) if name in classes:
+            yield name
         case ast.Assign(targets=targets):
             yield from (t.id for t in targets if isinstance(t, ast.Name))
         case ast.If() | ast.Try() | ast.With():
             inner = [*statement.body, *getattr(statement, "orelse", [])]
             for handler in getattr(statement, "handlers", []):
                 inner += handler.body
-            yield from dict.fromkeys(name for s in inner for name in _bound(s))
+            yield from dict.fromkeys(name for s in inner for name in _bound(s, classes))
 
 
 def _last_name(node: ast.expr) -> str:
