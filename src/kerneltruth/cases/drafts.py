@@ -9,6 +9,7 @@ from kerneltruth.cases import shapes
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.shapes import Axis, Device, Sizes
+from kerneltruth.cases.singles import in_pairs, singles_of
 from kerneltruth.tasks.spec import Scalar, Task
 
 
@@ -54,6 +55,9 @@ class Draft:
 
 
 Strategy = Callable[[Scene, int], Draft | None]
+
+# More values than this are tried two at a time, or few cases would reach the last of them.
+MANY_SINGLES = 6
 
 
 def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
@@ -234,12 +238,11 @@ def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
 
 
 def _attributes(scene: Scene, k: int) -> Draft | None:
-    """Each value of each attribute and each absent tensor alone, then together at random."""
+    """Each value of each attribute and each absent tensor, then all together at random."""
     optional = tuple(spec.name for spec in scene.task.tensors if spec.optional)
-    singles: list[tuple[dict[str, Scalar], tuple[str, ...]]] = [
-        ({a.name: value}, ()) for a in scene.task.attributes for value in a.values[1:]
-    ]
-    singles += [({}, (name,)) for name in optional]
+    singles = singles_of(scene.task)
+    if len(singles) > MANY_SINGLES:
+        singles = in_pairs(singles)
     if not singles:
         return None
     recipe = ("uniform", "ties", "normal", "zero_rows")[k // len(singles) % 4]
