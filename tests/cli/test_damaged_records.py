@@ -35,27 +35,27 @@ def test_a_digest_of_another_form_is_damage(kt, finding):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "why"),
     [
-        ("dims", [["M", 3]]),
-        ("dims", [["M", 3], ["Q", 111]]),
-        ("dims", [["M", -3], ["N", 111]]),
-        ("dims", [["M", 10**9], ["N", 10**9]]),
-        ("dtype", "float13"),
-        ("layout", "sideways"),
-        ("recipe", "grandmother's"),
-        ("absent", ["input"]),
-        ("literals", [["input", [1.0]]]),
-        ("literals", [["output", [1.0]]]),
-        ("attributes", [["alpha", 2]]),
-        ("seed", 2**64),
-        ("domain", "none"),
-        ("task", "gelu"),
+        ("dims", [["M", 3]], "dims M;"),
+        ("dims", [["M", 3], ["Q", 111]], "dims M, Q;"),
+        ("dims", [["M", -3], ["N", 111]], "negative dim"),
+        ("dims", [["M", 10**9], ["N", 10**9]], "1000000000000000000 elements"),
+        ("dtype", "float13", "dtype 'float13'"),
+        ("layout", "sideways", "layout 'sideways'"),
+        ("recipe", "grandmother's", 'recipe "grandmother\'s"'),
+        ("absent", ["input"], "'input' cannot be left out"),
+        ("literals", [["input", [1.0]]], "1 values of input where 333 are due"),
+        ("literals", [["output", [1.0]]], "values of 'output'"),
+        ("attributes", [["alpha", 2]], "attribute alpha=2"),
+        ("seed", 2**64, "seed 18446744073709551616 is not in"),
+        ("domain", "none", "domain 'none'"),
+        ("task", "gelu", "the case is of task 'gelu', the finding of 'relu'"),
     ],
 )
-def test_a_case_that_the_task_cannot_have_is_damage(kt, finding, key, value):
+def test_a_case_that_the_task_cannot_have_is_damage_and_says_why(kt, finding, key, value, why):
     edit(finding, lambda data: data["case"].update({key: value}))
-    refused(kt("replay", finding))
+    assert why in refused(kt("replay", finding))
 
 
 def test_a_finding_of_an_unknown_task_names_the_nearest(kt, finding):

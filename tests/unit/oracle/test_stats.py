@@ -2,7 +2,7 @@
 
 import torch
 
-from kerneltruth.oracle.stats import compare
+from kerneltruth.oracle.stats import compare, each_rejected, rejects
 
 NAN, INF = float("nan"), float("inf")
 
@@ -37,3 +37,56 @@ def test_an_unsettled_element_is_never_wrong():
 
 def test_what_was_not_measured_is_absent():
     assert _compare([NAN], [NAN]).stats.max_abs is None
+
+
+def test_statistics_leave_out_what_is_not_finite_and_keep_the_rest():
+    whole, part = (
+        _compare([1.5, 2.0, 5.0], [1.0, 2.0, 4.0]),
+        _compare([1.5, NAN, 2.0, 5.0], [1.0, NAN, 2.0, 4.0]),
+    )
+    same = ("max_abs", "mean_abs", "p50_abs", "p90_abs", "max_rel", "max_ulp", "max_bound_ratio")
+    for name in same:
+        assert getattr(whole.stats, name) == getattr(part.stats, name)
+    assert (whole.stats.max_abs, whole.stats.mean_abs, whole.stats.p50_abs) == (1.0, 0.5, 0.5)
+    assert (whole.stats.max_rel, whole.stats.mean_rel) == (0.5, 0.25)
+    assert whole.stats.worst_index == (2,)
+
+
+def test_an_error_relative_to_zero_is_not_measured():
+    assert _compare([0.5, 2.0], [0.0, 1.0]).stats.max_rel == 1.0
+
+
+def test_a_ratio_to_an_infinite_bound_or_to_none_is_not_measured():
+    assert _compare([1.5], [1.0], bound=INF).stats.max_bound_ratio is None
+    assert _compare([1.5], [1.0], bound=0.0).stats.max_bound_ratio is None
+    assert _compare([1.5], [1.0], bound=0.25).stats.max_bound_ratio == 2.0
+
+
+def _rejected(how, got, want, bound=0.1):
+    reference = torch.tensor(want, dtype=torch.float64)
+    outputs = torch.tensor(got, dtype=torch.float32)
+    allowed = torch.full_like(reference, bound)
+    return how(outputs, reference, allowed, rounded=reference.to(torch.float32))
+
+
+def test_rejecting_finds_what_comparing_finds():
+    for got, want in (
+        ([1.05], [1.0]),
+        ([1.2], [1.0]),
+        ([NAN], [NAN]),
+        ([NAN], [1.0]),
+        ([1.0], [INF]),
+        ([INF], [INF]),
+        ([NAN, 1.2], [NAN, 1.0]),
+    ):
+        assert _rejected(rejects, got, want) == bool(_compare(got, want).wrong.any()), (got, want)
+
+
+def test_each_of_many_is_rejected_only_if_none_is_right():
+    assert _rejected(each_rejected, [[1.2, 1.0], [1.0, 1.2]], [1.0, 1.0])
+    assert not _rejected(each_rejected, [[1.2, 1.0], [1.0, 1.0]], [1.0, 1.0])
+
+
+def test_what_is_not_finite_is_left_to_a_closer_look():
+    assert not _rejected(each_rejected, [[NAN]], [1.0])
+    assert not _rejected(each_rejected, [[1.0]], [INF])

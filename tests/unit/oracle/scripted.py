@@ -1,0 +1,135 @@
+"""Small tasks, and a runner whose child is a Python function: a trial without a process."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.tasks.spec import task
+
+
+def declare(signature, reference, dims=None, **more):
+    return task(
+        signature,
+        category="Test",
+        dims=dims or {"M": "batch", "N": "spatial"},
+        reference=reference,
+        description="",
+        flops="1",
+        benchmark=more.pop("benchmark", {"M": 3, "N": 5}),
+        **more,
+    )
+
+
+RELU = declare("relu(x[M, N])", lambda x: torch.relu(x))
+SUM = declare("total(x[M, N])", lambda x: x.sum(-1), {"M": "batch", "N": "reduced"})
+MATMUL = declare(
+    "matmul(a[M, K], b[K, N])",
+    lambda a, b: a @ b,
+    {"M": "batch", "N": "channel", "K": "contracted"},
+    benchmark={"M": 3, "N": 5, "K": 4},
+)
+
+
+def case_of(declared, **more):
+    """A case at the task's benchmark shape."""
+    shape = declared.benchmark.dims
+    dims = tuple((d.symbol, more.pop(d.symbol, shape[d.symbol])) for d in declared.dims)
+    return Case(task=declared.key, dims=dims, seed=more.pop("seed", 3), **more)
+
+
+def result(tensor, **more):
+    """What the child reports of an output."""
+    flat = tensor.contiguous()
+    return TensorResult(
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(flat.stride()),
+        device=more.get("device", "cpu"),
+        data=flat.reshape(-1).view(torch.uint8).numpy().tobytes(),
+        alias=more.get("alias"),
+    )
+
+
+def returned(*tensors, **more):
+    return Observation(ended="returned", results=tuple(map(result, tensors)), **more)
+
+
+def tensor_in(argument, buffer=None):
+    """The tensor that the candidate is given."""
+    whole = torch.frombuffer(
+        bytearray(buffer or argument.buffer), dtype=getattr(torch, argument.dtype)
+    )
+    return whole.as_strided(argument.shape, argument.strides, argument.offset)
+
+
+@dataclass
+class Called:
+    """One call as the child sees it."""
+
+    arguments: tuple
+    poison: bytes
+    config: int
+    mode: str
+
+    @property
+    def tensors(self):
+        return {a.name: tensor_in(a) for a in self.arguments if hasattr(a, "buffer")}
+
+
+@dataclass
+class ScriptedRunner:
+    """Opens sessions that answer by a function of the call; remembers every call."""
+
+    answer: object
+    loaded: Observation = field(default_factory=lambda: Observation(ended="returned"))
+    compiled: object = None
+    targets: tuple = ()
+    device: str = "cpu"
+    calls: list = field(default_factory=list)
+    opened: list = field(default_factory=list)
+
+    def open(self, candidate, mode="run"):
+        del candidate
+        self.opened.append(mode)
+        return _Session(self, mode)
+
+
+@dataclass
+class _Session:
+    runner: ScriptedRunner
+    mode: str
+    device: str = "cpu"
+
+    @property
+    def loaded(self):
+        return self.runner.loaded
+
+    def call(self, arguments, *, poison, config=0, deadline_s):
+        del deadline_s
+        call = Called(tuple(arguments), poison, config, self.mode)
+        self.runner.calls.append(call)
+        answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
+        return answer if isinstance(answer, Observation) else returned(answer)
+
+    def close(self, wait=True):
+        self.runner.opened.remove(self.mode)
+
+
+def trial_of(declared, answer, *, source="", language="torch", **runner):
+    """A trial whose candidate is a function of the call."""
+    candidate = Candidate(
+        source=source, path="f.py", sha256="0" * 64, language=language, entry=declared.name
+    )
+    return Trial(
+        declared,
+        candidate,
+        ScriptedRunner(answer, **runner),
+        ExpectationCache(Policy()),
+        deadline_s=5.0,
+    )

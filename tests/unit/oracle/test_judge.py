@@ -1,0 +1,210 @@
+"""The judge: every way in which a call can end, and what outweighs what."""
+
+import pytest
+import torch
+from scripted import RELU, case_of, declare, result, returned
+
+from kerneltruth.oracle.arguments import lay_out
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.judge import rule
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Declined,
+    Infra,
+    Passed,
+    RuntimeFault,
+    TimedOut,
+    UnsupportedHere,
+)
+from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.tasks.spec import Output
+
+PAIR = declare(
+    "pair(x[M, N])",
+    lambda x: (x * 2, x * 3),
+    outputs=(Output(name="twice"), Output(name="thrice")),
+)
+IN_PLACE = declare("double_(x[M, N])", lambda x: x * 2, mutates=("x",))
+
+
+class Bench:
+    """A case laid out, and rulings on what is said to have come of it."""
+
+    def __init__(self, declared=RELU, **case):
+        self.task = declared
+        self.expectation = expect(declared, case_of(declared, **case), Policy())
+        self.placed = lay_out(declared, self.expectation.case, self.expectation.inputs).placed
+        self.right = tuple(o.rounded for o in self.expectation.outputs)
+
+    def ruling(self, observation, device=None):
+        return rule(
+            self.task,
+            self.expectation,
+            self.placed,
+            observation,
+            deadline_s=2.5,
+            device=device,
+        )
+
+    def verdict(self, observation, **more):
+        return self.ruling(observation, **more).verdict
+
+    def written(self, *at, name="x"):
+        """The input's buffer with some bytes flipped, counted from the first element."""
+        spot = self.placed[name]
+        after = bytearray(spot.buffer)
+        for byte in at:
+            after[spot.offset * 4 + byte] ^= 0x55
+        return {name: bytes(after)}
+
+
+def test_the_right_result_passes():
+    bench = Bench()
+    assert bench.verdict(returned(*bench.right)) == Passed()
+
+
+@pytest.mark.parametrize(
+    ("ended", "domain", "verdict"),
+    [
+        ("timeout", "core", TimedOut),
+        ("died", "core", Crashed),
+        ("flooded", "core", Crashed),
+        ("load_failed", "extended", CompileError),
+        ("compile_failed", "core", CompileError),
+        ("compile_failed", "extended", Declined),
+        ("raised", "core", RuntimeFault),
+        ("raised", "extended", Declined),
+        ("unsupported", "core", UnsupportedHere),
+        ("lost", "core", Infra),
+    ],
+)
+def test_a_call_that_does_not_return_is_judged_by_how_it_ended(ended, domain, verdict):
+    observation = Observation(ended=ended, error="ValueError", message="too odd")
+    assert isinstance(Bench(domain=domain).verdict(observation), verdict)
+
+
+def test_a_refusal_is_told_with_the_error_and_its_message():
+    observation = Observation(ended="raised", error="ValueError", message="too odd")
+    assert Bench(domain="extended").verdict(observation).reason == "ValueError: too odd"
+
+
+def test_a_timeout_names_the_deadline():
+    assert Bench().verdict(Observation(ended="timeout")).seconds == 2.5
+
+
+def test_a_write_beyond_an_allocation_fails_even_with_the_right_result():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, guards_hit=("empty 1",)))
+    assert (verdict.kind, "empty 1" in verdict.detail) == ("out_of_bounds", True)
+
+
+@pytest.mark.parametrize("byte", [-1, 3 * 5 * 4])
+def test_a_write_beside_the_elements_of_an_input_is_out_of_bounds(byte):
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, buffers=bench.written(byte)))
+    assert (verdict.kind, verdict.detail) == (
+        "out_of_bounds",
+        "wrote outside of the elements of x",
+    )
+
+
+def test_a_written_input_fails_even_with_the_right_result():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, buffers=bench.written(0)))
+    assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input x")
+
+
+def test_a_written_input_outweighs_a_wrong_value():
+    bench = Bench()
+    wrong = bench.right[0] + 1
+    assert bench.verdict(returned(wrong, buffers=bench.written(0))).kind == "input_mutated"
+
+
+def test_an_operator_in_place_is_judged_by_what_it_wrote():
+    bench = Bench(IN_PLACE)
+    spot = bench.placed["x"]
+    start, data = spot.offset * 4, result(bench.right[0]).data
+    after = spot.buffer[:start] + data + spot.buffer[start + len(data) :]
+    assert bench.verdict(returned(buffers={"x": after})) == Passed()
+    assert bench.verdict(returned(buffers={"x": spot.buffer})).kind == "value"
+
+
+def test_the_number_of_outputs_counts():
+    bench = Bench(PAIR)
+    verdict = bench.verdict(returned(bench.right[0]))
+    assert (verdict.kind, verdict.detail) == ("count", "returned 1 outputs where the task has 2")
+
+
+def test_what_is_no_tensor_is_of_the_wrong_type():
+    verdict = Bench().verdict(
+        Observation(ended="returned", results=(OtherResult(type="float", text="1.0"),))
+    )
+    assert (verdict.kind, verdict.detail) == ("type", "returned a float where a tensor was due")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda right: result(right[:, :4]), "shape"),
+        (lambda right: result(right.double()), "dtype"),
+        (lambda right: result(right, device="cuda:0"), "device"),
+        (lambda right: result(right, alias="x"), "aliased_output"),
+    ],
+)
+def test_an_output_of_the_wrong_form_is_named_by_what_is_wrong(change, kind):
+    bench = Bench()
+    observation = Observation(ended="returned", results=(change(bench.right[0]),))
+    verdict = bench.verdict(observation, device="cpu")
+    assert (verdict.kind, verdict.output) == (kind, "out")
+
+
+def test_the_device_is_not_looked_at_unless_it_is_known():
+    bench = Bench()
+    elsewhere = result(bench.right[0], device="cuda:0")
+    assert bench.verdict(Observation(ended="returned", results=(elsewhere,))) == Passed()
+
+
+def test_an_empty_output_may_share_memory():
+    bench = Bench(M=0)
+    shared = result(bench.right[0], alias="x")
+    assert bench.verdict(Observation(ended="returned", results=(shared,))) == Passed()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(7.0, "value"), (float("nan"), "nan"), (float("inf"), "inf")]
+)
+def test_a_wrong_element_is_a_wrong_value_unless_it_is_not_finite(value, kind):
+    bench = Bench()
+    wrong = bench.right[0].clone()
+    wrong[1, 2] = value
+    ruling = bench.ruling(returned(wrong))
+    assert (ruling.verdict.kind, ruling.verdict.output) == (kind, "out")
+    assert ruling.verdict.detail.startswith("1 of 15 elements are wrong")
+    assert ruling.stats.worst_index == (1, 2)
+
+
+def test_the_first_wrong_output_is_named_and_the_worst_one_measured():
+    bench = Bench(PAIR)
+    first, second = bench.right
+    ruling = bench.ruling(returned(first + 0.5, second + 50))
+    assert ruling.verdict.output == "twice"
+    assert ruling.stats.max_abs == pytest.approx(50)
+
+
+def test_any_accepted_answer_is_right():
+    def index_of_largest(inputs, outputs, references):
+        rows, at = inputs["x"], outputs[0].long()
+        return rows.gather(1, at.unsqueeze(1)) == rows.amax(1, keepdim=True)
+
+    declared = declare(
+        "largest(x[M, N])",
+        lambda x: x.argmax(1),
+        outputs=(Output(dtype="int64", compare="accept", accept=index_of_largest),),
+    )
+    bench = Bench(declared, recipe="ones")
+    assert bench.verdict(returned(torch.tensor([4, 0, 2]))) == Passed()
+    bench = Bench(declared)
+    verdict = bench.verdict(returned(bench.right[0].add(1) % 5))
+    assert (verdict.kind, verdict.detail) == ("value", "3 of 3 elements are not an accepted answer")
