@@ -65,7 +65,7 @@ def test_more_summed_terms_widen_the_bound():
 def test_tf32_widens_float32_and_no_other_dtype():
     assert bound_of([1.0], tf32=True) > bound_of([1.0])
     assert torch.equal(
-        bound_of([1.0], dtype="float16", tf32=True), bound_of([1.0], dtype="float16")
+        bound_of([1.0], dtype="bfloat16", tf32=True), bound_of([1.0], dtype="bfloat16")
     )
 
 
