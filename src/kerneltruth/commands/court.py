@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.commands.head_start import begin, cache_root
+from kerneltruth.commands.stages import NOT_RUN
+from kerneltruth.commands.stopwatch import NotTimedError, time_against_eager
+from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
@@ -18,7 +22,15 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import CompileError, Crashed, Infra, TimedOut, Verdict
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Infra,
+    Passed,
+    TimedOut,
+    Verdict,
+    word,
+)
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -34,6 +46,7 @@ class Job:
         task: name of the task.
         baseline_seed: from which the peers' checks draw; None leaves them out.
         effort: what explaining a failure may cost; None leaves it out.
+        timed: whether a right kernel is timed too, against eager PyTorch.
     """
 
     name: str
@@ -42,6 +55,7 @@ class Job:
     plan: Plan
     baseline_seed: int | None = None
     effort: Effort | None = None
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,7 @@ class Heard:
     attempt: Attempt
     tags: tuple[str, ...] = ()
     baselines: dict[str, BaselineResult] = field(default_factory=dict)
+    perf: dict[str, Any] | None = None
 
 
 class Court:
@@ -129,7 +144,21 @@ class Court:
                 job.baseline_seed,
                 cache=self.draws,
             )
-        return Heard(attempt=attempt, tags=tags, baselines=baselines)
+        perf = self._timed(trial, task, attempt) if job.timed else None
+        return Heard(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
+
+    def _timed(self, trial: Trial, task: Task, attempt: Attempt) -> dict[str, Any]:
+        """The perf stage of a candidate that was judged."""
+        if not isinstance(attempt.verdict, Passed):
+            return {"outcome": NOT_RUN, "detail": f"exe: {word(attempt.verdict)}"}
+        if self.runner.device == "cpu":
+            return {"outcome": NOT_RUN, "detail": "no GPU: kernels are interpreted here"}
+        try:
+            return time_against_eager(
+                task, trial.session, eager_of(task), self.runner, deadline_s=trial.deadline_s
+            ).document()
+        except NotTimedError as error:
+            return {"outcome": "not_timed", "detail": str(error)}
 
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""

@@ -167,6 +167,7 @@ class _Run:
                 candidate=candidate,
                 plan=plan,
                 effort=EFFORT if options.explain else None,
+                timed="perf" in options.stages,
             )
 
     def _refuse(self, entry: Entry, reason: str) -> None:
@@ -189,6 +190,8 @@ class _Run:
 
     def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
         more = {**_about(entry, heard.attempt), "tags": list(heard.tags)}
+        if heard.perf is not None:
+            more["stages"]["perf"] = heard.perf
         store_attempt(self._store, job, heard.attempt, self._fingerprint, more)
         self._count(more["stages"])
 

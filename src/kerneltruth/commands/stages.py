@@ -9,7 +9,6 @@ from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
     Infra,
-    Passed,
     RuntimeFault,
     TimedOut,
     UnsupportedHere,
@@ -47,11 +46,6 @@ def stages_of(attempt: Attempt) -> dict[str, dict[str, Any]]:
     """The stages call and exe of an attempt; perf is added by who timed it."""
     call = call_stage(attempt)
     return {"call": call, "exe": exe_stage(attempt, call)}
-
-
-def may_be_timed(attempt: Attempt) -> bool:
-    """Only a right kernel has a speed."""
-    return isinstance(attempt.verdict, Passed)
 
 
 def said(attempt: Attempt) -> str:

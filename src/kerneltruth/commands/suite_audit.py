@@ -26,6 +26,7 @@ from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.suite import SUITE, modules_by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,12 @@ def eager_candidate(task: Task, module: str) -> Candidate:
         task=task.name,
         entry=task.entry,
     )
+
+
+def eager_of(task: Task) -> Candidate | None:
+    """PyTorch itself as the candidate, where a file of `corpus.eager` has the task."""
+    module = modules_by_key().get(task.key) if task.suite == SUITE else None
+    return None if module is None else eager_candidate(task, module)
 
 
 def prove(

@@ -60,6 +60,13 @@ class Trial:
                 session.close(wait=False)
         self._run = self._compile = None
 
+    @property
+    def session(self) -> Session:
+        """The candidate's child, loading or loaded."""
+        if self._run is None:
+            self._run = self.runner.open(self.candidate)
+        return self._run
+
     def loaded(self) -> Observation:
         """Load the candidate in a fresh child, if that has not been done, and say how it went."""
         if self._run is None:

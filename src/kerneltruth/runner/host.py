@@ -204,13 +204,14 @@ class Session:
         *,
         poison: bytes,
         config: int = 0,
+        repeats: int = 1,
         deadline_s: float = CALL_S,
     ) -> Observation:
-        """Call the entry once; what came of it.
+        """Call the entry once, or `repeats` times in a row; what came of it, of the last call.
 
         A candidate that does not load gives its load's observation.
         """
-        call = Call(arguments=tuple(arguments), poison=poison, config=config)
+        call = Call(arguments=tuple(arguments), poison=poison, config=config, repeats=repeats)
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":
             observation = self._attempt(call, deadline_s)

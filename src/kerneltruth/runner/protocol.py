@@ -105,11 +105,14 @@ class Call:
         arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
         config: which configuration autotuned kernels take, modulo their number.
+        repeats: how often the entry is called, one call after the other; the last one's results
+            come back. The host times such calls with its own clock.
     """
 
     arguments: tuple[Argument, ...]
     poison: bytes
     config: int = 0
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

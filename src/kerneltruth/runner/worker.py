@@ -204,7 +204,8 @@ class _Worker:
         positional, named = binding.bind(getattr(entry, "forward", entry), arguments)
         poisoned = guards.numpy_poisoned(call.poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
-            returned = entry(*positional, **named)
+            for _ in range(call.repeats):
+                returned = entry(*positional, **named)
             if gradients:
                 returned = optimizers.stepped(returned, owners, gradients)
         if self._device.type == "cuda":
