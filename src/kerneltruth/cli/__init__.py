@@ -1,0 +1,87 @@
+"""The command line: parse, wire, print, exit code. No logic.
+
+torch is imported by the commands that need it, never by this package: `--help` must be quick.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+import typer
+
+# Each adds its commands to the application, in the order in which `--help` lists them.
+# isort: off
+from kerneltruth.cli import judging, findings, looking  # noqa: F401
+
+# isort: on
+from kerneltruth.cli.application import app
+from kerneltruth.errors import Interrupted
+
+__all__ = ["app", "main", "run"]
+
+CLEANING_UP_S = 3.0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code, and never raises for what a user may do."""
+    try:
+        # Without standalone mode, what a command raises reaches us, and Exit comes as its code.
+        code = app(list(arguments), prog_name="kerneltruth", standalone_mode=False)
+        if code == Interrupted.exit_code:
+            # typer's word for a KeyboardInterrupt that no command has answered.
+            code = _complain(KeyboardInterrupt())
+    except typer.Exit as leave:
+        code = leave.exit_code
+    except (Exception, KeyboardInterrupt) as error:
+        code = _complain(error)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(error: BaseException) -> int:
+    from kerneltruth.report.complaints import complain
+
+    return complain(error)
+
+
+class _Interrupts:
+    """Answers Ctrl-C: one interrupt at a time, so that a second cannot cut short the cleaning up.
+
+    After a while another one counts again: the first may have struck where Python drops exceptions.
+    """
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > CLEANING_UP_S:
+            self._last = now
+            raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Entry point of the `kerneltruth` command."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _Interrupts())
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by the caller (`>&-`): what we would say goes nowhere.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        else:
+            # A file's name may hold what the terminal's encoding has no letters for.
+            stream.reconfigure(errors="backslashreplace")
+    code = run(sys.argv[1:])
+    # All is said and ended; Python's own end must not be taken for an interrupted command.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

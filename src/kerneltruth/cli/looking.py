@@ -1,0 +1,43 @@
+"""Commands that only look: `tasks`, `doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import (
+    AsJson,
+    show_document,
+)
+
+
+@app.command()
+def tasks(
+    name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Only this suite.")] = None,
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+) -> None:
+    """List the tasks, or show one."""
+    del device, seed
+    from kerneltruth.commands.tasks import list_tasks
+    from kerneltruth.report.tasks_view import tasks_view
+
+    show_document(list_tasks(name, suite), tasks_view, as_json)
+
+
+@app.command()
+def doctor(
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored: all are shown.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
+) -> None:
+    """Say what this machine can do, what is missing, and how to add it."""
+    del device, seed
+    from kerneltruth.commands.doctor import examine
+    from kerneltruth.report.tasks_view import doctor_view
+
+    show_document(examine(), doctor_view, as_json)
