@@ -37,6 +37,7 @@ def follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
 def show_document(
     document: dict[str, Any], view: Callable[[dict[str, Any]], Any], as_json: bool
 ) -> None:
+    """Print a command's document: as JSON, or as its view."""
     from kerneltruth.report.terminal import say, show
 
     if as_json:
