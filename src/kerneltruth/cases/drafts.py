@@ -30,6 +30,15 @@ class Scene:
         """A number in [0, n) that depends on the seed, the task and the purpose."""
         return derive(self.seed, self.task.name, *(str(p) for p in purpose)) % n
 
+    def forms(self, strategy: str, k: int) -> dict[str, Scalar]:
+        """Values of the hidden attributes: each strategy goes through all of them in turn."""
+        found = {}
+        for a in (a for a in self.task.attributes if a.hidden):
+            deck = self.shuffled(range(len(a.values)), "form", a.name)
+            start = self.pick(len(deck), "form", a.name, strategy)
+            found[a.name] = a.values[deck[(start + k) % len(deck)]]
+        return found
+
     def shuffled(self, items: Sequence[int], *purpose: str) -> list[int]:
         """The items in an order that depends on the seed and the purpose."""
         return sorted(items, key=lambda n: derive(self.seed, self.task.name, *purpose, str(n)))

@@ -38,7 +38,9 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft) -> Case | str:
     if extended and scene.domain == "core":
         return "extended domain"
     defaults = {a.name: a.default for a in task.attributes}
-    settings = defaults | draft.settings
+    # A task without dims has its shapes in hidden attributes: every case takes other ones.
+    shapes_ = {} if scene.axes else scene.forms(strategy, k)
+    settings = defaults | shapes_ | draft.settings
     sizes = _fit(scene, draft, settings)
     if sizes is None and draft.settings and strategy != "attributes":
         settings = defaults

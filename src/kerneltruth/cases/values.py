@@ -9,7 +9,7 @@ float32, and NaN gets one bit pattern, since conversions disagree on it.
 
 from __future__ import annotations
 
-from math import prod
+from math import prod, sqrt
 
 import torch
 from torch import Tensor
@@ -22,7 +22,10 @@ from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, TensorSpec
 
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
 
-FLOAT_KINDS = ("real", "positive", "probability", "unit", "sign", "float32", *MATRIX_KINDS)
+FLOAT_KINDS = (
+    *("real", "positive", "probability", "unit", "sign", "float32", "stochastic", "tril", "triu"),
+    *MATRIX_KINDS,
+)
 
 # A divisor or variance any smaller would make every case ill-conditioned; all dtypes hold it.
 POSITIVE_FLOOR = 2.0**-6
@@ -121,13 +124,36 @@ def draw(
     elif spec.kind in ("int8", "int32", "int64") or (spec.kind == "integer" and own != "bool"):
         info = torch.iinfo(torch_dtype(own))
         values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
+    elif spec.kind == "weight":
+        values = rounded(_weights(shape, rng, spec.span), own)
     else:
         real = RECIPES[recipe].draw(rows, columns, own, rng)
         if spec.kind in MATRIX_KINDS:
             shrunk = (real / RECIPES[recipe].amplitude).clamp(-1.0, 1.0)
             return rounded(matrix(spec.kind, shrunk.reshape(shape), rng), own)
         values = rounded(_of_kind(real, spec.kind, own, RECIPES[recipe], limits), own)
-    return values.reshape(shape)
+    values = values.reshape(shape)
+    return _triangle(values, spec.kind) if spec.kind in ("tril", "triu") else values
+
+
+def _triangle(values: Tensor, kind: str) -> Tensor:
+    return values.tril() if kind == "tril" else values.triu()
+
+
+def _weights(shape: tuple[int, ...], rng: Stream, span: tuple[float, float] | None) -> Tensor:
+    """Uniform in the span, whatever the recipe: large weights would hide the data."""
+    if span is None:
+        terms = prod(shape[1:]) if len(shape) > 1 else prod(shape)
+        span = (-1.0 / sqrt(max(terms, 1)), 1.0 / sqrt(max(terms, 1)))
+    low, high = span
+    return rng.uniform(prod(shape)).mul_(high - low).add_(low)
+
+
+def _stochastic(x: Tensor, amplitude: float) -> Tensor:
+    """Rows that sum to 1: whole numbers over their sum, which is exact in any order."""
+    sizes = torch.nan_to_num(x.abs() * (2.0**16 / amplitude), nan=0.0).clamp(0.0, 2.0**24)
+    parts = sizes.floor() + 1.0
+    return parts / parts.sum(-1, keepdim=True)
 
 
 def _of_kind(
@@ -142,6 +168,8 @@ def _of_kind(
         return x.abs().clamp_min(POSITIVE_FLOOR if recipe.domain == "core" else tiny)
     if kind == "probability":
         return (x.abs() * shrink).clamp(0.0, 1.0)
+    if kind == "stochastic":
+        return _stochastic(x, recipe.amplitude)
     if kind == "sign":
         return torch.where(x < 0, -1.0, 1.0).to(x.dtype)
     if kind == "unit":

@@ -11,6 +11,7 @@ from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     AsJson,
     Device,
+    FindingsSuite,
     Timeout,
     follow,
     show_document,
@@ -24,6 +25,7 @@ def replay(
     from_snapshot: Annotated[
         bool, typer.Option("--from-snapshot", help="Use the stored inputs, not the seed.")
     ] = False,
+    suite: FindingsSuite = None,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
@@ -34,7 +36,9 @@ def replay(
     from kerneltruth.commands.replay import run_replay
     from kerneltruth.report.verdict_view import replay_view
 
-    steps = run_replay(findings, device=device, from_snapshot=from_snapshot, deadline_s=timeout)
+    steps = run_replay(
+        findings, device=device, from_snapshot=from_snapshot, deadline_s=timeout, suite=suite
+    )
     document = follow(steps, quiet=as_json)
     show_document(document, replay_view, as_json)
     raise typer.Exit(exit_codes.of_replay(document))
@@ -49,6 +53,7 @@ def minimize(
     evaluations: Annotated[
         int, typer.Option("--evaluations", min=1, help="Budget of kernel runs.")
     ] = 400,
+    suite: FindingsSuite = None,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
@@ -60,7 +65,12 @@ def minimize(
     from kerneltruth.report.verdict_view import minimize_view
 
     steps = run_minimize(
-        finding, script=script, device=device, evaluations=evaluations, deadline_s=timeout
+        finding,
+        script=script,
+        device=device,
+        evaluations=evaluations,
+        deadline_s=timeout,
+        suite=suite,
     )
     document = follow(steps, quiet=as_json)
     show_document(document, minimize_view, as_json)

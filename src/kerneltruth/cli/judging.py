@@ -141,7 +141,9 @@ def run_(
     candidates: Annotated[
         Path, typer.Option("--candidates", help="A file, a folder, or a KernelBench run.")
     ],
-    suite: Annotated[str, typer.Option("--suite", help="The suite of the tasks.")] = "kernelbenchx",
+    suite: Annotated[
+        str, typer.Option("--suite", help="The suite of the tasks, or kernelbench:PATH.")
+    ] = "kernelbenchx",
     cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per candidate.")] = 16,
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")

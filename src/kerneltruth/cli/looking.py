@@ -16,7 +16,9 @@ from kerneltruth.cli.options import (
 @app.command()
 def tasks(
     name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,
-    suite: Annotated[str | None, typer.Option("--suite", help="Only this suite.")] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Only this suite, or kernelbench:PATH.")
+    ] = None,
     as_json: AsJson = False,
     device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,

@@ -22,6 +22,10 @@ Out = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Judge processes; default: one per core.")
 ]
+FindingsSuite = Annotated[
+    str | None,
+    typer.Option("--suite", help="kernelbench:PATH, if that is not where it was judged."),
+]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0.1, help="Seconds allowed for one call of a kernel.")
 ]

@@ -14,6 +14,7 @@ from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.commands.stages import NOT_RUN
 from kerneltruth.commands.stopwatch import NotTimedError, time_against_eager
 from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.commands.suites import is_foreign, register_at
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
@@ -177,6 +178,7 @@ class CourtFactory:
     device: str
     targets: tuple[str, ...]
     policy: Policy
+    suite: str | None = None
 
     def __call__(self) -> Callable[[Job], Heard]:
         """A warm court's hearing."""
@@ -184,6 +186,9 @@ class CourtFactory:
             policy=self.policy, device=self.device, targets=self.targets, cache_root=cache_root()
         )
         court.start()
+        if self.suite is not None and is_foreign(self.suite):
+            on_cpu = self.device == "cpu"
+            register_at(self.suite, court.runner if on_cpu else Runner(device="cpu"))
         court.warm()
         return court.hear
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,7 +12,7 @@ from typing import Any
 from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Broken, Labels, Read, Submission
 from kerneltruth.runner.candidate import Candidate, read_candidate
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.registry import Listed
 
 # TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
 # task by an argument. Many others only lack the prefix.
@@ -31,7 +32,7 @@ class Entry:
     key: str
     sha256: str
     submission: Submission
-    task: Task
+    task: Listed
     labels: Labels
 
     @property
@@ -41,7 +42,7 @@ class Entry:
 
 
 def enroll(
-    submissions: Iterable[Read], tasks: Mapping[str, Task], defaults: Labels
+    submissions: Iterable[Read], tasks: Mapping[str, Listed], defaults: Labels
 ) -> Iterator[Entry | Broken]:
     """Match each submission with its task.
 
@@ -50,7 +51,7 @@ def enroll(
         tasks: of the suite, by bare name.
         defaults: labels for submissions that bring none.
     """
-    by_entry = {task.entry: task for task in tasks.values()}
+    by_entry = _by_entry(tasks)
     for item in submissions:
         if isinstance(item, Broken):
             yield item
@@ -72,7 +73,13 @@ def enroll(
         )
 
 
-def task_named(name: str, tasks: Mapping[str, Task]) -> Task | None:
+def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
+    """The tasks by entry, where an entry stands for one task alone."""
+    entries = Counter(task.entry for task in tasks.values())
+    return {task.entry: task for task in tasks.values() if entries[task.entry] == 1}
+
+
+def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
     """The task of that name, or the one that another benchmark calls so."""
     for known in (name, _PREFIX + name, _OTHER_NAMES.get(name, "")):
         if known in tasks:
@@ -80,7 +87,7 @@ def task_named(name: str, tasks: Mapping[str, Task]) -> Task | None:
     return None
 
 
-def _task_of_source(item: Submission, by_entry: Mapping[str, Task]) -> Task | None:
+def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed | None:
     """The task that the source has an entry for, where it has one for just one task."""
     try:
         candidate = read_candidate(item.source, item.origin, task_names=tuple(by_entry))

@@ -49,7 +49,7 @@ def _shapes(task: Task, case: Case) -> str | None:
         if not task.allows(case.sizes, settings):
             return f"sizes {case.sizes} with {case.settings}"
         counts = [math.prod(task.shape(t, case.sizes, settings)) for t in task.tensors]
-    except (ArithmeticError, TypeError, ValueError, IndexError) as error:
+    except (ArithmeticError, TypeError, ValueError, LookupError) as error:
         return f"sizes {case.sizes} with {case.settings} ({error})"
     return f"{max(counts)} elements" if max(counts, default=0) > MOST_ELEMENTS else None
 

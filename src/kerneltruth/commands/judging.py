@@ -17,6 +17,7 @@ from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
+from kerneltruth.commands.suites import opened
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
@@ -39,6 +40,13 @@ def judge_file(
     options: CheckOptions, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Judge the file with a runner that is warming up; `start` is when the command began."""
+    with opened(options.suite, runner) as suite:
+        return (yield from _judge_file(replace(options, suite=suite), runner, start))
+
+
+def _judge_file(
+    options: CheckOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
     policy = choose_policy(options.bounds, tf32=options.tf32)
     job = _job(options, policy)
     identity = content_hash(

@@ -13,6 +13,7 @@ from kerneltruth.commands.devices import choose_device
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
 from kerneltruth.commands.step import Step
+from kerneltruth.commands.suites import for_findings
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script
@@ -20,17 +21,31 @@ from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
+from kerneltruth.runs.records import load_finding
 from kerneltruth.tasks.registry import find
 
 SECONDS = 120.0
 
 
 def run_minimize(
-    path: Path, *, script: Path | None, device: str, evaluations: int, deadline_s: float
+    path: Path,
+    *,
+    script: Path | None,
+    device: str,
+    evaluations: int,
+    deadline_s: float,
+    suite: str | None = None,
 ) -> Generator[Step, None, dict[str, Any]]:
     """Shrink a finding and write its script; returns the document of `minimize --json`."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
+    with for_findings((load_finding(path),), suite):
+        return (yield from _minimize(path, script, device, evaluations, deadline_s))
+
+
+def _minimize(
+    path: Path, script: Path | None, device: str, evaluations: int, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
     finding = finding_at(path)
     candidate = candidate_of(path, finding)
     task = find(finding.task)

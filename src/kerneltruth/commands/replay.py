@@ -15,6 +15,7 @@ from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.policy import choose_policy
 from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.step import Step
+from kerneltruth.commands.suites import for_findings
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
@@ -28,10 +29,23 @@ from kerneltruth.tasks.registry import find
 
 
 def run_replay(
-    paths: Iterable[Path], *, device: str, from_snapshot: bool, deadline_s: float
+    paths: Iterable[Path],
+    *,
+    device: str,
+    from_snapshot: bool,
+    deadline_s: float,
+    suite: str | None = None,
 ) -> Generator[Step, None, dict[str, Any]]:
     """Replay findings; yields steps and returns the document of `replay --json`."""
-    found = [(path, finding_at(path)) for path in _files(paths)]
+    files = _files(paths)
+    with for_findings((load_finding(path) for path in files), suite):
+        return (yield from _replay_all(files, device, from_snapshot, deadline_s))
+
+
+def _replay_all(
+    files: Iterable[Path], device: str, from_snapshot: bool, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
+    found = [(path, finding_at(path)) for path in files]
     here = choose_device(device)
     targets = targets_of(finding for _, finding in found)
     court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())

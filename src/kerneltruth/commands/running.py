@@ -17,6 +17,7 @@ from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.stages import NOT_RUN, stages_of
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
+from kerneltruth.commands.suites import absolute, opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.cluster import Placement, run_on_ray
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
@@ -30,7 +31,7 @@ from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import record_to_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.tasks.registry import listed_of
 
 # Most of a judgement is work of the processor: this many judges share a GPU.
 JUDGES_PER_GPU = 8
@@ -41,7 +42,14 @@ def judge_submissions(
     options: RunOptions, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Judge with a runner that is warming up; `start` is when the command began."""
-    tasks = {task.name: task for task in tasks_of(options.suite).values()}
+    with opened(options.suite, runner) as suite:
+        return (yield from _judge(options, suite or options.suite, runner, start))
+
+
+def _judge(
+    options: RunOptions, suite: str, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    tasks = listed_of(suite)
     entries: list[Entry] = []
     broken: list[Broken] = []
     for item in enroll(read_submissions(options.candidates), tasks, options.labels):
@@ -140,7 +148,12 @@ class _Run:
         on_cpu = self._device == "cpu"
         yield from run_on_ray(
             jobs,
-            CourtFactory(device=self._device, targets=self._options.targets, policy=Policy()),
+            CourtFactory(
+                device=self._device,
+                targets=self._options.targets,
+                policy=Policy(),
+                suite=absolute(self._options.suite),
+            ),
             address=self._options.address,
             judges=self._options.workers,
             placement=Placement() if on_cpu else Placement(gpus=1 / JUDGES_PER_GPU),

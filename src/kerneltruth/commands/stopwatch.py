@@ -62,14 +62,19 @@ def timed_case(task: Task) -> Case:
     base = benchmark_case(task, 0, task.dtypes[0])
     settings = base.settings
     chosen = base
-    for dims in task.perf:
-        if _elements(task, dims) <= MOST_ELEMENTS and task.allows(dims, settings):
-            chosen = replace(base, dims=tuple((d.symbol, dims[d.symbol]) for d in task.dims))
+    for shape in task.perf:
+        # A task without dims names its shapes by an attribute.
+        forms = settings | {n: v for n, v in shape.items() if n in settings}
+        if _elements(task, shape, forms) <= MOST_ELEMENTS and task.allows(shape, forms):
+            chosen = replace(
+                base,
+                dims=tuple((d.symbol, shape[d.symbol]) for d in task.dims),
+                attributes=tuple(forms.items()),
+            )
     return chosen
 
 
-def _elements(task: Task, dims: Any) -> int:
-    settings = {a.name: a.default for a in task.attributes}
+def _elements(task: Task, dims: Any, settings: Any) -> int:
     total = 0
     for spec in task.tensors:
         count = 1

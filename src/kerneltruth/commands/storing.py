@@ -7,6 +7,7 @@ from typing import Any
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.commands.court import Job
+from kerneltruth.commands.suites import origin_of
 from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.records import finding_of, record_to_json
@@ -32,7 +33,8 @@ def store_attempt(
     name = None
     if attempt.failure is not None:
         used = policy or Policy()
-        finding = finding_of(attempt, environment, bounds=used.method, tf32=used.tf32)
+        where = {**environment, **origin_of(job.task)}
+        finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
     line = {"name": job.name, "attempt": record_to_json(attempt), "finding": name, **(more or {})}

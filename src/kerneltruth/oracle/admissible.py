@@ -7,8 +7,9 @@ spread around the float64 result is what the `spread` bound is made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -93,7 +94,7 @@ def overflowing(
     products the reference on magnitudes is the largest partial sum; None where inputs are too
     small for that to happen.
     """
-    if not any(d.role in ("reduced", "contracted") for d in task.dims):
+    if not task.sums():
         return None
     floats = [t for t in tensors.values() if t is not None and t.is_floating_point()]
     limit = largest(compute_dtype(working)) if is_float(working) else math.inf
@@ -116,10 +117,12 @@ def _magnitude(t: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(t.to(torch.float64), posinf=0.0, neginf=0.0).abs()
 
 
-def _attempt(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...] | None:
+def _attempt(
+    task: Task, tensors: Tensors, scalars: Scalars, formula: Callable[..., Any] | None = None
+) -> tuple[torch.Tensor, ...] | None:
     """Evaluate, or None where torch lacks the operator in this dtype on the CPU."""
     try:
-        return evaluate(task, tensors, scalars)
+        return evaluate(task, tensors, scalars, formula=formula)
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None
 
@@ -286,6 +289,12 @@ def _flush(t: torch.Tensor, tiny: float) -> torch.Tensor:
 
 def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
     """Inputs cut to TF32's 10 mantissa bits, by truncation and by rounding."""
+    for i, formula in enumerate(task.tf32):
+        outputs = _attempt(task, cast(task, tensors, torch.float64), scalars, formula)
+        if outputs is not None:
+            yield Implementation(name=f"tf32-{i}", outputs=outputs, settles=False)
+    if task.tf32:
+        return
     dropped = 23 - TF32_MANTISSA_BITS
     for name, half in (("tf32-truncated", 0), ("tf32-rounded", 1 << (dropped - 1))):
         cut: dict[str, torch.Tensor | None] = {}

@@ -79,6 +79,8 @@ def lay_out(task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidO
                 offset=spot.offset,
                 buffer=spot.buffer,
                 member_of=spec.member_of,
+                # A model has copies of its weights, so nothing can be written there.
+                shown=spec.kind != "weight",
             )
         )
     return LaidOut(inputs=inputs, arguments=tuple(arguments), placed=placed)

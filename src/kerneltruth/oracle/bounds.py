@@ -31,7 +31,7 @@ from kerneltruth.oracle.dtypes import (
     smallest_normal,
     smallest_subnormal,
 )
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Task, evaluate
 
 FACTOR = 1.5
 RMS_FACTOR = 2.0
@@ -184,6 +184,8 @@ def _overflows(reference: torch.Tensor, dtype: str) -> torch.Tensor:
 
 def _terms(task: Task, case: Case) -> int:
     """How many terms one output element sums."""
+    if task.terms is not None:
+        return int(evaluate(task.terms, case.settings))
     sizes = case.sizes
     return math.prod(
         max(sizes[d.symbol], 1) for d in task.dims if d.role in ("reduced", "contracted")

@@ -47,6 +47,8 @@ def _one(task: dict[str, Any]) -> RenderableType:
         when = f", when {output['when']}" if output["when"] else ""
         said = f"{output['dtype']}, compared by {output['compare']}{when}"
         table.add_row(f"output {output['name']}", said)
+    if task["unrefereeable"]:
+        table.add_row("unrefereeable", task["unrefereeable"])
     table.add_row("flops", task["flops"])
     for shape in task["perf"]:
         table.add_row("timed at", " ".join(f"{s}={n}" for s, n in shape.items()))

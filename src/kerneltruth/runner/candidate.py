@@ -1,8 +1,8 @@
 """Candidates: source text, language and entry, found by reading the source and never running it.
 
 An entry is, in this order: a function with the task's name, `kernel_function`, `run`, a class
-`ModelNew`. Imported names and Triton kernels themselves are not entries: neither can be called
-with tensors to give tensors.
+`ModelNew`, a class `Model`. Imported names and Triton kernels themselves are not entries: neither
+can be called with tensors to give tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from kerneltruth.errors import UserError
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
 
-GENERIC_ENTRIES = ("kernel_function", "run", "ModelNew")
+# A file with a ModelNew may show the Model that it replaces, which then is not its entry.
+_MODELS = ("ModelNew", "Model")
+GENERIC_ENTRIES = ("kernel_function", "run", *_MODELS)
 _KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
 _CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
 _BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
@@ -91,7 +93,7 @@ def read_candidate(
             f"unknown task {task!r}; nearest: {', '.join(nearest)}; see `kerneltruth tasks`"
         )
     tree = _parse(source, path)
-    definitions = _definitions(tree, {"ModelNew", entry or task or ""})
+    definitions = _definitions(tree, {*_MODELS, entry or task or ""})
     found = _named_entry(definitions, path, task_names) if task is None else None
     if task is not None:
         names = (entry or task, task, *GENERIC_ENTRIES)

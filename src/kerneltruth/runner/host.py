@@ -233,7 +233,11 @@ class Session:
             self._begin()
         if self.loaded.ended != "returned":
             return self.loaded
-        sizes = {a.name: len(a.buffer) for a in call.arguments if isinstance(a, TensorArgument)}
+        sizes = {
+            a.name: len(a.buffer)
+            for a in call.arguments
+            if isinstance(a, TensorArgument) and a.shown
+        }
         return self._exchange(call, time.monotonic() + deadline_s, sizes)
 
     def _begin(self) -> None:

@@ -27,11 +27,15 @@ _REPR = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """An input in the child's memory: the view that the candidate gets, and the whole buffer."""
+    """An input in the child's memory: the view that the candidate gets, and the whole buffer.
+
+    `shown`: whether the judge wants to see the buffer after the call.
+    """
 
     name: str
     view: torch.Tensor
     buffer: torch.Tensor
+    shown: bool = True
 
 
 def place(argument: TensorArgument, device: torch.device) -> Placed:
@@ -48,6 +52,7 @@ def place(argument: TensorArgument, device: torch.device) -> Placed:
         name=argument.name,
         view=elements.as_strided(argument.shape, argument.strides, offset),
         buffer=buffer,
+        shown=argument.shown,
     )
 
 

@@ -53,7 +53,7 @@ class TensorArgument:
     `buffer` is the whole allocation: guard band, elements (with gaps, which hold guard values
     too), guard band. `shape`, `strides` and `offset` (in elements) describe the view in it that
     the candidate receives. Arguments of one `member_of` are passed together, as a list of that
-    name.
+    name. `shown`: whether the child reports the buffer after the call.
     """
 
     name: str
@@ -63,6 +63,7 @@ class TensorArgument:
     offset: int
     buffer: bytes
     member_of: str | None = None
+    shown: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

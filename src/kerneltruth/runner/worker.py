@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.runner import binding, facade, guards, optimizers, placing
+from kerneltruth.runner import binding, facade, guards, models, optimizers, placing
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -199,9 +199,8 @@ class _Worker:
 
     def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
         arguments, gradients = optimizers.set_aside(arguments)
-        entry, arguments = self._callable(arguments, as_it_is=bool(gradients))
         owners = optimizers.parameters(arguments, gradients)
-        positional, named = binding.bind(getattr(entry, "forward", entry), arguments)
+        entry, positional, named = self._bound(arguments, as_it_is=bool(gradients))
         poisoned = guards.numpy_poisoned(call.poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             for _ in range(call.repeats):
@@ -211,6 +210,21 @@ class _Worker:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return returned
+
+    def _bound(
+        self, arguments: Sequence[binding.Offered], *, as_it_is: bool
+    ) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
+        """The entry and its arguments as the candidate's signature takes them."""
+        if self._model is not None and models.is_described(arguments):
+            entry, inputs = models.build(self._model, arguments, self._home)
+            return entry, inputs, {}
+        entry, left = self._callable(arguments, as_it_is=as_it_is)
+        return entry, *binding.bind(getattr(entry, "forward", entry), left)
+
+    @property
+    def _home(self) -> str | torch.device:
+        """Where a model belongs, as the candidate sees it."""
+        return "cuda" if facade.is_on() else self._device
 
     def _callable(
         self, arguments: Sequence[binding.Offered], *, as_it_is: bool
@@ -223,7 +237,7 @@ class _Worker:
         own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
         model = self._model(**{a.name: a.value for a in own})
         if isinstance(model, torch.nn.Module):
-            model = model.to("cuda" if facade.is_on() else self._device)
+            model = model.to(self._home)
         return model, [a for a in arguments if a not in own]
 
     def _observed(self, returned: Any, inputs: list[placing.Placed]) -> Observation:
@@ -246,7 +260,7 @@ class _Worker:
             return observation
         return replace(
             observation,
-            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs},
+            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown},
             guards_hit=guard.hits(),
         )
 

@@ -21,6 +21,10 @@ KINDS = {
     "spd": "the case's dtype, symmetric positive definite over the last two dims",
     "invertible": "the case's dtype, a well-conditioned square matrix over the last two dims",
     "lower": "the case's dtype, lower triangular and well-conditioned over the last two dims",
+    "tril": "the case's dtype, zero above the diagonal of the last two dims",
+    "triu": "the case's dtype, zero below the diagonal of the last two dims",
+    "stochastic": "the case's dtype, no negative values, each row of the last dim sums to 1",
+    "weight": "the case's dtype, of the size that a constructor gives: see `span`",
     "integer": "the case's dtype, which is an integer dtype or bool; whole range",
     "index": "int64 in [0, extent): `index(C)`",
     "target": "int64 class ids in [0, extent): `target(C)`",
@@ -34,7 +38,11 @@ KINDS = {
 }
 INDEX_KINDS = ("index", "target", "index_or")
 MATRIX_KINDS = ("symmetric", "spd", "invertible", "lower")
-_WORKING = ("real", "positive", "probability", "unit", "sign", "integer", *MATRIX_KINDS)
+_WORKING = (
+    *("real", "positive", "probability", "unit", "sign", "integer", "stochastic", "weight"),
+    *("tril", "triu"),
+    *MATRIX_KINDS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,8 @@ class TensorSpec:
         other: of an `index_or`: the value that means none.
         optional: whether it may be None, or missing from its list.
         member_of: the list of tensors that it goes into.
+        span: of a `weight`: the range in which it lies; None means one that keeps a sum over all
+            but its first dim near 1.
         typical: the dims at the task's default attributes, without stars; None means `dims`.
     """
 
@@ -76,6 +86,7 @@ class TensorSpec:
     other: str | None = None
     optional: bool = False
     member_of: str | None = None
+    span: tuple[float, float] | None = None
     typical: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

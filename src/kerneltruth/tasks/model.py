@@ -29,7 +29,16 @@ Contract = Callable[[Evidence], Iterable[Claim]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a kernel must compute. Build with `spec.task(...)`, which explains the fields."""
+    """What a kernel must compute. Build with `spec.task(...)`, which explains the fields.
+
+    Further ones, for tasks that an importer makes, whose shapes lie in a hidden attribute:
+
+    Attributes:
+        terms: how many terms the longest sum has, an expression of attributes; None means what the
+            dims' roles say.
+        tf32: the reference with factors in TF32, where products are not of the inputs alone.
+        unrefereeable: why no candidate can be judged on this task.
+    """
 
     name: str
     category: str
@@ -54,9 +63,12 @@ class Task:
     admissible: tuple[Callable[..., Any], ...] = ()
     contract: Contract | None = None
     random: bool = False
-    perf: tuple[Mapping[str, int], ...] = ()
+    perf: tuple[Mapping[str, Any], ...] = ()
     core: Mapping[str, tuple[Scalar, ...]] | None = None
     entry: str = ""
+    terms: str | None = None
+    tf32: tuple[Callable[..., Any], ...] = ()
+    unrefereeable: str | None = None
 
     @property
     def key(self) -> str:
@@ -181,7 +193,12 @@ class Task:
 
     def contracted(self) -> bool:
         """Whether the operator multiplies matrices, so that the TF32 policy speaks of it."""
-        return any(d.role == "contracted" for d in self.dims)
+        return bool(self.tf32) or any(d.role == "contracted" for d in self.dims)
+
+    def sums(self) -> bool:
+        """Whether elements of the output are sums of more than one term."""
+        roles = ("reduced", "contracted")
+        return self.terms is not None or any(d.role in roles for d in self.dims)
 
 
 def _present(tensors: Mapping[str, Any] | None) -> frozenset[str]:

@@ -1,12 +1,14 @@
 """Every task of every suite, by key: `relu` for a core task, `kernelbenchx/relu` for another's.
 
 A suite is imported when one of its tasks is asked for, so that judging a core operator does not
-wait for the declarations of 176 others.
+wait for the declarations of 176 others. A foreign suite is one that a user brings along: a command
+registers it, and its tasks are made one by one as they are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -16,9 +18,59 @@ from kerneltruth.tasks.spec import CORE, Task
 _MODULES = {CORE: "kerneltruth.tasks.core", "kernelbenchx": "kerneltruth.tasks.suite"}
 
 
+# The foreign suites that commands know how to read, and how one is named on a command line.
+FOREIGN = {"kernelbench": "kernelbench:PATH"}
+_registered: dict[str, Mapping[str, Task]] = {}
+_listed: dict[str, Mapping[str, Listed]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What is known of a task before it is made.
+
+    Attributes:
+        trouble: why no candidate can be judged on it, as far as that is known.
+        sha256: of the problem that it comes from, in a foreign suite.
+    """
+
+    name: str
+    key: str
+    category: str
+    entry: str
+    description: str = ""
+    trouble: str | None = None
+    sha256: str | None = None
+
+
+def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]) -> None:
+    """Make a foreign suite known, in place of one of that name.
+
+    Args:
+        suite: its name.
+        tasks: by key; asking for one may cost seconds.
+        listed: by bare name.
+    """
+    _registered[suite] = tasks
+    _listed[suite] = listed
+
+
 def suites() -> tuple[str, ...]:
     """The names of the suites, the core first."""
     return tuple(_MODULES)
+
+
+def listed_of(suite: str) -> dict[str, Listed]:
+    """What is known of the tasks of a suite, by bare name, without making them.
+
+    Raises:
+        UserError: there is no such suite.
+    """
+    if suite in _listed:
+        return dict(_listed[suite])
+    return {
+        t.name: Listed(name=t.name, key=t.key, category=t.category, entry=t.entry)
+        for t in tasks_of(suite).values()
+    }
 
 
 def tasks_of(suite: str) -> Mapping[str, Task]:
@@ -27,8 +79,11 @@ def tasks_of(suite: str) -> Mapping[str, Task]:
     Raises:
         UserError: there is no such suite.
     """
+    if suite in _registered:
+        return _registered[suite]
     if suite not in _MODULES:
-        raise UserError(f"--suite {suite!r}: must be one of {', '.join(_MODULES)}")
+        known = ", ".join((*_MODULES, *FOREIGN.values()))
+        raise UserError(f"--suite {suite!r}: must be one of {known}")
     table: Mapping[str, Task] = import_module(_MODULES[suite]).TASKS
     return table
 
@@ -38,16 +93,16 @@ class _Everything(Mapping[str, Task]):
 
     def __getitem__(self, key: str) -> Task:
         suite, slash, _ = key.partition("/")
-        if slash and suite not in _MODULES:
+        if slash and suite not in _MODULES and suite not in _registered:
             raise KeyError(key)
         return tasks_of(suite if slash else CORE)[key]
 
     def __iter__(self) -> Iterator[str]:
-        for suite in _MODULES:
+        for suite in suites():
             yield from tasks_of(suite)
 
     def __len__(self) -> int:
-        return sum(len(tasks_of(suite)) for suite in _MODULES)
+        return sum(len(tasks_of(suite)) for suite in suites())
 
 
 TASKS: Mapping[str, Task] = _Everything()
@@ -55,11 +110,13 @@ TASKS: Mapping[str, Task] = _Everything()
 
 def named(name: str) -> tuple[Task, ...]:
     """The tasks of that bare name, in every suite, the core's first."""
-    return tuple(t for suite in _MODULES for t in tasks_of(suite).values() if t.name == name)
+    return tuple(t for suite in suites() for t in tasks_of(suite).values() if t.name == name)
 
 
 def by_entry(suite: str) -> dict[str, Task]:
     """The tasks of a suite by the names of functions that stand for them in a candidate."""
+    if suite in _registered:
+        return {}
     tasks = tasks_of(suite).values()
     return {t.name: t for t in tasks} | {t.entry: t for t in tasks}
 
@@ -76,14 +133,17 @@ def find(key: str, suite: str | None = None) -> Task:
         UserError: no such task (in that suite, if one is named), with the nearest names.
     """
     if suite is not None:
-        own = {t.name: t for t in tasks_of(suite).values()}
+        tasks = tasks_of(suite)
         name = key.removeprefix(f"{suite}/")
-        if name in own:
-            return own[name]
-        raise _unknown(key, {n: t.key for n, t in own.items()})
+        full = name if suite == CORE else f"{suite}/{name}"
+        if full in tasks:
+            return tasks[full]
+        raise _unknown(key, {n: t.key for n, t in listed_of(suite).items()})
     prefix, slash, _ = key.partition("/")
-    if slash and prefix in _MODULES:
+    if slash and (prefix in _MODULES or prefix in _registered):
         return find(key, prefix)
+    if slash and prefix in FOREIGN:
+        raise UserError(f"task {key!r} is of a suite of yours: pass --suite {FOREIGN[prefix]}")
     core = tasks_of(CORE)
     if key in core:
         return core[key]

@@ -1,0 +1,128 @@
+"""Suites that a user brings along: `--suite kernelbench:PATH` is read, registered, and let go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kerneltruth.errors import UserError
+from kerneltruth.importers.kernelbench.problem import Problem, read_problems
+from kerneltruth.importers.kernelbench.suite import Problems, schema_cache
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.records import Finding
+from kerneltruth.tasks.registry import FOREIGN, Listed, listed_of, register
+
+# What a finding's environment says of a foreign task: where it came from, and its problem's hash.
+FROM_SUITE = "suite"
+PROBLEM = "problem_sha256"
+
+_opened: dict[str, str] = {}
+
+
+def is_foreign(suite: str | None) -> bool:
+    """Whether the option names a suite that a user brings along."""
+    return suite is not None and suite.partition(":")[0] in FOREIGN
+
+
+@contextmanager
+def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | None]:
+    """The name of the suite that an option means; a foreign one is registered meanwhile.
+
+    Args:
+        suite: as the command line names it.
+        runner: for reference children, if it runs on the CPU; else they get one of their own.
+
+    Raises:
+        UserError: there is nothing of that kind at the path.
+    """
+    if suite is None or not is_foreign(suite):
+        yield suite
+        return
+    own = None if runner is not None and runner.device == "cpu" else Runner(device="cpu")
+    try:
+        yield register_at(suite, own or runner or Runner(device="cpu"))
+    finally:
+        _opened.pop(suite.partition(":")[0], None)
+        if own is not None:
+            own.close()
+
+
+def register_at(suite: str, runner: Runner) -> str:
+    """Register the foreign suite that an option names; its name.
+
+    Raises:
+        UserError: there is nothing of that kind at the path.
+    """
+    name = suite.partition(":")[0]
+    found = problems_at(suite, runner)
+    register(name, found, found.listed())
+    _opened[name] = absolute(suite)
+    return name
+
+
+def problems_at(suite: str, runner: Runner) -> Problems:
+    """The problems of `kernelbench:PATH`.
+
+    Raises:
+        UserError: no path, or no problems there.
+    """
+    return Problems(_read(suite), runner, schema_cache())
+
+
+def listed_at(suite: str) -> dict[str, Listed]:
+    """What is known of the tasks of a user's suite without running any."""
+    return Problems(_read(suite), Runner(device="cpu"), None).listed()
+
+
+def _read(suite: str) -> dict[str, Problem]:
+    return read_problems(_path(suite))
+
+
+def _path(suite: str) -> Path:
+    name, _, path = suite.partition(":")
+    if not path:
+        raise UserError(f"--suite {suite}: say where it is: {FOREIGN[name]}")
+    return Path(path)
+
+
+def absolute(suite: str) -> str:
+    """The option with an absolute path, as findings keep it."""
+    name, colon, path = suite.partition(":")
+    return f"{name}:{Path(path).absolute()}" if colon else suite
+
+
+def origin_of(task: str) -> dict[str, str | None]:
+    """What a finding must say of a task of a foreign suite; nothing of others."""
+    suite, _, name = task.partition("/")
+    if suite not in _opened:
+        return {}
+    return {FROM_SUITE: _opened[suite], PROBLEM: listed_of(suite)[name].sha256}
+
+
+@contextmanager
+def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[None]:
+    """The foreign suite that findings come from, registered: as told, else where they were made.
+
+    Raises:
+        UserError: it is not there any more, or a problem in it is another one now.
+    """
+    foreign = [f for f in findings if f.task.partition("/")[0] in FOREIGN]
+    if not foreign:
+        yield
+        return
+    said = suite or foreign[0].environment.get(FROM_SUITE)
+    if said is None or not is_foreign(said):
+        named = FOREIGN[foreign[0].task.partition("/")[0]]
+        raise UserError(f"task {foreign[0].task!r} is of a suite of yours: pass --suite {named}")
+    with opened(said):
+        known = listed_of(said.partition(":")[0])
+        for finding in foreign:
+            name = finding.task.partition("/")[2]
+            now = known[name].sha256 if name in known else None
+            if finding.environment.get(PROBLEM) not in (None, now):
+                raise UserError(
+                    f"{finding.task} in {said} is not the problem that was judged; "
+                    "name its checkout with --suite, or judge the kernel again"
+                )
+        yield

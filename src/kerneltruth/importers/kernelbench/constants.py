@@ -1,0 +1,156 @@
+"""The constants of a problem file that may take other values, read off its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Constants = dict[str, Any]
+
+# A literal size inside get_inputs counts as a constant from here on: smaller ones are ranks,
+# channels of an image or class counts that the model knows.
+_LEAST_LITERAL = 16
+_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
+_LARGEST = 2**40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One number among the constants: a constant, or the equal entries of a tuple or list."""
+
+    name: str
+    value: int
+    places: tuple[int, ...] = ()
+
+    def put(self, constants: Constants, value: int) -> Constants:
+        """The constants with another value here."""
+        if not self.places:
+            return constants | {self.name: value}
+        entries = list(constants[self.name])
+        for place in self.places:
+            entries[place] = value
+        kind = type(constants[self.name])
+        return constants | {self.name: kind(entries)}
+
+    def get(self, constants: Constants) -> int:
+        """The value that the constants have here."""
+        whole = constants[self.name]
+        return int(whole[self.places[0]] if self.places else whole)
+
+
+def constants_of(tree: ast.Module) -> Constants:
+    """Module-level ints, tuples and lists of ints by name, and large sizes inside get_inputs.
+
+    What is computed from other constants follows them by itself and is none. A size written inside
+    `get_inputs` or `get_init_inputs` is called `get_inputs:224`.
+    """
+    found: Constants = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            found |= _assigned(statement)
+        elif isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
+            found |= {f"{statement.name}:{n}": n for n in _sizes_in(statement)}
+    return found
+
+
+def _assigned(statement: ast.Assign) -> Constants:
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Name):
+        number = _value(value)
+        return {target.id: number} if _is_size(number) else {}
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = zip(target.elts, value.elts, strict=False)
+        named = {t.id: _value(v) for t, v in pairs if isinstance(t, ast.Name)}
+        return {n: v for n, v in named.items() if _is_size(v)}
+    return {}
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return bool(value) and all(type(n) is int for n in value)
+    return type(value) is int
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of an expression of literals; None for any other."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Tuple(elts=items):
+            return tuple(_value(i) for i in items)
+        case ast.List(elts=items):
+            return [_value(i) for i in items]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _combined(_value(left), op, _value(right))
+    return None
+
+
+def _combined(left: Any, op: ast.operator, right: Any) -> Any:
+    if isinstance(left, list) and isinstance(op, ast.Mult) and type(right) is int and right <= 1024:
+        return left * right
+    if type(left) is not int or type(right) is not int or type(op) not in _OPERATORS:
+        return None
+    if isinstance(op, ast.Pow | ast.LShift) and not 0 <= right <= 40:
+        return None
+    try:
+        value = _OPERATORS[type(op)](left, right)
+    except ArithmeticError:
+        return None
+    return value if abs(value) <= _LARGEST else None
+
+
+def _sizes_in(function: ast.FunctionDef) -> Iterator[int]:
+    """Literal sizes in the calls of a function."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            for argument in node.args:
+                entries = argument.elts if isinstance(argument, ast.Tuple) else [argument]
+                for entry in entries:
+                    value = entry.value if isinstance(entry, ast.Constant) else None
+                    if type(value) is int and value >= _LEAST_LITERAL:
+                        yield value
+
+
+def slots_of(constants: Constants) -> tuple[Slot, ...]:
+    """The numbers among the constants that may vary: the positive ones."""
+    found: list[Slot] = []
+    for name, value in constants.items():
+        if type(value) is int:
+            found += [Slot(name=name, value=value)] if value > 0 else []
+            continue
+        by_value: dict[int, list[int]] = {}
+        for place, entry in enumerate(value):
+            by_value.setdefault(entry, []).append(place)
+        found += [
+            Slot(name=name, value=n, places=tuple(places))
+            for n, places in by_value.items()
+            if n > 0
+        ]
+    return tuple(found)
+
+
+def label(constants: Constants) -> str:
+    """The constants as people read them, and as cases name them: `batch_size=3 dim=257`."""
+    return " ".join(f"{n.replace(':', ' ')}={_short(v)}" for n, v in constants.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 3 and len(set(value)) == 1:
+        return f"[{value[0]}]*{len(value)}"
+    return repr(value).replace(" ", "")
+
+
+def elements(shape: tuple[int, ...] | list[int]) -> int:
+    """How many elements a shape has."""
+    return math.prod(shape)

@@ -1,0 +1,226 @@
+"""From a problem to its schema: the search, then real runs that show what the problem is like."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.philox import derive as seed_of
+from kerneltruth.codec import build, content_hash, dumps
+from kerneltruth.errors import UserError
+from kerneltruth.importers.kernelbench import search as searching
+from kerneltruth.importers.kernelbench.child_session import INSIDE, ProblemSession, Rejected
+from kerneltruth.importers.kernelbench.constants import Constants, label
+from kerneltruth.importers.kernelbench.problem import Problem
+from kerneltruth.importers.kernelbench.schema import Choice, Outline, Schema, outline_of
+from kerneltruth.runner.host import Runner
+
+NARROW = ("float16", "bfloat16")
+_TRY_S = 20.0
+_ORIGINAL_S = 30.0
+_FACTS_S = 120.0
+# All tries of one problem together; the same on every machine that is not hopelessly slow.
+_MOST_TRIES = 600
+
+
+def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Schema:
+    """The schema of a problem, from the cache if it was derived before.
+
+    Args:
+        problem: as its file states it.
+        runner: for its child, on the CPU.
+        cache: a folder; None derives anew.
+    """
+    path = cache / f"{_cache_key(problem)}.json" if cache else None
+    kept = _read(path) if path else None
+    if kept is not None:
+        return kept
+    session = ProblemSession(problem, runner)
+    try:
+        schema = _derive(problem, session)
+    finally:
+        session.close()
+    if path is not None:
+        _write(path, schema)
+    return schema
+
+
+def _cache_key(problem: Problem) -> str:
+    """Everything that a schema follows from."""
+    files = (*sorted(INSIDE.glob("*.py")), Path(searching.__file__), Path(__file__))
+    rules = [p.read_text("utf-8") for p in files]
+    return content_hash([problem.source, rules, torch.__version__])
+
+
+def _read(path: Path) -> Schema | None:
+    with contextlib.suppress(OSError, ValueError, UserError):
+        return build(Schema, json.loads(path.read_text("utf-8")))
+    return None
+
+
+def _write(path: Path, schema: Schema) -> None:
+    """Whole or not at all; a cache that cannot be written is none."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(dumps(schema), "utf-8")
+        draft.replace(path)
+
+
+class _Prober:
+    """Asks the problem for outlines, each set of constants once."""
+
+    def __init__(self, problem: Problem, session: ProblemSession, device: str) -> None:
+        self._problem = problem
+        self._session = session
+        self._device = device
+        self._known: dict[str, Outline | None] = {}
+        self.refusal: str | None = None
+        self.smallest: Outline | None = None
+
+    def attempt(self, constants: Constants) -> Outline | None:
+        """The outline, or None where the problem rejects the constants."""
+        text = changed(self._problem, constants)
+        if text not in self._known:
+            if len(self._known) >= _MOST_TRIES:
+                return None
+            made = self._known[text] = self._ask(text)
+            if made and (not self.smallest or made.weights < self.smallest.weights):
+                self.smallest = made
+        return self._known[text]
+
+    def _ask(self, text: str) -> Outline | None:
+        try:
+            if self._device == "cpu":
+                # Without a call first: nobody knows yet how large it would be.
+                size = self.outline(text, device="meta", forward=False)
+                if not searching.PREFERRED.holds(size):
+                    return None
+            return self.outline(text, device=self._device, forward=True)
+        except Rejected as refusal:
+            self.refusal = self.refusal or str(refusal)
+            return None
+
+    def outline(
+        self, text: str, *, device: str, forward: bool, deadline_s: float = _TRY_S
+    ) -> Outline:
+        """The outline of one set.
+
+        Raises:
+            Rejected: by the problem.
+        """
+        asked = {"constants": text, "device": device, "forward": forward}
+        return outline_of(self._session.ask("outline", deadline_s=deadline_s, **asked))
+
+
+def changed(problem: Problem, constants: Constants) -> str:
+    """The constants that differ from the file's own, as the text of a dict."""
+    return repr({n: v for n, v in constants.items() if v != problem.constants[n]})
+
+
+def _derive(problem: Problem, session: ProblemSession) -> Schema:
+    if problem.trouble is not None:
+        return Schema(trouble=problem.trouble)
+    found: list[searching.Found] = []
+    refusal: str | None = None
+    for device in ("meta", "cpu"):
+        prober = _Prober(problem, session, device)
+        seed = seed_of(0, "kernelbench", problem.sha256)
+        found = searching.Search(problem.constants, prober.attempt, seed=seed).run()
+        if found:
+            break
+        refusal = refusal or _too_large(prober) or prober.refusal
+    if not found:
+        return Schema(trouble=refusal or "no set of constants is accepted")
+    choices = [
+        Choice(
+            label=label(f.constants) or "as in the file",
+            constants=changed(problem, f.constants),
+            outline=f.outline,
+            core=f.core,
+        )
+        for f in found
+    ]
+    return _with_facts(session, choices, _original(problem, prober))
+
+
+def _too_large(prober: _Prober) -> str | None:
+    """What to say where the problem accepts constants, and none that are small."""
+    small = prober.smallest
+    if small is None:
+        return None
+    return (
+        f"too large for a float64 reference on a CPU: in its smallest form it has "
+        f"{small.weights:,} weights, {small.elements:,} elements in and out, and needs "
+        f"{small.flops:,} operations"
+    )
+
+
+def _original(problem: Problem, prober: _Prober) -> Choice | None:
+    """The file's own constants, for timing: they are never computed on a CPU."""
+    with contextlib.suppress(Rejected):
+        outline = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
+        return Choice(label=label(problem.constants), constants="{}", outline=outline)
+    return None
+
+
+def _with_facts(session: ProblemSession, choices: list[Choice], original: Choice | None) -> Schema:
+    """The schema of the choices that really run, largest first, and what their runs show."""
+    kept: list[Choice] = []
+    seen: list[dict[str, Any]] = []
+    refusal = "no set of constants runs"
+    for choice in reversed(choices):
+        try:
+            dtypes = () if seen else NARROW
+            facts = session.ask(
+                "facts", deadline_s=_FACTS_S, constants=choice.constants, dtypes=dtypes
+            )
+        except Rejected as rejected:
+            refusal = str(rejected)
+            continue
+        seen.append(facts)
+        extents = tuple(
+            int(i["high"]) if "form" not in i and "high" in i else None for i in facts["inputs"]
+        )
+        kept.append(replace(choice, extents=extents))
+    if not seen:
+        return Schema(trouble=refusal)
+    first = seen[0]
+    outputs = tuple(o.get("dtype", "") for o in first["outputs"])
+    dtypes_of = {"float32": outputs} | {
+        n: tuple(d) for n, d in first["dtypes"].items() if d is not None
+    }
+    return Schema(
+        choices=tuple(reversed(kept)),
+        original=original,
+        inputs=tuple(first["inputs"]),
+        state=first["state"],
+        dtypes=dtypes_of,
+        positive=first["positive"],
+        trouble=_nature(seen, kept[0]),
+    )
+
+
+def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
+    """Why no candidate can be told right from wrong, if the problem is of that kind."""
+    if any(facts["random"] for facts in seen):
+        return "the problem is random: two runs on the same inputs and weights differ"
+    if all(facts["constant"] for facts in seen):
+        return "the output does not depend on the inputs: a constant is right"
+    inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]
+    if 2 * len(inexact) > len(seen):
+        return (
+            f"float32 is off by {max(inexact):.2g} of the output's size, against float64: "
+            "no bound tells right from wrong"
+        )
+    if not choice.outline.plain:
+        return "get_init_inputs returns more than plain values, which cannot be passed on"
+    if any("dtype" not in o for facts in seen for o in facts["outputs"]):
+        return "the model returns something that is neither tensor nor number"
+    return None

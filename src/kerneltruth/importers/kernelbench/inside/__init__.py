@@ -1,0 +1,1 @@
+"""What runs a KernelBench problem, in a child process and nowhere else."""

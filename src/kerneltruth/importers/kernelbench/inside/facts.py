@@ -1,0 +1,210 @@
+"""What only real runs show of a problem: its values, and whether it can be judged at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kerneltruth.importers.kernelbench.inside.model import (
+    Problem,
+    as_tensor,
+    cast,
+    cast_all,
+    default,
+    described,
+    flat,
+    is_float,
+    name_of,
+    seeded,
+    state,
+)
+
+# Two float64 runs that differ by less than this say the same.
+_SAME = 1e-9
+_NEGLIGIBLE = 1e-12
+# A float32 run that is off by more, against float64 and the output's own size, says nothing.
+_USELESS = 1e-2
+_SEEDS = (1, 2, 3)
+
+
+def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a real run shows; `dtypes` are tried beside float32 and float64."""
+    constants = asked["constants"]
+    space = problem.space(constants)
+    with _RandomIntegers() as extents:
+        drawn = [seeded(seed, lambda: list(space.get_inputs())) for seed in _SEEDS]
+    model = seeded(1, lambda: problem.build(constants))
+    made = {n: t.clone() for n, t in state(model).items()}
+    other = state(seeded(2, lambda: problem.build(constants)))
+    runs = [flat(seeded(seed, lambda: model(*drawn[0]))) for seed in (1, 2)]
+    found = {
+        "inputs": [_input_facts([d[i] for d in drawn], extents) for i in range(len(drawn[0]))],
+        "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
+        "random": not all(_alike(a, b, 0.0) for a, b in zip(*runs, strict=True)),
+        "outputs": [described(as_tensor(v)) for v in runs[0]],
+        "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
+    }
+    wide = [cast_all(inputs, torch.float64) for inputs in drawn]
+    return found | _in_double(problem, constants, wide, runs[0])
+
+
+def _in_double(
+    problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any]
+) -> dict[str, Any]:
+    """What float64 shows, with the weights that the problem's own constructor draws."""
+    constant: list[bool] = []
+    found: dict[str, Any] = {}
+    for seed in _SEEDS:
+        model = cast(seeded(seed, lambda: problem.build(constants)), torch.float64)
+        with default(torch.float64):
+            runs = [flat(model(*each)) for each in inputs]
+            shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
+        others = [*runs[1:], *([shifted] if shifted is not None else [])]
+        pairs = ((a, b) for run in others for a, b in zip(runs[0], run, strict=True))
+        constant.append(all(_alike(a, b, _SAME) for a, b in pairs))
+        found = found or {
+            "positive": _only_positive(runs[0], shifted),
+            "inexact": _inexactness(narrow, runs[0]),
+        }
+    return {**found, "constant": all(constant)}
+
+
+def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None:
+    """The dtypes of the outputs where all is in a narrow dtype; None where torch cannot do it."""
+    dtype = getattr(torch, name)
+    try:
+        with default(dtype):
+            outputs = flat(cast(model, dtype)(*cast_all(inputs, dtype)))
+    except (RuntimeError, TypeError, ValueError):
+        return None
+    finally:
+        cast(model, torch.float32)
+    return [described(as_tensor(o)).get("dtype", "") for o in outputs]
+
+
+def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
+    try:
+        return flat(model(*inputs))
+    except (RuntimeError, ValueError, IndexError):
+        return None
+
+
+def _shifted(value: Any) -> Any:
+    """Real inputs of both signs and larger sizes."""
+    return (value - 0.4) * 5 if is_float(value) else value
+
+
+def _only_positive(drawn: Sequence[Any], shifted: Sequence[Any] | None) -> bool:
+    """Whether negative inputs are beyond what the model is defined on."""
+    if shifted is None:
+        return True
+    pairs = [(a, b) for a, b in zip(drawn, shifted, strict=True) if is_float(a)]
+    return any(bool(b.isnan().any()) and not bool(a.isnan().any()) for a, b in pairs)
+
+
+def _alike(one: Any, other: Any, within: float) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return bool(one == other)
+    if one.shape != other.shape:
+        return False
+    a, b = (
+        torch.nan_to_num(t.double(), nan=1e300, posinf=2e300, neginf=-2e300) for t in (one, other)
+    )
+    if not a.numel():
+        return True
+    limit = within * float(a.abs().max()) + (_NEGLIGIBLE if within else 0.0)
+    return float((a - b).abs().max()) <= limit
+
+
+def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
+    """The float32 run's error against the size of the output, where that is beyond use."""
+    worst = 0.0
+    for got, due in zip(narrow, wide, strict=True):
+        if not is_float(due) or not due.numel():
+            continue
+        finite = torch.isfinite(due)
+        size = float(due[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
+        error = (got.double() - due)[finite]
+        off = float(error.square().mean().sqrt()) / size if size else 0.0
+        worst = max(worst, off if math.isfinite(off) else math.inf)
+    return worst if worst > _USELESS else None
+
+
+class _RandomIntegers:
+    """Remembers the range that each tensor of random integers was asked for."""
+
+    def __enter__(self) -> dict[int, tuple[int, int]]:
+        self._original = torch.randint
+        self._made: list[torch.Tensor] = []
+        extents: dict[int, tuple[int, int]] = {}
+
+        def recorded(*args: Any, **kwargs: Any) -> torch.Tensor:
+            made = self._original(*args, **kwargs)
+            numbers = [a for a in args if type(a) is int][:2]
+            low, high = (0, *numbers)[-2:] if numbers else (0, 0)
+            extents[made.data_ptr()] = (kwargs.get("low", low), kwargs.get("high", high))
+            self._made.append(made)
+            return made
+
+        torch.randint = recorded
+        return extents
+
+    def __exit__(self, *_: object) -> None:
+        torch.randint = self._original
+
+
+def _input_facts(draws: Sequence[Any], extents: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
+    """What the draws of one input have in common."""
+    first = draws[0]
+    if not isinstance(first, torch.Tensor):
+        return {"same": len({repr(v) for v in draws}) == 1}
+    if not first.numel():
+        return {}
+    if not first.is_floating_point():
+        known = extents.get(first.data_ptr())
+        if known is not None:
+            return {"low": known[0], "high": known[1] - 1}
+        return {
+            "low": min(int(d.min()) for d in draws),
+            "high": max(int(d.max()) for d in draws),
+        }
+    forms: dict[str, Callable[[torch.Tensor], Any]] = {
+        "sign": lambda t: (t.abs() == 1).all(),
+        "stochastic": lambda t: (
+            t.ndim > 0
+            and t.shape[-1] > 1
+            and (t >= 0).all()
+            and ((t.sum(-1) - 1).abs() < 1e-4).all()
+        ),
+        "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
+        "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
+        "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
+    }
+    form = next((n for n, holds in forms.items() if all(bool(holds(d)) for d in draws)), None)
+    return {
+        "form": form,
+        "low": min(float(d.min()) for d in draws),
+        "high": max(float(d.max()) for d in draws),
+    }
+
+
+def _square(t: torch.Tensor) -> bool:
+    return t.ndim >= 2 and t.shape[-1] == t.shape[-2] and t.shape[-1] > 2
+
+
+def _weight_facts(made: torch.Tensor, other: torch.Tensor) -> dict[str, Any]:
+    """How a constructor fills a parameter or buffer: with one number, with random or fixed ones."""
+    dtype = name_of(made.dtype)
+    if not made.is_floating_point() or not made.numel():
+        return {"dtype": dtype, "random": not torch.equal(made, other)}
+    wide = made.double()
+    constant = bool((wide == wide.reshape(-1)[0]).all())
+    return {
+        "dtype": dtype,
+        "random": not torch.equal(made, other),
+        "constant": float(wide.reshape(-1)[0]) if constant else None,
+        "size": float(wide.square().mean().sqrt()),
+    }

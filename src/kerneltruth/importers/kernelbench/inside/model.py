@@ -1,0 +1,172 @@
+"""The problem's module, for some constants, and models built of it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+
+class Problem:
+    """A problem's source, run for one choice of constants after the other."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tree = ast.parse(source)
+        self._constants = ""
+        self._space: types.ModuleType | None = None
+
+    def space(self, constants: str) -> types.ModuleType:
+        """The module with some constants replaced, which come as the text of a dict."""
+        if self._space is None or constants != self._constants:
+            tree = _Replaced(ast.literal_eval(constants)).visit(ast.parse(self._source))
+            module = types.ModuleType("kernelbench_problem")
+            sys.modules[module.__name__] = module
+            exec(compile(ast.fix_missing_locations(tree), "<problem>", "exec"), module.__dict__)
+            self._space, self._constants = module, constants
+        return self._space
+
+    def build(self, constants: str) -> Any:
+        """The model: in evaluation mode, unless the problem itself trains it."""
+        space = self.space(constants)
+        model = space.Model(*space.get_init_inputs())
+        return model.train() if self._trains() else model.eval()
+
+    def _trains(self) -> bool:
+        calls = (n for n in ast.walk(self._tree) if isinstance(n, ast.Call))
+        return any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "train"
+            and not any(isinstance(a, ast.Constant) and a.value is False for a in call.args)
+            for call in calls
+        )
+
+
+class _Replaced(ast.NodeTransformer):
+    """The problem's syntax tree with some constants replaced."""
+
+    def __init__(self, constants: Mapping[str, Any]) -> None:
+        self._constants = constants
+        self._function = ""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        for statement in node.body:
+            if isinstance(statement, ast.Assign):
+                self._assign(statement)
+            elif isinstance(statement, ast.FunctionDef):
+                self._function = statement.name
+                self.generic_visit(statement)
+                self._function = ""
+        return node
+
+    def _assign(self, statement: ast.Assign) -> None:
+        for target in statement.targets:
+            if isinstance(target, ast.Name) and target.id in self._constants:
+                statement.value = _literal(self._constants[target.id])
+            elif isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+                for i, part in enumerate(target.elts):
+                    if isinstance(part, ast.Name) and part.id in self._constants:
+                        statement.value.elts[i] = _literal(self._constants[part.id])
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        name = f"{self._function}:{node.value!r}"
+        if type(node.value) is int and name in self._constants:
+            return _literal(self._constants[name])
+        return node
+
+
+def _literal(value: Any) -> ast.expr:
+    return ast.parse(repr(value), mode="eval").body
+
+
+def flat(value: Any) -> list[Any]:
+    """The outputs, flattened as the judge flattens a candidate's."""
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in flat(item)]
+    if isinstance(value, Mapping):
+        return [leaf for item in value.values() for leaf in flat(item)]
+    return [] if value is None else [value]
+
+
+def as_tensor(value: Any) -> Any:
+    """Numbers count as 0-dim tensors."""
+    return torch.as_tensor(value) if isinstance(value, bool | int | float) else value
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """The dtype without its module."""
+    return str(dtype).removeprefix("torch.")
+
+
+def described(value: Any) -> dict[str, Any]:
+    """A tensor by shape and dtype, a plain value as text, anything else by its type."""
+    if isinstance(value, torch.Tensor):
+        return {"shape": list(value.shape), "dtype": name_of(value.dtype)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": repr(value)}
+    return {"type": type(value).__name__}
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The names that a function takes by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = inspect.signature(function).parameters.values()
+    return [p.name for p in found if p.kind in kinds]
+
+
+def state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, then buffers, each once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is what its text says."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+@contextlib.contextmanager
+def default(dtype: torch.dtype) -> Iterator[None]:
+    """Tensors that the model makes itself are of the dtype too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def cast(model: Any, dtype: torch.dtype) -> Any:
+    """The model in a dtype, with the tensors that it holds as plain attributes."""
+    model = model.to(dtype)
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.to(dtype))
+    return model
+
+
+def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
+    """The values with every real tensor in a dtype."""
+    return [
+        v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values
+    ]
+
+
+def seeded(seed: int, make: Callable[[], Any]) -> Any:
+    """What is made with torch's generator at a seed."""
+    torch.manual_seed(seed)
+    return make()
+
+
+def is_float(value: Any) -> bool:
+    """Whether it is a real tensor."""
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

@@ -1,0 +1,106 @@
+"""Modes that watch or change the operators of a model: counting, and products in TF32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kerneltruth.importers.kernelbench.inside.model import flat, is_float
+
+_TF32_BITS_DROPPED = 13
+
+
+def _operator(func: Any) -> str:
+    return str(func.overloadpacket.__name__)
+
+
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear")
+
+
+class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts floating-point operations, and the most terms that one sum has."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops, self.terms, self.contracts = 0, 1, False
+
+    def count(
+        self, name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor
+    ) -> None:
+        """Add one operator's work."""
+        terms = _terms(name, tensors, args, made)
+        if name in _PRODUCTS or "conv" in name or "attention" in name:
+            self.contracts = True
+            self.flops += 2 * made.numel() * terms
+        else:
+            self.flops += max(made.numel(), *(t.numel() for t in tensors))
+        self.terms = max(self.terms, terms)
+
+
+def _counted(
+    counter: Counter, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    result = func(*args, **(kwargs or {}))
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+    made = [r for r in flat(result) if isinstance(r, torch.Tensor)]
+    if tensors and made:
+        counter.count(_operator(func), tensors, args, made[0])
+    return result
+
+
+# In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
+Counter.__torch_dispatch__ = _counted  # type: ignore[assignment,method-assign]
+
+
+def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor) -> int:
+    """How many terms one element of an operator's result sums."""
+    first = tensors[0]
+    if "conv" in name and len(tensors) > 1:
+        return max(tensors[1].numel() // max(tensors[1].shape[0], 1), 1)
+    if "attention" in name and len(tensors) > 1:
+        return max(tensors[1].shape[-2], first.shape[-1])
+    if name in _PRODUCTS:
+        left = tensors[-2] if len(tensors) > 1 else first
+        return max(left.shape[-1] if left.ndim else 1, 1)
+    if any(word in name for word in ("softmax", "cumsum", "cumprod", "logcumsumexp")):
+        dim = next((a for a in args if type(a) is int), -1)
+        return first.shape[dim] if first.ndim else 1
+    if "group_norm" in name or "layer_norm" in name:
+        return max(first.numel() // max(first.shape[0], 1), 1)
+    return max(first.numel() // max(made.numel(), 1), 1)
+
+
+class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Matrix products and convolutions take factors of 10 mantissa bits, as TF32 does."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._half = 1 << (_TF32_BITS_DROPPED - 1) if how == "rounded" else 0
+
+    def cut(self, value: Any) -> Any:
+        """A factor with as many bits as TF32 has."""
+        if not is_float(value):
+            return value
+        single = value.to(torch.float32)
+        bits = (single.view(torch.int32).to(torch.int64) + self._half) & ~(
+            (1 << _TF32_BITS_DROPPED) - 1
+        )
+        cut = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32).view(torch.float32)
+        return torch.where(torch.isfinite(single), cut, single).to(value.dtype)
+
+
+def _rounded(
+    mode: Rounding, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    name = _operator(func)
+    if name in _PRODUCTS or "conv" in name or "attention" in name:
+        # The first operand of these is added, not multiplied.
+        spared = 1 if name in ("addmm", "baddbmm", "addbmm", "addmv") else 0
+        args = [mode.cut(a) if i >= spared else a for i, a in enumerate(args)]
+    return func(*args, **(kwargs or {}))
+
+
+Rounding.__torch_dispatch__ = _rounded  # type: ignore[assignment,method-assign]

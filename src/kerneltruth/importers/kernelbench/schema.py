@@ -1,0 +1,132 @@
+"""What is known of a problem after it was tried: sets of constants with shapes, and its nature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One input of the model's call for one set of constants: a tensor, or a plain value."""
+
+    shape: tuple[int, ...] = ()
+    dtype: str | None = None
+    value: str | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many it has; a plain value has none."""
+        return math.prod(self.shape) if self.dtype else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What a set of constants makes of the problem.
+
+    Attributes:
+        init: what `get_init_inputs` returns, as Python text.
+        state: shapes of parameters and buffers by name.
+        outputs: of the call, tensors and plain values.
+        flops: of one call.
+        terms: the most that one sum has.
+        contracts: whether matrices are multiplied.
+    """
+
+    init: str
+    plain: bool
+    init_names: tuple[str, ...]
+    names: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    state: dict[str, tuple[int, ...]]
+    parameters: tuple[str, ...]
+    outputs: tuple[Input, ...]
+    flops: int
+    terms: int
+    contracts: bool
+
+    @property
+    def weights(self) -> int:
+        """Elements of all parameters and buffers."""
+        return sum(math.prod(shape) for shape in self.state.values())
+
+    @property
+    def elements(self) -> int:
+        """Elements of all inputs and outputs."""
+        return sum(i.elements for i in (*self.inputs, *self.outputs))
+
+    @property
+    def shapes(self) -> tuple[Any, ...]:
+        """What tells one set from another for a kernel."""
+        return tuple(i.shape for i in self.inputs), self.init, tuple(self.state.values())
+
+
+def outline_of(data: dict[str, Any]) -> Outline:
+    """The outline in a child's answer."""
+    return Outline(
+        init=data["init"],
+        plain=data["plain"],
+        init_names=tuple(data["init_names"]),
+        names=tuple(data["names"]),
+        parameters=tuple(data["parameters"]),
+        flops=data["flops"],
+        terms=data["terms"],
+        contracts=data["contracts"],
+        inputs=tuple(_input(i) for i in data["inputs"]),
+        outputs=tuple(_input(o) for o in data["outputs"]),
+        state={n: tuple(shape) for n, shape in data["state"].items()},
+    )
+
+
+def _input(data: dict[str, Any]) -> Input:
+    if "type" in data:
+        return Input()
+    return Input(
+        shape=tuple(data.get("shape", ())), dtype=data.get("dtype"), value=data.get("value")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One set of constants.
+
+    Attributes:
+        label: how cases call it.
+        constants: as the text of a dict, only those that differ from the file's own.
+        extents: for each input, the largest index that it may hold; None for other inputs.
+        core: whether it differs from the file in sizes alone, not in what the model is.
+    """
+
+    label: str
+    constants: str
+    outline: Outline
+    extents: tuple[int | None, ...] = ()
+    core: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The forms in which a problem is judged.
+
+    Attributes:
+        choices: small first.
+        original: the file's own constants, where an outline of them can be had.
+        inputs: what the draws of each input have in common.
+        state: how the constructor fills each parameter and buffer.
+        dtypes: the dtypes of the outputs, by the dtype of inputs and weights.
+        trouble: why no candidate can be judged on it.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    original: Choice | None = None
+    inputs: tuple[dict[str, Any], ...] = ()
+    state: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    positive: bool = False
+    trouble: str | None = None
+
+    @property
+    def distinct(self) -> int:
+        """How many different shapes of inputs the choices have."""
+        return len({tuple(i.shape for i in c.outline.inputs) for c in self.choices})

@@ -1,0 +1,219 @@
+"""The search for sets of constants: which a problem accepts, and which are worth judging on.
+
+Nothing is known of a problem's constraints but what it says to a try, so they are learned: values
+are tried alone, then together, and what is refused is given up value by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kerneltruth.cases.philox import derive
+from kerneltruth.importers.kernelbench.constants import Constants, Slot, slots_of
+from kerneltruth.importers.kernelbench.schema import Outline
+
+Try = Callable[[Constants], Outline | None]
+
+# Original values up to here tell what a model is (a kernel, a stride, a rank, a count of layers),
+# unless they show in the shape of an input.
+STRUCTURAL = 12
+WANTED = 10
+_CAPS = (16, 8, 32, 64, 4, 128, 256)
+_SIZES = (7, 33, 1, 3, 17, 31, 65, 2, 64, 129, 257, 5, 513, 1025)
+_TIED = (7, 33, 3, 17, 31, 2, 64, 65, 5, 129)
+_OF_STRUCTURE = (1, 2, 3, 5)
+_ATTEMPTS = 40
+# One set in so many changes what the model is too.
+_STRUCTURE_EVERY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a case on a CPU may cost: preferred, and at most where a problem cannot be made small.
+
+    About ten evaluations in float64 are made of each case.
+    """
+
+    elements: int
+    weights: int
+    flops: int
+
+    def holds(self, outline: Outline) -> bool:
+        """Whether a call is within it."""
+        return (
+            outline.elements <= self.elements
+            and outline.weights <= self.weights
+            and outline.flops <= self.flops
+        )
+
+
+PREFERRED = Budget(elements=2**15, weights=2**17, flops=2**25)
+MOST = Budget(elements=2**23, weights=48 * 2**20, flops=2**35)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A set that the problem accepts; `core` if it differs from the file in sizes alone."""
+
+    constants: Constants
+    outline: Outline
+    core: bool = True
+
+
+class Search:
+    """Looks for sets of constants of one problem.
+
+    Args:
+        constants: the file's own.
+        attempt: the outline for a set of constants, or None where the problem rejects them.
+        seed: from which sets are composed.
+    """
+
+    def __init__(self, constants: Constants, attempt: Try, *, seed: int) -> None:
+        self._own = constants
+        self._attempt = attempt
+        self._seed = seed
+        self._slots = slots_of(constants)
+        self._structural: frozenset[Slot] = frozenset()
+
+    def run(self) -> list[Found]:
+        """Sets in the order of their cost, the first of them small."""
+        base = self._base()
+        if base is None:
+            return []
+        self._structural = frozenset(self._structure(base))
+        budget = PREFERRED if PREFERRED.holds(base.outline) else _around(base.outline)
+        values = {s: self._values(s, base, budget) for s in self._slots}
+        found = [base]
+        for k in range(_ATTEMPTS):
+            if len(found) >= WANTED:
+                break
+            made = self._compose(k, base, values, budget)
+            if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
+                found.append(made)
+        return sorted(found, key=lambda f: f.outline.flops + f.outline.elements + f.outline.weights)
+
+    def _try(self, constants: Constants, budget: Budget) -> Outline | None:
+        outline = self._attempt(constants)
+        return outline if outline is not None and budget.holds(outline) else None
+
+    def _base(self) -> Found | None:
+        """The set of constants cut down to a power of two, or each alone to what is accepted."""
+        cheapest: Found | None = None
+        for cap in _CAPS:
+            constants = self._own
+            for slot in self._slots:
+                if slot.value > max(STRUCTURAL, cap):
+                    constants = slot.put(constants, cap)
+            outline = self._try(constants, MOST)
+            if outline is None:
+                continue
+            if PREFERRED.holds(outline):
+                return Found(constants=constants, outline=outline)
+            if cheapest is None or outline.flops < cheapest.outline.flops:
+                cheapest = Found(constants=constants, outline=outline)
+        return self._cut_down(cheapest)
+
+    def _cut_down(self, start: Found | None) -> Found | None:
+        """One constant after the other made as small as the problem accepts."""
+        constants = start.constants if start else self._own
+        best = start
+        for slot in sorted(self._slots, key=lambda s: -s.get(constants)):
+            for value in (2, 4, 8, 16, 32, 64, 128, 256, 512):
+                if value >= slot.get(constants):
+                    break
+                if slot.value <= STRUCTURAL and value < slot.value and best is not None:
+                    continue
+                outline = self._attempt(slot.put(constants, value))
+                if outline is None:
+                    continue
+                constants = slot.put(constants, value)
+                if MOST.holds(outline):
+                    best = Found(constants=constants, outline=outline)
+                break
+            if best is not None and PREFERRED.holds(best.outline):
+                return best
+        return best
+
+    def _structure(self, base: Found) -> Iterator[Slot]:
+        """Slots that say what the model is: small numbers that no input's shape shows."""
+        shapes = [i.shape for i in base.outline.inputs]
+        for slot in self._slots:
+            if slot.value > STRUCTURAL:
+                continue
+            moved = self._attempt(slot.put(base.constants, slot.get(base.constants) + 1))
+            if moved is None or [i.shape for i in moved.inputs] == shapes:
+                yield slot
+
+    def _values(self, slot: Slot, base: Found, budget: Budget) -> list[int]:
+        """The values that the problem accepts for one constant while the others stay."""
+        now = slot.get(base.constants)
+        if slot in self._structural:
+            deck = [n for n in (*_OF_STRUCTURE, now + 1) if n != now]
+        else:
+            deck = [n for n in (*_SIZES, 2 * now, 3 * now, now + 1) if n != now]
+        accepted = []
+        for value in dict.fromkeys(deck):
+            outline = self._try(slot.put(base.constants, value), budget)
+            if outline is not None and _same_form(outline, base.outline):
+                accepted.append(value)
+        return accepted
+
+    def _compose(
+        self, k: int, base: Found, values: dict[Slot, list[int]], budget: Budget
+    ) -> Found | None:
+        """The k-th set: values picked for all constants, given up one by one where refused."""
+        structure = k % _STRUCTURE_EVERY == _STRUCTURE_EVERY - 1
+        picked: dict[Slot, int] = {}
+        for slot in self._slots:
+            if slot in self._structural and not structure:
+                continue
+            choices = values[slot]
+            if choices:
+                picked[slot] = choices[self._pick(len(choices), k, slot)]
+        picked |= self._tied(k)
+        order = sorted(picked, key=lambda s: self._pick(2**30, k, s, "order"))
+        while picked:
+            constants = base.constants
+            for slot, value in picked.items():
+                constants = slot.put(constants, value)
+            outline = self._try(constants, budget)
+            if outline is not None and _same_form(outline, base.outline):
+                core = not any(s in self._structural for s in picked)
+                return Found(constants=constants, outline=outline, core=core)
+            picked.pop(order.pop())
+        return None
+
+    def _tied(self, k: int) -> dict[Slot, int]:
+        """Every second time, constants of one value in the file move together: some have to."""
+        if k % 2 == 0:
+            return {}
+        groups: dict[int, list[Slot]] = {}
+        for slot in self._slots:
+            if slot.value > STRUCTURAL:
+                groups.setdefault(slot.value, []).append(slot)
+        value = _TIED[k // 2 % len(_TIED)]
+        return {s: value for group in groups.values() if len(group) > 1 for s in group}
+
+    def _pick(self, n: int, k: int, slot: Slot, purpose: str = "value") -> int:
+        return derive(self._seed, purpose, slot.name, str(slot.places), str(k)) % n
+
+
+def _around(outline: Outline) -> Budget:
+    """What sets may cost where even the smallest known one is large."""
+    return Budget(
+        elements=max(PREFERRED.elements, min(2 * outline.elements, MOST.elements)),
+        weights=max(PREFERRED.weights, min(2 * outline.weights, MOST.weights)),
+        flops=max(PREFERRED.flops, min(3 * outline.flops, MOST.flops)),
+    )
+
+
+def _same_form(one: Outline, other: Outline) -> bool:
+    """Whether inputs, weights and outputs are the same but for their sizes."""
+    return (
+        one.names == other.names
+        and list(one.state) == list(other.state)
+        and [i.dtype for i in one.inputs] == [i.dtype for i in other.inputs]
+        and [o.dtype for o in one.outputs] == [o.dtype for o in other.outputs]
+    )

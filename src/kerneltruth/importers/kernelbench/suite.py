@@ -1,0 +1,92 @@
+"""KernelBench as a suite: tasks by name, each derived when it is first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kerneltruth.importers.kernelbench.child_session import ProblemSession
+from kerneltruth.importers.kernelbench.derive import schema_of
+from kerneltruth.importers.kernelbench.problem import Problem
+from kerneltruth.importers.kernelbench.schema import Schema
+from kerneltruth.importers.kernelbench.tasks import ENTRY, SUITE, category_of, task_of
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import Listed
+from kerneltruth.tasks.spec import Task
+
+
+class Problems(Mapping[str, Task]):
+    """Tasks by key, made on demand.
+
+    A schema and a reference need a child each, so that a task costs a second or more. A process
+    forked from this one goes on with the runner's zygotes, and with children of its own.
+    """
+
+    def __init__(self, problems: Mapping[str, Problem], runner: Runner, cache: Path | None) -> None:
+        self.problems = problems
+        self._runner = runner
+        self._cache = cache
+        self._made: dict[str, tuple[Task, ProblemSession]] = {}
+
+    def __getitem__(self, key: str) -> Task:
+        suite, _, name = key.partition("/")
+        if suite != SUITE or name not in self.problems:
+            raise KeyError(key)
+        if name not in self._made:
+            problem = self.problems[name]
+            session = ProblemSession(problem, self._runner)
+            task = task_of(problem, self.schema(name), session)
+            self._made[name] = (task, session)
+        return self._made[name][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{SUITE}/{name}" for name in self.problems)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.problems
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a problem."""
+        return schema_of(self.problems[name], self._runner, self._cache)
+
+    def listed(self) -> dict[str, Listed]:
+        """What is known of each problem without running it, by name."""
+        return {
+            p.name: Listed(
+                name=p.name,
+                key=f"{SUITE}/{p.name}",
+                category=category_of(p.level),
+                entry=ENTRY,
+                description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
+                trouble=p.trouble,
+                sha256=p.sha256,
+            )
+            for p in self.problems.values()
+        }
+
+    def own_model(self, name: str) -> Candidate:
+        """The problem's own model as a candidate."""
+        problem = self.problems[name]
+        return Candidate(
+            source=problem.source,
+            path=f"{name.replace('/', '_')}.py",
+            sha256=problem.sha256,
+            language="torch",
+            entry="Model",
+        )
+
+    def let_go(self, name: str) -> None:
+        """End the reference's child; it starts again when it is needed."""
+        if name in self._made:
+            self._made[name][1].close()
+
+
+def schema_cache() -> Path:
+    """Where schemas are kept between runs."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "kerneltruth" / "schemas"

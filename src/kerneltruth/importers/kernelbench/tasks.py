@@ -1,0 +1,237 @@
+"""A problem and its schema as a `Task`: shapes by set of constants, reference in a child."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kerneltruth.importers.kernelbench.child_session import ProblemSession
+from kerneltruth.importers.kernelbench.problem import Problem
+from kerneltruth.importers.kernelbench.schema import Choice, Input, Schema
+from kerneltruth.runner.models import CONSTRUCTED, WEIGHTS
+from kerneltruth.runner.protocol import ITEMSIZE
+from kerneltruth.tasks.spec import (
+    Argument,
+    Attribute,
+    Benchmark,
+    Derived,
+    Output,
+    Task,
+    TensorSpec,
+)
+
+SUITE = "kernelbench"
+ENTRY = "ModelNew"
+# The hidden attribute that says which constants a case has.
+SIZES = "_sizes"
+
+_FORMS = {
+    "sign": "sign",
+    "stochastic": "stochastic",
+    "symmetric": "symmetric",
+    "upper": "triu",
+    "lower": "tril",
+}
+_STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
+# How far a weight that a constructor fills with one number lies from it, at most.
+_AROUND = 0.25
+
+
+def category_of(level: int) -> str:
+    """What KernelBench calls its levels, in this project's words."""
+    names = {1: "Single operators", 2: "Fused operators", 3: "Networks", 4: "Language models"}
+    return names.get(level, f"Level {level}")
+
+
+class Reference:
+    """The problem's own model, called in a child; torch tensors in and out.
+
+    It is the reference of a task: float64 inputs give the truth, others what their dtype gives.
+    """
+
+    def __init__(
+        self,
+        session: ProblemSession,
+        constants: Mapping[str, str],
+        order: Sequence[str],
+        products: str | None = None,
+    ) -> None:
+        self._session = session
+        self._constants = constants
+        self._order = order
+        self._products = products
+
+    def __call__(self, *, _sizes: str, **given: Any) -> tuple[torch.Tensor, ...]:
+        """The outputs.
+
+        Raises:
+            Rejected: the model does not take these inputs.
+        """
+        tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+        floats = (t.dtype for t in tensors.values() if t.is_floating_point())
+        dtype = str(next(floats, torch.float64)).removeprefix("torch.")
+        return self._session.outputs(
+            tensors,
+            constants=self._constants[_sizes],
+            order=self._order,
+            scalars={n: repr(given[n]) for n in self._order if n not in tensors},
+            dtype=dtype,
+            products=self._products,
+        )
+
+
+def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
+    """The task of a problem. One that cannot be judged on is a task too, and says why."""
+    choices = schema.choices
+    if not choices:
+        return _task(problem, schema, arguments=(), outputs=(), reference=_never)
+    last = choices[-1].outline
+    specs = _inputs(schema)
+    order = [s.name for s in specs]
+    constants = {c.label: c.constants for c in choices}
+    if schema.original is not None:
+        constants.setdefault(schema.original.label, schema.original.constants)
+    labels = tuple(c.label for c in choices)
+    arguments: list[Argument] = [Attribute(name=SIZES, default=labels[0], values=labels)]
+    built = _at({c.label: c.outline.init for c in _all(schema)})
+    arguments.append(Derived(name=CONSTRUCTED, expression=built))
+    arguments += specs
+    arguments += [_weight(schema, name) for name in last.state if _is_drawn(schema, name)]
+    rounding = ("truncated", "rounded") if last.contracts else ()
+    return _task(
+        problem,
+        schema,
+        arguments=tuple(arguments),
+        outputs=tuple(_outputs(schema)),
+        reference=Reference(session, constants, order),
+        tf32=tuple(Reference(session, constants, order, how) for how in rounding),
+    )
+
+
+def _never(**given: Any) -> Any:
+    raise RuntimeError("this problem has no form that runs")
+
+
+def _task(
+    problem: Problem,
+    schema: Schema,
+    *,
+    arguments: tuple[Argument, ...],
+    outputs: tuple[Output, ...],
+    reference: Callable[..., Any],
+    tf32: tuple[Callable[..., Any], ...] = (),
+) -> Task:
+    every = _all(schema)
+    names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived) and "." not in a.name]
+    return Task(
+        name=problem.name,
+        category=category_of(problem.level),
+        suite=SUITE,
+        signature=f"{ENTRY}({', '.join(n for n in names if n != CONSTRUCTED)})",
+        description=f"{problem.title.replace('_', ' ').strip()}. {problem.says}".strip(),
+        dims=(),
+        arguments=arguments,
+        outputs=outputs,
+        reference=reference,
+        dtypes=("float32",),
+        extended_dtypes=tuple(d for d in schema.dtypes if d != "float32"),
+        constraints=(),
+        flops=_at({c.label: c.outline.flops for c in every}) if every else "0",
+        bytes=None,
+        benchmark=Benchmark(dims={}),
+        tolerance={},
+        terms=_at({c.label: c.outline.terms for c in every}) if every else None,
+        perf=tuple({SIZES: c.label} for c in every[-2:]),
+        core={SIZES: tuple(c.label for c in schema.choices if c.core)},
+        entry=ENTRY,
+        tf32=tf32,
+        unrefereeable=schema.trouble,
+    )
+
+
+def _all(schema: Schema) -> tuple[Choice, ...]:
+    return schema.choices if schema.original is None else (*schema.choices, schema.original)
+
+
+def _at(values: Mapping[str, Any]) -> str:
+    """An expression for the value that goes with the chosen constants."""
+    return f"{dict(values)!r}[{SIZES}]"
+
+
+def _inputs(schema: Schema) -> list[Argument]:
+    found: list[Argument] = []
+    names = list(schema.choices[-1].outline.names)
+    for i, facts in enumerate(schema.inputs):
+        name = names[i] if i < len(names) else f"input_{i}"
+        mine = {c.label: c.outline.inputs[i] for c in _all(schema)}
+        if schema.choices[-1].outline.inputs[i].dtype is None:
+            values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
+            found.append(Derived(name=name, expression=_at(values)))
+            continue
+        found.append(_tensor(schema, i, name, mine, facts))
+    return found
+
+
+def _tensor(
+    schema: Schema, i: int, name: str, mine: Mapping[str, Input], facts: Mapping[str, Any]
+) -> TensorSpec:
+    dims, typical = _dims({label: v.shape for label, v in mine.items()}, schema)
+    dtype = schema.choices[-1].outline.inputs[i].dtype or ""
+    if dtype == "bool":
+        return TensorSpec(name=name, dims=dims, kind="bool", typical=typical)
+    if dtype in ITEMSIZE and not dtype.startswith(("float", "bfloat")):
+        extents = {c.label: (c.extents[i] or 0) + 1 for c in schema.choices}
+        return TensorSpec(name=name, dims=dims, kind="index", extent=_at(extents), typical=typical)
+    kind = _FORMS.get(facts.get("form") or "", "probability" if schema.positive else "real")
+    return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
+
+
+def _dims(
+    shapes: Mapping[str, tuple[int, ...]], schema: Schema
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The dims of a tensor, and those of the first choice where they are not always the same."""
+    if len(set(shapes.values())) == 1:
+        return tuple(str(n) for n in next(iter(shapes.values()))), None
+    return (f"*{_at(shapes)}",), tuple(str(n) for n in shapes[schema.choices[0].label])
+
+
+def _is_drawn(schema: Schema, name: str) -> bool:
+    """Whether the judge chooses it: parameters, statistics, and what is random in a constructor.
+
+    A mask or a table of positions is the same in every model and no input.
+    """
+    facts = schema.state[name]
+    if not facts["dtype"].startswith(("float", "bfloat")):
+        return False
+    parameters = schema.choices[-1].outline.parameters
+    return name in parameters or facts["random"] or name.rpartition(".")[2] in _STATISTICS
+
+
+def _weight(schema: Schema, name: str) -> TensorSpec:
+    shapes = {c.label: c.outline.state[name] for c in _all(schema)}
+    dims, typical = _dims(shapes, schema)
+    facts = schema.state[name]
+    rank = len(next(iter(shapes.values())))
+    span = _STATISTICS.get(name.rpartition(".")[2])
+    if span is None and facts.get("constant") is not None:
+        span = (facts["constant"] - _AROUND, facts["constant"] + _AROUND)
+    elif span is None and rank < 2:
+        size = min(max(2 * facts.get("size", 1.0), _AROUND), 1.0)
+        span = (-size, size)
+    return TensorSpec(name=f"{WEIGHTS}{name}", dims=dims, kind="weight", span=span, typical=typical)
+
+
+def _outputs(schema: Schema) -> list[Output]:
+    """One for each tensor or number that the model returns; numbers count as 0-dim tensors."""
+    described = schema.dtypes["float32"]
+    narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
+    found = []
+    for i, dtype in enumerate(described):
+        # Some models answer in float32 whatever they are given.
+        follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
+        name = f"out{i}" if len(described) > 1 else "out"
+        found.append(Output(name=name, dtype="same" if follows else dtype))
+    return found

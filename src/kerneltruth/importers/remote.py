@@ -1,0 +1,128 @@
+"""Foreign code that the judge needs answers from, run in a child process and nowhere else.
+
+A reference that came with a data set is as untrusted as a candidate. Its source goes to a child,
+and is asked over the ordinary protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.protocol import (
+    Argument,
+    Observation,
+    ScalarArgument,
+    TensorArgument,
+    TensorResult,
+)
+
+_POISON = bytes(16)
+
+
+class Rejected(RuntimeError):
+    """The foreign code did not answer: it raised, died or took too long."""
+
+
+class Remote:
+    """One source in a child, which is started when it is first asked and again if it died.
+
+    A process that was forked from this one starts a child of its own.
+    """
+
+    def __init__(self, candidate: Candidate, runner: Runner) -> None:
+        self._candidate = candidate
+        self._runner = runner
+        self._session: Session | None = None
+        self._owner = 0
+
+    def close(self) -> None:
+        """End the child, if this process has one."""
+        if self._session is not None and self._owner == os.getpid():
+            self._session.close(wait=False)
+        self._session = None
+
+    def document(
+        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
+    ) -> dict[str, Any]:
+        """An answer that is JSON, as bytes.
+
+        Raises:
+            Rejected: there is none.
+        """
+        (result,) = self._call(request, tensors, deadline_s).results
+        try:
+            found = json.loads(result.data) if isinstance(result, TensorResult) else None
+        except ValueError as error:
+            raise Rejected(f"an answer that is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise Rejected("an answer that is no object")
+        return found
+
+    def outputs(
+        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
+    ) -> tuple[torch.Tensor, ...]:
+        """An answer in tensors.
+
+        Raises:
+            Rejected: there is none.
+        """
+        return tuple(_tensor(r) for r in self._call(request, tensors, deadline_s).results)
+
+    def _call(
+        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], deadline_s: float
+    ) -> Observation:
+        if self._session is None or self._owner != os.getpid():
+            self._session, self._owner = self._runner.open(self._candidate), os.getpid()
+        arguments: list[Argument] = [
+            ScalarArgument(name="request", value=json.dumps(request)),
+            *(_argument(n, t) for n, t in tensors.items()),
+        ]
+        seen = self._session.call(arguments, poison=_POISON, deadline_s=deadline_s)
+        if seen.ended == "lost":
+            raise EnvironmentFault(f"the child of a reference was lost: {seen.message}")
+        if seen.ended != "returned":
+            raise Rejected(_why(seen, deadline_s))
+        return seen
+
+
+def _why(seen: Observation, deadline_s: float) -> str:
+    if seen.ended == "timeout":
+        return f"took longer than {deadline_s:g} s"
+    said = (seen.message or seen.ended).strip().splitlines() or [""]
+    return f"{seen.error}: {said[0]}" if seen.error else said[0]
+
+
+def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
+    flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
+    strides, step = [], 1
+    for size in reversed(tensor.shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return TensorArgument(
+        name=name,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(reversed(strides)),
+        offset=0,
+        buffer=flat.view(torch.uint8).numpy().tobytes(),
+        shown=False,
+    )
+
+
+def _tensor(result: Any) -> torch.Tensor:
+    if not isinstance(result, TensorResult):
+        raise Rejected(f"returned a {result.type}, which is neither tensor nor number")
+    dtype = getattr(torch, result.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise Rejected(f"returned a tensor of the dtype {result.dtype}")
+    if not result.data:
+        return torch.empty(result.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(result.data), dtype=dtype).reshape(result.shape)

@@ -1,0 +1,191 @@
+"""Models in the child: built from constructor inputs, and given the judge's weights.
+
+A task that is a model names its constructor's inputs by `CONSTRUCTED`, as Python text, and its
+weights by `WEIGHTS` and their names in the state of the reference. A candidate's model gets them by
+name, the others by order among those of equal shape.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.modules import module as registration
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kerneltruth.runner.binding import Offered
+from kerneltruth.runner.protocol import UnsupportedHere
+
+CONSTRUCTED = "get_init_inputs()"
+WEIGHTS = "weights."
+
+Weights = Mapping[str, torch.Tensor]
+
+
+def is_described(arguments: Sequence[Offered]) -> bool:
+    """Whether the arguments say how a model is built."""
+    return any(a.name == CONSTRUCTED for a in arguments)
+
+
+def build(
+    kind: type, arguments: Sequence[Offered], device: str | torch.device
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A call of the model with its weights, in evaluation mode; and its inputs in order.
+
+    Raises:
+        UnsupportedHere: the judge's weights find no place in it.
+    """
+    inputs: list[Any] = []
+    weights: dict[str, torch.Tensor] = {}
+    passed: Sequence[Any] = ()
+    for a in arguments:
+        if a.name == CONSTRUCTED:
+            passed = ast.literal_eval(a.value)
+        elif a.name.startswith(WEIGHTS):
+            weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
+        else:
+            inputs.append(a.value)
+    model = _with_weights(kind, passed, weights)
+    if isinstance(model, torch.nn.Module):
+        tensors = (t for t in (*weights.values(), *inputs) if isinstance(t, torch.Tensor))
+        dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
+        model = model.eval().to(device=device, dtype=dtype)
+
+    def call(*given: Any) -> Any:
+        with torch.no_grad():
+            return _as_tensors(model(*given), device)
+
+    return call, inputs
+
+
+def _as_tensors(value: Any, device: str | torch.device) -> Any:
+    """What a model returns; numbers count as 0-dim tensors."""
+    if isinstance(value, tuple | list):
+        return [_as_tensors(item, device) for item in value]
+    if isinstance(value, Mapping):
+        return [_as_tensors(item, device) for item in value.values()]
+    return torch.as_tensor(value).to(device) if isinstance(value, bool | int | float) else value
+
+
+def _with_weights(kind: type, passed: Sequence[Any], weights: Weights) -> Any:
+    made: list[torch.Tensor] = []
+    with _watched(made, {}):
+        model = kind(*passed)
+    if not weights:
+        return model
+    places = _matched(model, weights)
+    if _keeps_copies(model, places):
+        # What a constructor derives from weights must be of these: they are there from the start.
+        at = {id(t): i for i, t in enumerate(made)}
+        first = _state(model)
+        fixed = {at[id(first[p])]: weights[w] for p, w in places.items() if id(first[p]) in at}
+        with _watched([], fixed):
+            torch.manual_seed(0)
+            model = kind(*passed)
+    with torch.no_grad():
+        for name, tensor in _state(model).items():
+            if name in places:
+                tensor.copy_(weights[places[name]])
+    return model
+
+
+def _state(model: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _matched(model: Any, weights: Weights) -> dict[str, str]:
+    """Which weight goes to which parameter or buffer of the model."""
+    state = _state(model)
+    places = {n: n for n, w in weights.items() if n in state and state[n].shape == w.shape}
+    left = [n for n in weights if n not in places]
+    free = [n for n in state if n not in places]
+    for name in left:
+        spot = next((n for n in free if state[n].shape == weights[name].shape), None)
+        if spot is None:
+            own = ", ".join(f"{n}{list(t.shape)}" for n, t in list(state.items())[:6]) or "none"
+            raise UnsupportedHere(
+                f"the model has no parameter for the weight {name}{list(weights[name].shape)}; "
+                f"its own are {own}"
+            )
+        free.remove(spot)
+        places[spot] = name
+    return places
+
+
+def _keeps_copies(model: torch.nn.Module, places: Mapping[str, str]) -> bool:
+    """Whether the model holds numbers beside the matched weights, which may follow from them."""
+    if any(t.is_floating_point() for n, t in _state(model).items() if n not in places):
+        return True
+    return any(
+        isinstance(value, torch.Tensor) and value.is_floating_point()
+        for module in model.modules()
+        for value in vars(module).values()
+    )
+
+
+@contextmanager
+def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Iterator[None]:
+    """Note each parameter and buffer as it is registered; the n-th takes a fixed value instead."""
+    held: set[int] = set()
+
+    def registered(module: Any, name: str, tensor: Any) -> Any:
+        del module, name
+        if not isinstance(tensor, torch.Tensor):
+            return None
+        value = fixed.get(len(made))
+        if value is None or value.shape != tensor.shape:
+            made.append(tensor)
+            return None
+        kept = value.to(tensor.dtype, copy=True)
+        held.add(kept.untyped_storage().data_ptr())
+        replaced = (
+            torch.nn.Parameter(kept, requires_grad=tensor.requires_grad)
+            if isinstance(tensor, torch.nn.Parameter)
+            else kept
+        )
+        made.append(replaced)
+        return replaced
+
+    handles = (
+        registration.register_module_parameter_registration_hook(registered),
+        registration.register_module_buffer_registration_hook(registered),
+    )
+    try:
+        with _Kept(held) if fixed else _nothing():
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+class _Kept(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Leaves some tensors as they are, whatever an initializer would write into them."""
+
+    def __init__(self, held: set[int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.held = held
+
+
+def _dispatch(
+    mode: _Kept, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    target = args[0] if args else None
+    writes = func.overloadpacket.__name__.endswith("_")
+    written = target.untyped_storage().data_ptr() if isinstance(target, torch.Tensor) else 0
+    if writes and written in mode.held:
+        return target
+    return func(*args, **(kwargs or {}))
+
+
+# In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
+_Kept.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]
