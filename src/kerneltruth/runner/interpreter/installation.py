@@ -17,6 +17,7 @@ from kerneltruth.runner.interpreter import (
     launching,
     libdevice,
     memory,
+    types,
 )
 from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 
@@ -50,6 +51,8 @@ def install() -> None:
         for name, method in module.METHODS.items():
             setattr(it.InterpreterBuilder, name, method)
     it.interpreter_builder.options = _options()
+    if [f.name for f in dataclasses.fields(it.TensorHandle)] == ["data", "dtype", "attr"]:
+        it.TensorHandle.__init__ = types.init_handle
     language.lend_builtins()
     it.GridExecutor.__call__ = launching.launch
     it.InterpretedFunction.__call__ = launching.call

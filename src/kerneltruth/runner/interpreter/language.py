@@ -20,9 +20,67 @@ import triton.runtime.interpreter as it
 from triton.language.extra import libdevice as generic_libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 
-from kerneltruth.runner.interpreter import control, reductions, types
+from kerneltruth.runner.interpreter import control, plans, reductions, types
 
 _MISSING = object()
+
+# Builtins that look at types and constants alone and leave all else to the builder.
+_PLANNED_MODULES = (tl.core.__name__, tl.math.__name__)
+_PLANNED = frozenset(
+    [
+        f"__{r}{name}__"
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod")
+        for r in ("", "r")
+    ]
+    + [f"__{r}{name}__" for name in ("and", "or", "xor", "lshift", "rshift") for r in ("", "r")]
+    + [f"__{r}{name}__" for name in ("gt", "ge", "lt", "le", "eq", "ne") for r in ("", "r")]
+    + ["__neg__", "__invert__", "__getitem__", "to", "logical_and", "logical_or"]
+    + [
+        "add",
+        "sub",
+        "mul",
+        "minimum",
+        "maximum",
+        "clamp",
+        "where",
+        "cast",
+        "load",
+        "store",
+        "arange",
+        "full",
+        "dot",
+    ]
+    + [
+        "broadcast",
+        "broadcast_to",
+        "expand_dims",
+        "reshape",
+        "view",
+        "trans",
+        "permute",
+        "program_id",
+        "num_programs",
+    ]
+    + [
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "cos",
+        "sin",
+        "rsqrt",
+        "sqrt",
+        "sqrt_rn",
+        "erf",
+        "abs",
+        "fdiv",
+        "div_rn",
+        "fma",
+        "floor",
+        "ceil",
+    ]
+    + ["umulhi"]
+)
 
 # Replaced while interpreting only: the compiler compares these with what a kernel calls.
 _BY_IDENTITY = frozenset(
@@ -64,6 +122,10 @@ class _Recorder:
 def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
     semantic = it.interpreter_semantic
 
+    if member.__module__ in _PLANNED_MODULES and member.__name__ in _PLANNED:
+        ambient = _fp32_default if member.__name__ == "dot" else None
+        return functools.wraps(member)(plans.planned(_with_semantic(member), ambient))
+
     @functools.wraps(member)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("_semantic") is None:
@@ -71,6 +133,15 @@ def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
         return member(*args, **kwargs)
 
     return call
+
+
+def _with_semantic(member: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda semantic, *args, **kwargs: member(*args, **kwargs, _semantic=semantic)
+
+
+def _fp32_default() -> str | None:
+    # An environment variable says how `dot` reads fp32 operands unless told.
+    return tl.core.knobs.language.fp32_default if hasattr(tl.core, "knobs") else None
 
 
 def _with_constant_names(member: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,12 +216,25 @@ def _replacements() -> list[tuple[Any, str, Any]]:
     original = recorder.changes[(id(tl.dtype), "to_ir")][2]
     recorder.set_attr(tl.dtype, "to_ir", _to_ir(original))
     recorder.set_attr(tl.tensor, "__index__", _index)
+    truth = recorder.changes[(id(tl.tensor), "__bool__")][2]
+    recorder.set_attr(tl.tensor, "__bool__", _noted(truth))
     recorder.set_attr(tl.tensor, "__init__", types.init_tensor)
     recorder.set_attr(tl.block_type, "__init__", types.init_block_type)
     return list(recorder.changes.values())
 
 
+def _noted(truth: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def method(self: Any) -> bool:
+        # A block of several elements is true, whatever it holds.
+        if self.handle.data.size == 1:
+            plans.note_look()
+        return truth(self)
+
+    return method
+
+
 def _index(self: Any) -> int:
+    plans.note_look()
     return int(self.handle.data.reshape(-1)[0])
 
 
@@ -171,11 +255,13 @@ class _Scope:
         ]
         for owner, name, value in self.replacements:
             setattr(owner, name, value)
+        plans.use(on=True)
 
     def leave(self) -> None:
         self.depth -= 1
         if self.depth:
             return
+        plans.use(on=False)
         for owner, name, value in reversed(self.originals):
             _restore(owner, name, value)
 

@@ -19,6 +19,33 @@ _blocks: dict[tuple[int, ...], tuple[Any, int]] = {}
 _names: dict[tuple[tuple[int, ...], str], str] = {}
 # By a tensor's shape: the number of elements and the shape, both as constants.
 _tensors: dict[tuple[int, ...], tuple[Any, Any]] = {}
+_tokens: dict[tuple[Any, ...], Token] = {}
+
+
+class Token:
+    """Stands for all types that are equal to each other; compared by identity."""
+
+    __slots__ = ()
+
+
+def token(ty: Any) -> Token:
+    """The token of a type, shared with all types that equal it if that is certain."""
+    try:
+        return ty._kerneltruth_token  # type: ignore[no-any-return]
+    except AttributeError:
+        pass
+    kind = type(ty)
+    if kind is tl.block_type:
+        key: tuple[Any, ...] = (kind, token(ty.element_ty), _bare(ty.shape))
+    elif kind is tl.pointer_type:
+        key = (kind, token(ty.element_ty), ty.address_space, ty.const)
+    elif kind is tl.dtype:
+        key = (kind, ty.name)
+    else:
+        # Equal to itself at least.
+        key = (Token(),)
+    ty._kerneltruth_token = made = _tokens.setdefault(key, Token())
+    return made
 
 
 def _bare(shape: Any) -> tuple[int, ...]:
@@ -43,10 +70,28 @@ def init_block_type(self: Any, element_ty: Any, shape: Any) -> None:
 
 def init_tensor(self: Any, handle: Any, type: Any) -> None:
     """Replaces `tensor.__init__`."""
-    shape = tuple(type.shape.values) if type.is_block() else ()
-    if shape not in _tensors:
-        _tensors[shape] = (_CONSTEXPR(math.prod(shape)), _TUPLE([_CONSTEXPR(n) for n in shape]))
+    try:
+        parts = type._kerneltruth_parts
+    except AttributeError:
+        shape = tuple(type.shape.values) if type.is_block() else ()
+        if shape not in _tensors:
+            _tensors[shape] = (_CONSTEXPR(math.prod(shape)), _TUPLE([_CONSTEXPR(n) for n in shape]))
+        type._kerneltruth_parts = parts = (type.scalar, *_tensors[shape])
     self.handle = handle
     self.type = type
-    self.dtype = type.scalar
-    self.numel, self.shape = _tensors[shape]
+    self.dtype, self.numel, self.shape = parts
+
+
+def init_handle(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:
+    """Replaces `TensorHandle.__init__`: the check of the element's size is made once per type."""
+    self.data = data
+    self.dtype = dtype
+    self.attr = {} if attr is None else attr
+    try:
+        fits = data.itemsize <= dtype._kerneltruth_itemsize
+    except AttributeError:
+        fits = False
+    if not fits:
+        self.__post_init__()
+        pointer = isinstance(dtype, tl.pointer_type)
+        dtype._kerneltruth_itemsize = 8 if pointer else max(1, dtype.primitive_bitwidth // 8)
