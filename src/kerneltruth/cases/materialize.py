@@ -107,6 +107,8 @@ def _tensor(
     literal = dict(case.literals).get(spec.name)
     if literal is not None:
         values = _literal(spec, shape, literal, case.dtype)
+    elif spec.held is not None:
+        values = spec.held(settings).clone()
     else:
         scope = {**settings, **case.sizes}
         extent = evaluate(spec.extent, scope) if spec.extent else None

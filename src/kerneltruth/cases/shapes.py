@@ -62,6 +62,8 @@ LIMITS: dict[Device, Limits] = {
     "cpu": Limits(elements=4096, rows=8, lead=96, work=2**18),
     "cuda": Limits(elements=2**14, rows=1025, lead=512, work=2**19),
 }
+# How many times the smallest case an ordinary one may be, where that is large itself.
+_A_FEW = 8
 _CAPS: dict[Device, dict[str, int]] = {
     "cpu": {"batch": 7, "inner": 129, "wide": 1025, "contracted": 130, "deep": 65, "deeper": 33},
     "cuda": {
@@ -213,13 +215,17 @@ def within(
     """Whether a case of these sizes costs no more than an ordinary one."""
     limits = LIMITS[device]
     batch = {a.symbol for a in found if a.kind == "batch"}
-    if prod(max(n, 1) for n in sizes.values()) > limits.work:
+    # Dims of one large size cost what they cost; a few rows of them are still ordinary.
+    least = {a.symbol: a.low for a in found} if any(a.low > 64 for a in found) else None
+    work = limits.work if least is None else max(limits.work, _A_FEW * prod(least.values()))
+    if prod(max(n, 1) for n in sizes.values()) > work:
         return False
     for spec in task.tensors:
         shape = _shape(task, spec, sizes, settings)
         if shape is None:
             continue
-        if prod(shape) > limits.elements:
+        smallest = None if least is None else _shape(task, spec, least, settings)
+        if prod(shape) > max(limits.elements, _A_FEW * prod(smallest) if smallest else 0):
             return False
         if prod(max(sizes[s], 1) for s in spec.usual if s in batch) > limits.rows:
             return False

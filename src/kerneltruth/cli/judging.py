@@ -139,10 +139,10 @@ def check(
 @app.command(name="run")
 def run_(
     candidates: Annotated[
-        Path, typer.Option("--candidates", help="A file, a folder, or a KernelBench run.")
+        Path, typer.Option("--candidates", help="A file or folder of submissions.")
     ],
     suite: Annotated[
-        str, typer.Option("--suite", help="The suite of the tasks, or kernelbench:PATH.")
+        str, typer.Option("--suite", help="The suite; kernelbench:PATH or flashinfer:PATH too.")
     ] = "kernelbenchx",
     cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per candidate.")] = 16,
     strategy: Annotated[

@@ -17,7 +17,7 @@ from kerneltruth.cli.options import (
 def tasks(
     name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,
     suite: Annotated[
-        str | None, typer.Option("--suite", help="Only this suite, or kernelbench:PATH.")
+        str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
     as_json: AsJson = False,
     device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",

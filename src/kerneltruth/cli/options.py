@@ -24,7 +24,7 @@ Workers = Annotated[
 ]
 FindingsSuite = Annotated[
     str | None,
-    typer.Option("--suite", help="kernelbench:PATH, if that is not where it was judged."),
+    typer.Option("--suite", help="kernelbench:PATH or the like, if not where it was judged."),
 ]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0.1, help="Seconds allowed for one call of a kernel.")

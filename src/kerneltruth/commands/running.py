@@ -17,7 +17,7 @@ from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.stages import NOT_RUN, stages_of
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
-from kerneltruth.commands.suites import absolute, opened
+from kerneltruth.commands.suites import absolute, data_set_of, opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.cluster import Placement, run_on_ray
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
@@ -50,9 +50,13 @@ def _judge(
     options: RunOptions, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     tasks = listed_of(suite)
+    data_set = data_set_of(suite)
     entries: list[Entry] = []
-    broken: list[Broken] = []
-    for item in enroll(read_submissions(options.candidates), tasks, options.labels):
+    broken: list[Broken] = list(data_set.broken) if data_set else []
+    submissions = read_submissions(
+        options.candidates, definitions=data_set.definitions if data_set else None
+    )
+    for item in enroll(submissions, tasks, options.labels):
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))

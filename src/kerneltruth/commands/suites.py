@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kerneltruth.errors import UserError
+from kerneltruth.importers.flashinfer.suite import DataSet, open_data_set
+from kerneltruth.importers.flashinfer.task import SUITE as FLASHINFER
 from kerneltruth.importers.kernelbench.problem import Problem, read_problems
 from kerneltruth.importers.kernelbench.suite import Problems, schema_cache
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import Finding
-from kerneltruth.tasks.registry import FOREIGN, Listed, listed_of, register
+from kerneltruth.tasks.registry import FOREIGN, Listed, listed_of, register, tasks_of
 
 # What a finding's environment says of a foreign task: where it came from, and its problem's hash.
 FROM_SUITE = "suite"
@@ -55,10 +57,25 @@ def register_at(suite: str, runner: Runner) -> str:
         UserError: there is nothing of that kind at the path.
     """
     name = suite.partition(":")[0]
-    found = problems_at(suite, runner)
+    found = data_set_at(suite, runner) if name == FLASHINFER else problems_at(suite, runner)
     register(name, found, found.listed())
     _opened[name] = absolute(suite)
     return name
+
+
+def data_set_at(suite: str, runner: Runner) -> DataSet:
+    """The data set of `flashinfer:PATH`.
+
+    Raises:
+        UserError: no path, or no definitions there.
+    """
+    return open_data_set(_path(suite), runner)
+
+
+def data_set_of(suite: str) -> DataSet | None:
+    """The registered suite, if it is a data set of FlashInfer-Bench."""
+    found = tasks_of(suite) if suite == FLASHINFER else None
+    return found if isinstance(found, DataSet) else None
 
 
 def problems_at(suite: str, runner: Runner) -> Problems:
@@ -72,7 +89,10 @@ def problems_at(suite: str, runner: Runner) -> Problems:
 
 def listed_at(suite: str) -> dict[str, Listed]:
     """What is known of the tasks of a user's suite without running any."""
-    return Problems(_read(suite), Runner(device="cpu"), None).listed()
+    runner = Runner(device="cpu")
+    if suite.partition(":")[0] == FLASHINFER:
+        return data_set_at(suite, runner).listed()
+    return Problems(_read(suite), runner, None).listed()
 
 
 def _read(suite: str) -> dict[str, Problem]:

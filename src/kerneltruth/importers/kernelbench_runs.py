@@ -6,18 +6,16 @@ KernelBench has judged them; a submission is one JSON object with the sources by
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.importers.lines import read_text
+from kerneltruth.importers.lines import json_object, read_text
 from kerneltruth.importers.replies import code_of
 from kerneltruth.importers.submission import MAX_SOURCE_BYTES, Broken, Labels, Read, Submission
 
 _NAME = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)(?:_kernel)?(?:\.py)?$")
-_MAX_JSON_BYTES = 512 * 2**20
 EVALUATED = "eval_results.json"
 
 
@@ -30,7 +28,7 @@ def read_run(folder: Path, origin: str) -> Iterator[Read]:
     """The submissions of a run directory, in the order of their numbers."""
     judged: dict[str, Any] | Broken = {}
     if (folder / EVALUATED).exists():
-        judged = _object(folder / EVALUATED, f"{origin}{EVALUATED}")
+        judged = json_object(folder / EVALUATED, f"{origin}{EVALUATED}")
     if isinstance(judged, Broken):
         yield judged
         judged = {}
@@ -51,12 +49,8 @@ def read_run(folder: Path, origin: str) -> Iterator[Read]:
         )
 
 
-def read_submission(path: Path, origin: str) -> Iterator[Read]:
-    """The submissions of a submission file."""
-    data = _object(path, origin)
-    if isinstance(data, Broken):
-        yield data
-        return
+def read_submission(data: Mapping[str, Any], origin: str) -> Iterator[Read]:
+    """The submissions that a submission file's object holds."""
     kernels = data.get("kernels")
     if not isinstance(kernels, dict):
         yield Broken(origin=origin, reason="no `kernels` object; see KernelBench's submission form")
@@ -79,19 +73,6 @@ def read_submission(path: Path, origin: str) -> Iterator[Read]:
 def problem_name(level: int, problem: int) -> str:
     """How this project calls a KernelBench problem."""
     return f"level{level}/{problem}"
-
-
-def _object(path: Path, origin: str) -> dict[str, Any] | Broken:
-    text = read_text(path, origin, limit=_MAX_JSON_BYTES)
-    if isinstance(text, Broken):
-        return text
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return Broken(origin=origin, reason=f"not JSON: {error}")
-    if not isinstance(data, dict):
-        return Broken(origin=origin, reason=f"not an object but {type(data).__name__}")
-    return data
 
 
 def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""JSON lines, one at a time: a broken line is reported with its number and costs no other."""
+"""JSON, by lines or files: a broken line is reported with its number and costs no other."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Broken
 
 MAX_LINE_BYTES = 16 * 2**20
+MAX_JSON_BYTES = 512 * 2**20
 
 
 def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
@@ -59,3 +60,17 @@ def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
         return Broken(origin=origin, reason=f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
         return Broken(origin=origin, reason=f"not UTF-8 at byte {error.start}")
+
+
+def json_object(path: Path, origin: str) -> dict[str, Any] | Broken:
+    """The JSON object in a file, or why there is none."""
+    text = read_text(path, origin, limit=MAX_JSON_BYTES)
+    if isinstance(text, Broken):
+        return text
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Broken(origin=origin, reason=f"not JSON: {error}")
+    if not isinstance(data, dict):
+        return Broken(origin=origin, reason=f"not an object but {type(data).__name__}")
+    return data

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltruth.errors import UserError
 from kerneltruth.importers import kernelbench_runs
-from kerneltruth.importers.lines import read_text
+from kerneltruth.importers.flashinfer import solution as flashinfer
+from kerneltruth.importers.flashinfer.definition import Definition
+from kerneltruth.importers.flashinfer.surroundings import Surroundings
+from kerneltruth.importers.lines import json_object, read_text
 from kerneltruth.importers.predictions import read_predictions
 from kerneltruth.importers.replies import code_of
 from kerneltruth.importers.submission import MAX_SOURCE_BYTES, Broken, Read, Submission
@@ -15,46 +19,71 @@ from kerneltruth.importers.submission import MAX_SOURCE_BYTES, Broken, Read, Sub
 _PASSED_OVER = {"__init__.py", "conftest.py", "setup.py"}
 
 
-def read_submissions(path: Path) -> Iterator[Read]:
-    """Every submission at a path: a file, a KernelBench run directory, or a folder of either.
+def read_submissions(
+    path: Path, *, definitions: Mapping[str, Definition] | None = None
+) -> Iterator[Read]:
+    """Every submission at a path: a file, a run or data set of a peer, or a folder of such.
 
     Files of a folder come in the order of their names, below folders of model or method names too.
+    Solutions of FlashInfer-Bench need their definitions: those given, else those of the data set
+    that they lie in, from which the peer's verdicts come as well.
 
     Raises:
         UserError: there is nothing there, or nothing of a known form.
     """
+    reader = _Reader(Surroundings(path, definitions))
     if path.is_dir():
-        yield from _folder(path, "")
+        yield from reader.folder(path, "")
     elif path.is_file():
-        yield from _file(path, path.name)
+        yield from reader.file(path, path.name)
     else:
         raise UserError(f"--candidates {path}: there is no such file or folder")
+    yield from reader.around.broken
 
 
-def _folder(folder: Path, origin: str) -> Iterator[Read]:
-    if kernelbench_runs.is_run(folder):
-        yield from kernelbench_runs.read_run(folder, origin)
-        return
-    for path in sorted(folder.iterdir(), key=lambda p: p.name):
-        if path.name.startswith((".", "__pycache__")) or path.name in _PASSED_OVER:
-            continue
-        if path.is_dir():
-            yield from _folder(path, f"{origin}{path.name}/")
-        elif path.suffix in (".py", ".jsonl", ".json"):
-            yield from _file(path, f"{origin}{path.name}")
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads by form; `around` is what solutions of FlashInfer-Bench need beside themselves."""
 
+    around: Surroundings
 
-def _file(path: Path, origin: str) -> Iterator[Read]:
-    match path.suffix:
-        case ".py":
-            yield _source_file(path, origin)
-        case ".jsonl":
-            yield from read_predictions(path, origin)
-        case ".json":
-            yield from kernelbench_runs.read_submission(path, origin)
-        case suffix:
-            reason = f"{suffix or 'no suffix'}: known are .py, .jsonl and .json"
-            yield Broken(origin=origin, reason=reason)
+    def folder(self, folder: Path, origin: str) -> Iterator[Read]:
+        if kernelbench_runs.is_run(folder):
+            yield from kernelbench_runs.read_run(folder, origin)
+            return
+        if flashinfer.is_data_set(folder):
+            yield from self.folder(folder / flashinfer.FOLDER, f"{origin}{flashinfer.FOLDER}/")
+            return
+        for path in sorted(folder.iterdir(), key=lambda p: p.name):
+            if path.name.startswith((".", "__pycache__")) or path.name in _PASSED_OVER:
+                continue
+            if path.is_dir():
+                yield from self.folder(path, f"{origin}{path.name}/")
+            elif path.suffix in (".py", ".jsonl", ".json"):
+                yield from self.file(path, f"{origin}{path.name}")
+
+    def file(self, path: Path, origin: str) -> Iterator[Read]:
+        match path.suffix:
+            case ".py":
+                yield _source_file(path, origin)
+            case ".jsonl":
+                yield from read_predictions(path, origin)
+            case ".json":
+                yield from self._object(path, origin)
+            case suffix:
+                reason = f"{suffix or 'no suffix'}: known are .py, .jsonl and .json"
+                yield Broken(origin=origin, reason=reason)
+
+    def _object(self, path: Path, origin: str) -> Iterator[Read]:
+        data = json_object(path, origin)
+        if isinstance(data, Broken):
+            yield data
+        elif flashinfer.is_solution(data):
+            yield flashinfer.read_solution(
+                data, origin, self.around.definitions, self.around.verdicts
+            )
+        else:
+            yield from kernelbench_runs.read_submission(data, origin)
 
 
 def _source_file(path: Path, origin: str) -> Read:

@@ -181,8 +181,15 @@ def _flip(
     for spec in task.tensors:
         t = tensors[spec.name]
         axes = [i for i, d in enumerate(task.axes(spec, scalars)) if d == symbol]
-        flipped[spec.name] = t if t is None or not axes else t.flip(axes)
+        flipped[spec.name] = t if t is None or not axes else _turned(t, axes)
     return flipped
+
+
+def _turned(t: torch.Tensor, axes: list[int]) -> torch.Tensor:
+    """The tensor with some axes backwards; torch does not turn float8 on the CPU."""
+    if t.element_size() == 1:
+        return t.view(torch.uint8).flip(axes).view(t.dtype)
+    return t.flip(axes)
 
 
 def _agree(one: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...]) -> bool:

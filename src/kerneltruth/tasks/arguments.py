@@ -77,6 +77,7 @@ class TensorSpec:
         span: of a `weight`: the range in which it lies; None means one that keeps a sum over all
             but its first dim near 1.
         typical: the dims at the task's default attributes, without stars; None means `dims`.
+        held: gives the values for some attributes, where they are stored and not drawn.
     """
 
     name: str
@@ -88,6 +89,7 @@ class TensorSpec:
     member_of: str | None = None
     span: tuple[float, float] | None = None
     typical: tuple[str, ...] | None = None
+    held: Callable[[Mapping[str, Scalar]], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

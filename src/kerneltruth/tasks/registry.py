@@ -19,7 +19,7 @@ _MODULES = {CORE: "kerneltruth.tasks.core", "kernelbenchx": "kerneltruth.tasks.s
 
 
 # The foreign suites that commands know how to read, and how one is named on a command line.
-FOREIGN = {"kernelbench": "kernelbench:PATH"}
+FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}
 _registered: dict[str, Mapping[str, Task]] = {}
 _listed: dict[str, Mapping[str, Listed]] = {}
 

@@ -1,0 +1,48 @@
+"""Fields of JSON objects, read with a reason where they are not what they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Malformed(Exception):
+    """A document is not of the schema; the message says where."""
+
+
+def field(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """A field that must be there.
+
+    Raises:
+        Malformed: it is missing, or of another type.
+    """
+    if name not in data:
+        raise Malformed(f"`{name}` is missing")
+    value = data[name]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise Malformed(f"`{name}` must be {_called(kind)}, got {type(value).__name__}")
+    return value
+
+
+def optional(data: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
+    """A field that may be missing or null.
+
+    Raises:
+        Malformed: it is of another type.
+    """
+    return default if data.get(name) is None else field(data, name, kind)
+
+
+def _called(kind: type) -> str:
+    names: dict[type, str] = {dict: "an object", list: "an array", str: "text", int: "an integer"}
+    return names.get(kind, kind.__name__)
+
+
+def files(folder: Path, pattern: str) -> Iterator[tuple[Path, str]]:
+    """The files below a folder by name, each with what messages call it."""
+    if folder.is_dir():
+        for path in sorted(folder.rglob(pattern)):
+            yield path, f"{folder.name}/{path.relative_to(folder)}"

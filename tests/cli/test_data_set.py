@@ -1,0 +1,116 @@
+"""A data set of FlashInfer-Bench judged on the command line: definitions, solutions, traces."""
+
+import json
+
+import pytest
+
+REFERENCE = """
+import torch
+
+def run(x, scale):
+    wide = x.to(torch.float32)
+    power = wide.square().mean(-1, keepdim=True)
+    return (wide / torch.sqrt(power + 1e-5) * scale.to(torch.float32)).to(x.dtype)
+"""
+KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def rms_kernel(x, scale, y, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    here = at < width
+    v = tl.load(x + row * width + at, mask=here, other=0.0).to(tl.float32)
+    s = tl.load(scale + at, mask=here, other=0.0).to(tl.float32)
+    out = v / tl.sqrt(tl.sum(v * v, 0) / width + 1e-5) * s
+    tl.store(y + row * width + at, out.to(y.dtype.element_ty), mask=here)
+
+
+def run(x, scale, y):
+    rms_kernel[(x.shape[0],)](x, scale, y, x.shape[1], BLOCK=128)
+"""
+ARGUMENTS = ("--device", "cpu", "--cases", "3", "--stage", "exe", "--workers", 1)
+
+
+def definition(name, reference=REFERENCE):
+    half = {"dtype": "bfloat16"}
+    return {
+        "name": name,
+        "op_type": "rmsnorm",
+        "axes": {"rows": {"type": "var"}, "width": {"type": "const", "value": 96}},
+        "inputs": {
+            "x": {"shape": ["rows", "width"], **half},
+            "scale": {"shape": ["width"], **half},
+        },
+        "outputs": {"y": {"shape": ["rows", "width"], **half}},
+        "reference": reference,
+    }
+
+
+def solution(name, source, of="rms_w96"):
+    return {
+        "name": name,
+        "definition": of,
+        "author": "ann",
+        "spec": {"language": "triton", "target_hardware": ["any"], "entry_point": "main.py::run"},
+        "sources": [{"path": "main.py", "content": source}],
+    }
+
+
+@pytest.fixture
+def data_set(tmp_path):
+    """A right and a wrong kernel that write their outputs, and a definition nobody can judge on."""
+    root = tmp_path / "data"
+    random = "import torch\ndef run(x, scale):\n    return torch.rand_like(x)\n"
+    objects = {
+        "definitions/rms.json": definition("rms_w96"),
+        "definitions/random.json": definition("random", random),
+        "definitions/torn.json": {"name": "torn"},
+        "solutions/right.json": solution("right", KERNEL),
+        "solutions/short.json": solution("short", KERNEL.replace("(x.shape[0],)", "(1,)")),
+        "solutions/chance.json": solution("chance", KERNEL, of="random"),
+        "traces/rms.jsonl": {
+            "definition": "rms_w96",
+            "solution": "short",
+            "workload": {},
+            "evaluation": {"status": "PASSED", "performance": None},
+        },
+    }
+    for place, content in objects.items():
+        path = root / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    return root
+
+
+def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
+    run = tmp_path / "run"
+    suite = ("--suite", f"flashinfer:{data_set}")
+    given = ("--candidates", data_set / "solutions", "--out", run)
+    ran = kt("run", *suite, *given, "--json", *ARGUMENTS)
+    assert ran.code in (0, 1), ran.err
+    document = json.loads(ran.out)
+    lines = [json.loads(raw) for raw in (run / "results.jsonl").read_text().splitlines()]
+    outcomes = {line["origin"]: line["stages"]["exe"]["outcome"] for line in lines}
+    assert outcomes == {
+        "right.json": "pass",
+        "short.json": "fail",
+        "chance.json": "unrefereeable",
+    }
+    short = next(line for line in lines if line["origin"] == "short.json")
+    assert short["stages"]["exe"]["kind"] == "uninitialized"
+    assert short["labels"]["model"] == "ann"
+    assert (short["peer"]["check"], short["peer"]["correct"]) == ("flashinfer-bench", True)
+    assert [b["where"] for b in document["broken"]] == ["definitions/torn.json"]
+
+    replayed = kt("replay", run, "--device", "cpu", "--json")
+    assert replayed.code == 0, replayed.err
+    assert [r["reproduced"] for r in json.loads(replayed.out)["results"]] == [True]
+
+
+def test_a_data_set_that_is_not_there_is_one_line(kt, tmp_path):
+    ran = kt("run", "--suite", f"flashinfer:{tmp_path}", "--candidates", tmp_path, *ARGUMENTS)
+    assert ran.code == 2
+    assert "no folder 'definitions' there" in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
