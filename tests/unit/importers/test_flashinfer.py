@@ -155,12 +155,16 @@ def test_a_stored_tensor_of_another_form_is_refused(opened, tmp_path):
 
 
 RANDOM = "import torch\ndef run(x, scale):\n    return torch.rand_like(x)\n"
+BY_OTHER_MEANS = (
+    "import torch\ndef run(x, scale):\n    return getattr(torch, 'rand_' + 'like')(x)\n"
+)
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"reference": RANDOM}, "the reference is random"),
+        ({"reference": RANDOM}, "the reference is random: it calls rand_like"),
+        ({"reference": BY_OTHER_MEANS}, "the reference is random: two runs of it differ"),
         (
             {"reference": "def run(x, scale):\n    raise ValueError('mine')\n"},
             "the reference fails: ValueError: mine",

@@ -7,6 +7,7 @@ invalid), each workload is one form of the task, with its sizes, and the tensors
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,12 +40,16 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Argument, Attribute, Benchmark, Output, Task, TensorSpec
 
 SUITE = "flashinfer"
+_RANDOM = {"multinomial", "bernoulli", "rand", "randn", "randint", "randperm"}
+_RANDOM |= {f"{name}_like" for name in ("rand", "randn", "randint")}
+_RANDOM |= {f"{name}_" for name in ("bernoulli", "exponential", "normal", "uniform", "random")}
 
 
 def task_of(definition: Definition, workloads: Sequence[Workload], runner: Runner) -> Task:
     """The task of a definition; its reference is run once, in a child, to see that it can be."""
     reference = Reference(definition, runner)
     try:
+        _refuse_random(definition)
         task = _declared(definition, workloads, reference)
         facts = _facts(task, reference)
         _check(definition, task, facts)
@@ -55,6 +60,13 @@ def task_of(definition: Definition, workloads: Sequence[Workload], runner: Runne
         reference.close()
     yields = f"The reference, given float64, yields {facts.precision} precision."
     return replace(task, description=f"{task.description} {yields}".strip())
+
+
+def _refuse_random(definition: Definition) -> None:
+    """Two runs may agree by chance where the likeliest choice has nearly all of the weight."""
+    for node in ast.walk(ast.parse(definition.reference)):
+        if isinstance(node, ast.Attribute) and node.attr in _RANDOM:
+            raise Refused(f"the reference is random: it calls {node.attr}")
 
 
 def _never(**given: Any) -> Any:
