@@ -16,6 +16,7 @@ import torch
 from kerneltruth.cases.philox import stream
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
+from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
 
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -75,6 +76,8 @@ def implementations(
             outputs = _widen(narrow)
             yield Implementation(name=working, outputs=outputs, settles=False)
     yield from _other_formulas(task, working, inner, tensors, scalars)
+    if is_float(inner):
+        yield from _on_gpu(task, working, inner, tensors, scalars)
     yield from _flipped(task, working, inner, tensors, scalars)
     if is_float(inner):
         yield from _perturbed(task, inner, tensors, scalars, seed)
@@ -149,6 +152,26 @@ def _other_formulas(
         outputs = evaluate(task, cast(task, tensors, DTYPES[inner]), scalars, formula=formula)
         rounded = _round(task.due(scalars, tensors), outputs, working)
         yield Implementation(name=f"formula-{i}", outputs=rounded, settles=True)
+
+
+def _on_gpu(
+    task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
+) -> Iterator[Implementation]:
+    """The reference with its operators as GPU libraries have them, in each dtype.
+
+    What a library gives may be infinite or NaN elsewhere than on a CPU.
+    """
+    for dtype in dict.fromkeys((inner, working)):
+        for salt in range(GPU_DRAWS):
+            with OnGpu(ulp=epsilon(inner), salt=salt) as gpu:
+                outputs = _attempt(task, cast(task, tensors, DTYPES[dtype]), scalars)
+            if outputs is None or not (gpu.used_library or gpu.used_function):
+                break
+            rounded = _round(task.due(scalars, tensors), outputs, working)
+            name = f"gpu-{dtype}-{salt}"
+            yield Implementation(name=name, outputs=rounded, settles=gpu.used_library)
+            if not gpu.used_function:
+                break
 
 
 def _flipped(

@@ -11,11 +11,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Claim, Evidence, Output
 
 Chain = Callable[..., Tensor]
@@ -118,8 +120,7 @@ def _expected(
     working = getattr(torch, evidence.dtype)
     spread = torch.zeros_like(exact)
     settled = torch.isnan(exact) | torch.isinf(exact) | (exact.abs() <= torch.finfo(working).max)
-    for inputs in _variants(evidence, working, tf32=contracted):
-        seen = chain(**inputs, **settings).to(working).double()
+    for seen in _evaluations(chain, evidence, settings, contracted=contracted):
         both = seen.isfinite() & exact.isfinite()
         spread = torch.maximum(spread, torch.where(both, (seen - exact).abs(), 0.0))
         settled &= both | (seen == exact) | (seen.isnan() & exact.isnan())
@@ -135,6 +136,24 @@ def _expected(
         scale = magnitude.amax(-1, keepdim=True) if exact.shape[-1] else magnitude
         slack = slack + _OF_ROW * rms + of_row * eps * scale
     return exact, slack, settled
+
+
+def _evaluations(
+    chain: Chain, evidence: Evidence, settings: Mapping[str, Any], *, contracted: bool
+) -> Iterator[Tensor]:
+    """What correct kernels may give, GPU libraries among them."""
+    working: torch.dtype = getattr(torch, evidence.dtype)
+    for inputs in _variants(evidence, working, tf32=contracted):
+        yield chain(**inputs, **settings).to(working).double()
+    inner = torch.float64 if working == torch.float64 else torch.float32
+    for dtype in dict.fromkeys((inner, working)):
+        given = _each(evidence, partial(Tensor.to, dtype=dtype))
+        for salt in range(GPU_DRAWS):
+            with OnGpu(ulp=torch.finfo(inner).eps, salt=salt) as gpu:
+                seen = chain(**given, **settings)
+            if not (gpu.used_library or gpu.used_function):
+                break
+            yield seen.to(working).double()
 
 
 def _variants(

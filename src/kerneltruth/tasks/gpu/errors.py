@@ -1,0 +1,61 @@
+"""The errors that functions and means have on a GPU, with signs that look drawn."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# Of a mean that is put together from means of parts, an ulp at each step that doubles them; the
+# errors of more steps than this make up for each other.
+WELFORD_ULPS = 4.0
+
+
+class Errors:
+    """What elementary functions and means are off.
+
+    Attributes:
+        used_library: whether an operator was met that a library computes another way.
+        used_function: whether an elementary function was met.
+    """
+
+    def __init__(self, *, ulp: float, salt: int = 0) -> None:
+        """Set up.
+
+        Args:
+            ulp: spacing at 1 of the precision in which elementary functions are computed.
+            salt: chooses the signs of their errors.
+        """
+        self.used_library = False
+        self.used_function = False
+        self._ulp = ulp
+        self._salt = salt
+
+    def mean_off(self, mean: Tensor, count: int) -> Tensor:
+        """A mean of so many elements with the error that Welford's algorithm has."""
+        return self.off(mean, min(WELFORD_ULPS, math.log2(max(count, 1))))
+
+    def off(self, value: Tensor, ulps: float, *, most: float = math.inf) -> Tensor:
+        """A value with an error of so many ulps, up or down by chance.
+
+        Where it is as good as the largest magnitude that the function has, it is exactly that.
+        """
+        self.used_function = True
+        self._salt += 1
+        moved = value * (1 + ulps * self._ulp * signs(value, self._salt))
+        full = value.abs() >= most * (1 - self._ulp / 4)
+        return torch.where(full, value.sign() * most, moved) if most < math.inf else moved
+
+
+def signs(like: Tensor, salt: int) -> Tensor:
+    """Signs that look drawn, as many as the tensor has elements, and in its shape and dtype."""
+    mixed = torch.arange(like.numel(), device=like.device) + salt * 0x9E3779B9
+    for _ in range(3):
+        mixed = ((mixed ^ (mixed >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
+    return ((mixed >> 15) & 1).mul_(2).sub_(1).to(like.dtype).reshape(like.shape)
+
+
+def widened(x: Tensor) -> Tensor:
+    """In float32 at least."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
