@@ -10,8 +10,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 def grid_sample_with_affine(
     input, theta, size, mode="bilinear", padding_mode="zeros", align_corners=False
 ):
-    # On a CPU PyTorch has no half-precision map to a single row or column.
-    lacks_half = theta.device.type == "cpu" and min(size[2:]) == 1
+    # PyTorch has no half-precision map to a single row or column, neither on a CPU nor on a GPU.
+    lacks_half = min(size[2:]) == 1
     grid = F.affine_grid(theta.float() if lacks_half else theta, list(size), align_corners)
     grid = grid.to(input.dtype)
     return F.grid_sample(input, grid, mode, padding_mode, align_corners)

@@ -36,10 +36,10 @@ _SAYS_CLASSES = """The target holds int64 class indices in [0, C); where it equa
     (which may lie outside of that range) it counts neither above nor below and its loss is 0.
     `weight`, of C values that are not negative, may be None, which means ones. `reduction="mean"`
     is the sum of the weighted losses over the sum of the weights of the targets that count, NaN if
-    that is 0;
-    "sum" is the sum, 0 if none counts; "none" gives every loss in the target's shape. The classes
-    are the only dim of a one-dimensional input (the target then has no dims), else dim 1: input
-    [N, C] with target [N], or [N, C, D] with [N, D]."""
+    that is 0 (what a one-dimensional input gives whose only target is ignored is left open: PyTorch
+    has NaN on a CPU and 0 on a GPU); "sum" is the sum, 0 if none counts; "none" gives every loss in
+    the target's shape. The classes are the only dim of a one-dimensional input (the target then has
+    no dims), else dim 1: input [N, C] with target [N], or [N, C, D] with [N, D]."""
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:

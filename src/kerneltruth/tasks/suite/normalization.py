@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.gpu import signs
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
 
 _INFINITE = float("inf")
@@ -115,6 +118,21 @@ def _spectral_radius(A: Tensor) -> Tensor:
     usable = torch.where(finite[..., None, None], A, 0)
     largest = torch.linalg.eigvals(usable).abs().amax(-1)
     return torch.where(finite, largest, torch.nan)
+
+
+def _radius_of_neighbour(salt: int) -> Callable[[Tensor], Tensor]:
+    """The spectral radius of a matrix as near as algorithms for eigenvalues come.
+
+    These give the eigenvalues of A + E with a norm of E of some n * eps * norm(A), which LAPACK's
+    tests ask for: not of A with each element off by its own rounding.
+    """
+
+    def formula(A: Tensor) -> Tensor:
+        eps = torch.finfo(A.dtype).eps
+        norm = torch.linalg.matrix_norm(A.double(), keepdim=True)
+        return _spectral_radius(A.double() + eps * norm * signs(A.double(), salt))
+
+    return formula
 
 
 def _matrix_vector_norm(A: Tensor, x: Tensor, alpha: float, beta: float, p: float) -> Tensor:
@@ -248,6 +266,7 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         attributes={"_batched": (True,)},
         reference=_spectral_radius,
+        admissible=tuple(_radius_of_neighbour(salt) for salt in range(4)),
         values=(-10.0, 10.0),
         description="""The largest magnitude among the eigenvalues of a general real square matrix
             [N, N], a tensor of no dims, or of each matrix of a batch [B, N, N], a tensor [B]. The

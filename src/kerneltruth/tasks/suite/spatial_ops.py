@@ -53,7 +53,7 @@ def _with_affine_in_steps(order: int, *, narrow_map: bool, narrow_sample: bool) 
         input: Tensor, theta: Tensor, size: tuple[int, ...], align_corners: bool, **options: Any
     ) -> Tensor:
         dtype = held_by(input)
-        # On a CPU torch has no half-precision map to a single row or column.
+        # Torch has no half-precision map to a single row or column.
         narrow = narrow_map and min(size[2:]) > 1
         map_ = theta.to(dtype) if narrow else theta
         grid = F.affine_grid(map_, list(size), align_corners).to(dtype)
