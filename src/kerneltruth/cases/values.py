@@ -125,7 +125,7 @@ def draw(
         info = torch.iinfo(torch_dtype(own))
         values = _integers(rows, columns, recipe, rng, (info.min, info.max)).to(torch_dtype(own))
     elif spec.kind == "weight":
-        values = rounded(_weights(shape, rng, spec.span), own)
+        values = rounded(_weights(shape, rng, spec), own)
     else:
         real = RECIPES[recipe].draw(rows, columns, own, rng)
         if spec.kind in MATRIX_KINDS:
@@ -140,12 +140,11 @@ def _triangle(values: Tensor, kind: str) -> Tensor:
     return values.tril() if kind == "tril" else values.triu()
 
 
-def _weights(shape: tuple[int, ...], rng: Stream, span: tuple[float, float] | None) -> Tensor:
+def _weights(shape: tuple[int, ...], rng: Stream, spec: TensorSpec) -> Tensor:
     """Uniform in the span, whatever the recipe: large weights would hide the data."""
-    if span is None:
-        terms = prod(shape[1:]) if len(shape) > 1 else prod(shape)
-        span = (-1.0 / sqrt(max(terms, 1)), 1.0 / sqrt(max(terms, 1)))
-    low, high = span
+    terms = prod(shape[1:]) if len(shape) > 1 else prod(shape)
+    reach = spec.gain / sqrt(max(terms, 1))
+    low, high = spec.span or (-reach, reach)
     return rng.uniform(prod(shape)).mul_(high - low).add_(low)
 
 

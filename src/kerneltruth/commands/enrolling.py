@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,7 +10,7 @@ from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Broken, Labels, Read, Submission
-from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runner.candidate import GENERIC_ENTRIES, Candidate, read_candidate
 from kerneltruth.tasks.registry import Listed
 
 # TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
@@ -74,9 +73,8 @@ def enroll(
 
 
 def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
-    """The tasks by entry, where an entry stands for one task alone."""
-    entries = Counter(task.entry for task in tasks.values())
-    return {task.entry: task for task in tasks.values() if entries[task.entry] == 1}
+    """The tasks by entry, unless it is one that any task may have."""
+    return {t.entry: t for t in tasks.values() if t.entry not in GENERIC_ENTRIES}
 
 
 def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:

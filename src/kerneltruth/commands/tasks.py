@@ -37,7 +37,7 @@ def _outline(task: Listed) -> dict[str, Any]:
         "entry": task.entry,
         "category": task.category,
         "suite": task.key.partition("/")[0],
-        "signature": None,
+        "signature": f"{task.entry}(*get_init_inputs())(*get_inputs())",
         "dtypes": [],
         "extended_dtypes": [],
         "dims": {},

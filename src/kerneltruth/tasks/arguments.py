@@ -74,8 +74,8 @@ class TensorSpec:
         other: of an `index_or`: the value that means none.
         optional: whether it may be None, or missing from its list.
         member_of: the list of tensors that it goes into.
-        span: of a `weight`: the range in which it lies; None means one that keeps a sum over all
-            but its first dim near 1.
+        span: of a `weight`: the range in which it lies; None means `gain` over the square root of
+            how many of its elements a sum takes, those of all dims but the first, to both sides.
         typical: the dims at the task's default attributes, without stars; None means `dims`.
         held: gives the values for some attributes, where they are stored and not drawn.
     """
@@ -88,6 +88,7 @@ class TensorSpec:
     optional: bool = False
     member_of: str | None = None
     span: tuple[float, float] | None = None
+    gain: float = 1.0
     typical: tuple[str, ...] | None = None
     held: Callable[[Mapping[str, Scalar]], Any] | None = None
 

@@ -19,6 +19,8 @@ Try = Callable[[Constants], Outline | None]
 # unless they show in the shape of an input.
 STRUCTURAL = 12
 WANTED = 10
+# Of a problem that cannot be made small, each try costs a good part of a second.
+WANTED_LARGE = 5
 _CAPS = (16, 8, 32, 64, 4, 128, 256)
 _SIZES = (7, 33, 1, 3, 17, 31, 65, 2, 64, 129, 257, 5, 513, 1025)
 _TIED = (7, 33, 3, 17, 31, 2, 64, 65, 5, 129)
@@ -83,11 +85,12 @@ class Search:
         if base is None:
             return []
         self._structural = frozenset(self._structure(base))
-        budget = PREFERRED if PREFERRED.holds(base.outline) else _around(base.outline)
-        values = {s: self._values(s, base, budget) for s in self._slots}
+        small = PREFERRED.holds(base.outline)
+        budget = PREFERRED if small else _around(base.outline)
+        values = {s: self._values(s, base, budget, most=20 if small else 5) for s in self._slots}
         found = [base]
         for k in range(_ATTEMPTS):
-            if len(found) >= WANTED:
+            if len(found) >= (WANTED if small else WANTED_LARGE):
                 break
             made = self._compose(k, base, values, budget)
             if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
@@ -146,7 +149,7 @@ class Search:
             if moved is None or [i.shape for i in moved.inputs] == shapes:
                 yield slot
 
-    def _values(self, slot: Slot, base: Found, budget: Budget) -> list[int]:
+    def _values(self, slot: Slot, base: Found, budget: Budget, *, most: int) -> list[int]:
         """The values that the problem accepts for one constant while the others stay."""
         now = slot.get(base.constants)
         if slot in self._structural:
@@ -154,7 +157,7 @@ class Search:
         else:
             deck = [n for n in (*_SIZES, 2 * now, 3 * now, now + 1) if n != now]
         accepted = []
-        for value in dict.fromkeys(deck):
+        for value in list(dict.fromkeys(deck))[:most]:
             outline = self._try(slot.put(base.constants, value), budget)
             if outline is not None and _same_form(outline, base.outline):
                 accepted.append(value)

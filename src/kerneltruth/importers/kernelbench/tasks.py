@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,10 @@ _FORMS = {
     "lower": "tril",
 }
 _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
+# Weights of this reach keep the size of what passes through a layer and a ReLU (He et al., 2015),
+# so that the output of a deep network still depends on its input. What feeds back on itself grows.
+_GAIN = math.sqrt(6.0)
+_RECURRENT = ("weight_ih_", "weight_hh_")
 # How far a weight that a constructor fills with one number lies from it, at most.
 _AROUND = 0.25
 
@@ -221,7 +226,15 @@ def _weight(schema: Schema, name: str) -> TensorSpec:
     elif span is None and rank < 2:
         size = min(max(2 * facts.get("size", 1.0), _AROUND), 1.0)
         span = (-size, size)
-    return TensorSpec(name=f"{WEIGHTS}{name}", dims=dims, kind="weight", span=span, typical=typical)
+    recurrent = name.rpartition(".")[2].startswith(_RECURRENT)
+    return TensorSpec(
+        name=f"{WEIGHTS}{name}",
+        dims=dims,
+        kind="weight",
+        span=span,
+        gain=1.0 if recurrent else _GAIN,
+        typical=typical,
+    )
 
 
 def _outputs(schema: Schema) -> list[Output]:

@@ -36,7 +36,7 @@ def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     space = problem.space(constants)
     with _RandomIntegers() as extents:
         drawn = [seeded(seed, lambda: list(space.get_inputs())) for seed in _SEEDS]
-    model = seeded(1, lambda: problem.build(constants))
+    model = _lively(seeded(1, lambda: problem.build(constants)))
     made = {n: t.clone() for n, t in state(model).items()}
     other = state(seeded(2, lambda: problem.build(constants)))
     runs = [flat(seeded(seed, lambda: model(*drawn[0]))) for seed in (1, 2)]
@@ -51,14 +51,28 @@ def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     return found | _in_double(problem, constants, wide, runs[0])
 
 
+def _lively(model: Any) -> Any:
+    """The model with its random matrices scaled so that a deep one does not lose its input.
+
+    What a constructor fills with one number stays: a problem is constant if it is so with that.
+    """
+    for parameter in model.parameters():
+        if parameter.ndim >= 2 and parameter.numel() and parameter.is_floating_point():
+            size = float(parameter.double().square().mean().sqrt())
+            fan_in = parameter[0].numel()
+            if size and not bool((parameter == parameter.reshape(-1)[0]).all()):
+                parameter.mul_(math.sqrt(2.0 / fan_in) / size)
+    return model
+
+
 def _in_double(
     problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any]
 ) -> dict[str, Any]:
-    """What float64 shows, with the weights that the problem's own constructor draws."""
+    """What float64 shows, with weights as the problem's own constructor draws them."""
     constant: list[bool] = []
     found: dict[str, Any] = {}
     for seed in _SEEDS:
-        model = cast(seeded(seed, lambda: problem.build(constants)), torch.float64)
+        model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
         with default(torch.float64):
             runs = [flat(model(*each)) for each in inputs]
             shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
