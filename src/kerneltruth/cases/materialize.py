@@ -121,6 +121,7 @@ def _tensor(
             extent=extent,
             limits=task.values,
             other=evaluate(spec.other, scope) if spec.other else None,
+            form=evaluate(spec.form, scope) if spec.form else None,
         )
     dim = expanded_dim(task, spec, settings) if case.layout == "expanded" else None
     if dim is not None and shape[dim] > 1:

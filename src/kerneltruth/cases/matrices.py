@@ -2,6 +2,14 @@
 
 They are made of elementwise steps alone, so that every device and version gives the same bits, and
 by diagonal dominance, so that their conditioning is known without a decomposition.
+
+A kind may have several forms, the first of which is meant where none is named:
+
+- `matrix`: `raw`, the values as they are, perhaps singular; `shuffled`, well-conditioned, with rows
+  in any order, so that pivoting matters; `ordered`, well-conditioned without a need of pivoting;
+  `spread`, dense, with singular values over ten powers of two.
+- `spd` and `indefinite`: `scaled`, with condition numbers up to a few hundred, and `spread`.
+- `triangular`: `lower` and `upper`.
 """
 
 from __future__ import annotations
@@ -12,29 +20,131 @@ from torch import Tensor
 from kerneltruth.cases.philox import Stream
 from kerneltruth.errors import InternalError
 
+FORMS: dict[str, tuple[str, ...]] = {
+    "symmetric": ("plain",),
+    "lower": ("lower",),
+    "invertible": ("shuffled",),
+    "spd": ("scaled", "spread"),
+    "indefinite": ("scaled", "spread"),
+    "triangular": ("lower", "upper"),
+    "matrix": ("raw", "shuffled", "ordered", "spread"),
+}
+# Powers of two over which `spread` puts singular values.
+SPREAD = 10
 
-def matrix(kind: str, x: Tensor, rng: Stream) -> Tensor:
+
+def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor:
     """The matrix of a kind over the last two dims, from values in [-1, 1]; NaN stays.
 
     `symmetric` keeps size and spectrum of the values. `spd` and `invertible` have condition
     numbers up to a few hundred; rows of `invertible` are shuffled, so that pivoting matters.
     """
+    form = FORMS[kind][0] if form is None else form
+    if form not in FORMS[kind]:
+        raise InternalError(f"kind {kind!r} has no form {form!r}")
+    if kind == "matrix":
+        return _rectangular(x, rng, form)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise InternalError(f"kind {kind!r} needs square matrices, got {tuple(x.shape)}")
-    n = x.shape[-1]
-    diagonal = torch.eye(n, dtype=torch.bool, device=x.device)
     if kind == "symmetric":
         return (x + x.mT) / 2
-    if kind == "lower":
-        heavy = torch.where(x < 0, -1.0, 1.0) + x
-        return torch.where(diagonal, heavy, x.tril(-1) * (2.0 / max(n, 2)))
-    dominant = torch.where(diagonal, x.abs() + 1, x * (1.0 / max(n, 1)))
-    if kind == "spd":
-        dominant = (dominant + dominant.mT) / 2
-        scale = _powers(x, rng)
-        return dominant * scale.unsqueeze(-1) * scale.unsqueeze(-2)
-    shuffled = dominant.gather(-2, _orders(x, rng).unsqueeze(-1).expand(x.shape))
-    return shuffled * _powers(x, rng).unsqueeze(-1)
+    if kind in ("lower", "triangular"):
+        lower = _lower(x)
+        return lower.mT if form == "upper" else lower
+    if kind == "invertible":
+        return _rectangular(x, rng, form)
+    half = _in_blocks(x, rng) if kind == "indefinite" else _symmetric(_dominant(x))
+    if form == "spread":
+        scale = _graded(x.shape[-1], SPREAD // 2, x)
+        mixed = _mixed(_mixed(half * scale.unsqueeze(-1) * scale, -2), -1)
+        return _symmetric(mixed)
+    scale = _powers(x, rng)
+    return half * scale.unsqueeze(-1) * scale.unsqueeze(-2)
+
+
+def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:
+    if form == "raw":
+        return x
+    dominant = _dominant(x)
+    if form == "ordered":
+        return dominant * _powers(x, rng).unsqueeze(-1)
+    order = _orders(x, rng).unsqueeze(-1).expand(x.shape)
+    if form == "shuffled":
+        return dominant.gather(-2, order) * _powers(x, rng).unsqueeze(-1)
+    rows, columns = x.shape[-2:]
+    if rows < columns:
+        graded = dominant * _graded(rows, SPREAD, x).unsqueeze(-1)
+    else:
+        graded = dominant * _graded(columns, SPREAD, x)
+    return _mixed(_mixed(graded, -2), -1).gather(-2, order)
+
+
+def _diagonal(x: Tensor) -> Tensor:
+    return torch.eye(x.shape[-2], x.shape[-1], dtype=torch.bool, device=x.device)
+
+
+def _dominant(x: Tensor) -> Tensor:
+    """From 1 to 2 on the diagonal; the other elements of a row add up to less than 1."""
+    return torch.where(_diagonal(x), x.abs() + 1, x * (1.0 / max(x.shape[-1], 1)))
+
+
+def _lower(x: Tensor) -> Tensor:
+    heavy = torch.where(x < 0, -1.0, 1.0) + x
+    return torch.where(_diagonal(x), heavy, x.tril(-1) * (2.0 / max(x.shape[-1], 2)))
+
+
+def _symmetric(x: Tensor) -> Tensor:
+    return (x + x.mT) / 2
+
+
+def _in_blocks(x: Tensor, rng: Stream) -> Tensor:
+    """Symmetric, dominated by blocks of two that are indefinite, some with a diagonal of 0.
+
+    A block with a diagonal of 0 has no pivot of its own. Rows and columns are shuffled alike.
+    """
+    n = x.shape[-1]
+    at = torch.arange(n, device=x.device)
+    partner = torch.where((at ^ 1) < n, at ^ 1, at)
+    coins = rng.coins(x[..., 0].numel()).reshape(x.shape[:-1])
+    hollow = coins.index_select(-1, at & ~1) & (partner != at)
+    heavy = x.diagonal(dim1=-2, dim2=-1).abs().index_select(-1, at & ~1) + 1
+    signs = torch.where(at & 1 == 0, 1.0, -1.0).to(x.dtype)
+    on_diagonal = torch.where(hollow, 0.0, heavy * signs)
+    beside = torch.where(hollow, heavy, 0.0)
+    pairs = at.unsqueeze(-1) == partner
+    same_block = pairs | _diagonal(x)
+    light = torch.where(same_block, 0.0, _symmetric(x) * (1.0 / max(n, 1)))
+    blocks = light + torch.diag_embed(on_diagonal)
+    blocks = torch.where(pairs & ~_diagonal(x), beside.unsqueeze(-1), blocks)
+    order = _orders(x, rng)
+    rows = blocks.gather(-2, order.unsqueeze(-1).expand(x.shape))
+    return rows.gather(-1, order.unsqueeze(-2).expand(x.shape))
+
+
+def _graded(n: int, powers: int, x: Tensor) -> Tensor:
+    """Powers of two that fall evenly by a factor of 2**powers, with 1 in the middle."""
+    at = torch.arange(n, device=x.device)
+    exponents = powers // 2 - (at * (powers + 1)).div(max(n, 1), rounding_mode="floor")
+    return torch.exp2(exponents.to(x.dtype))
+
+
+def _mixed(x: Tensor, dim: int) -> Tensor:
+    """Every element of a dim added to all others with signs.
+
+    That is nearly orthogonal, so it keeps the conditioning; and no scaling of rows undoes it.
+    """
+    n = x.shape[dim]
+    at = torch.arange(n, device=x.device)
+    shape = [1] * x.ndim
+    shape[dim] = n
+    stride = 1
+    while stride < n:
+        paired = (at ^ stride) < n
+        other = x.index_select(dim, torch.where(paired, at ^ stride, at))
+        signs = torch.where(at & stride == 0, 1.0, -1.0).to(x.dtype).reshape(shape)
+        x = torch.where(paired.reshape(shape), other + signs * x, x * 1.5) * 0.75
+        stride *= 2
+    return x
 
 
 def _powers(x: Tensor, rng: Stream) -> Tensor:

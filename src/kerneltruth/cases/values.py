@@ -85,7 +85,7 @@ def recipe_of(name: str, spec: TensorSpec, tensors: tuple[TensorSpec, ...]) -> s
     return name if spec.name in chosen else recipe.companion
 
 
-def draw(
+def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
     spec: TensorSpec,
     shape: tuple[int, ...],
     *,
@@ -95,6 +95,7 @@ def draw(
     extent: int | None = None,
     limits: tuple[float, float] | None = None,
     other: int | None = None,
+    form: str | None = None,
 ) -> Tensor:
     """The logical values of one tensor, in its dtype.
 
@@ -107,6 +108,7 @@ def draw(
         extent: for an index, the number of valid indices.
         limits: the task's inclusive range of real inputs.
         other: for an `index_or`, the value that means none.
+        form: for a matrix, which of the forms of its kind; None means the kind's first.
     """
     own = spec.dtype(dtype)
     if 0 in shape:
@@ -130,7 +132,7 @@ def draw(
         real = RECIPES[recipe].draw(rows, columns, own, rng)
         if spec.kind in MATRIX_KINDS:
             shrunk = (real / RECIPES[recipe].amplitude).clamp(-1.0, 1.0)
-            return rounded(matrix(spec.kind, shrunk.reshape(shape), rng), own)
+            return rounded(matrix(spec.kind, shrunk.reshape(shape), rng, form), own)
         values = rounded(_of_kind(real, spec.kind, own, RECIPES[recipe], limits), own)
     values = values.reshape(shape)
     return _triangle(values, spec.kind) if spec.kind in ("tril", "triu") else values

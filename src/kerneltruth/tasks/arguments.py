@@ -25,6 +25,9 @@ KINDS = {
     "triu": "the case's dtype, zero below the diagonal of the last two dims",
     "stochastic": "the case's dtype, no negative values, each row of the last dim sums to 1",
     "weight": "the case's dtype, of the size that a constructor gives: see `span`",
+    "triangular": "as `lower`, or upper triangular: `triangular('upper')`",
+    "indefinite": "the case's dtype, symmetric, invertible and indefinite over the last two dims",
+    "matrix": "the case's dtype, any matrix over the last two dims: `matrix('shuffled')`",
     "integer": "the case's dtype, which is an integer dtype or bool; whole range",
     "index": "int64 in [0, extent): `index(C)`",
     "target": "int64 class ids in [0, extent): `target(C)`",
@@ -37,7 +40,15 @@ KINDS = {
     "float32": "float32 whatever the case's dtype",
 }
 INDEX_KINDS = ("index", "target", "index_or")
-MATRIX_KINDS = ("symmetric", "spd", "invertible", "lower")
+MATRIX_KINDS = (
+    "symmetric",
+    "spd",
+    "invertible",
+    "lower",
+    "triangular",
+    "indefinite",
+    "matrix",
+)
 _WORKING = (
     *("real", "positive", "probability", "unit", "sign", "integer", "stochastic", "weight"),
     *("tril", "triu"),
@@ -72,6 +83,7 @@ class TensorSpec:
         kind: what it may hold, one of `KINDS`.
         extent: of an index: how many there are to point at.
         other: of an `index_or`: the value that means none.
+        form: of a matrix: an expression that gives the name of one of its forms (`cases.matrices`).
         optional: whether it may be None, or missing from its list.
         member_of: the list of tensors that it goes into.
         span: of a `weight`: the range in which it lies; None means `gain` over the square root of
@@ -85,6 +97,7 @@ class TensorSpec:
     kind: str = "real"
     extent: str | None = None
     other: str | None = None
+    form: str | None = None
     optional: bool = False
     member_of: str | None = None
     span: tuple[float, float] | None = None
@@ -99,6 +112,8 @@ class TensorSpec:
             raise InternalError(f"{self.name}: an index, and only an index, has an extent")
         if (self.kind == "index_or") != (self.other is not None):
             raise InternalError(f"{self.name}: `index_or(extent, other)` and no other has an other")
+        if self.form is not None and self.kind not in MATRIX_KINDS:
+            raise InternalError(f"{self.name}: only a matrix has a form")
 
     @property
     def usual(self) -> tuple[str, ...]:

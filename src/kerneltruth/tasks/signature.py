@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kerneltruth.errors import InternalError
-from kerneltruth.tasks.arguments import Derived, Scalar, TensorSpec
+from kerneltruth.tasks.arguments import MATRIX_KINDS, Derived, Scalar, TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,15 @@ def _tensor(part: str, text: str, member_of: str | None) -> TensorSpec:
     if after is None:
         raise InternalError(f"{part!r} of {text!r} is not `name[dims]?: kind(extent)`")
     args = split(after["args"] or "")
+    kind = after["kind"] or "real"
+    first = args[0] if args else None
     return TensorSpec(
         name=part[:start],
         dims=tuple(split(part[start + 1 : end])),
-        kind=after["kind"] or "real",
-        extent=args[0] if args else None,
+        kind=kind,
+        extent=None if kind in MATRIX_KINDS else first,
         other=args[1] if len(args) > 1 else None,
+        form=first if kind in MATRIX_KINDS else None,
         optional=after["optional"] is not None,
         member_of=member_of,
     )
