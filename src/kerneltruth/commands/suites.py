@@ -13,7 +13,7 @@ from kerneltruth.importers.kernelbench.problem import Problem, read_problems
 from kerneltruth.importers.kernelbench.suite import Problems, schema_cache
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import Finding
-from kerneltruth.tasks.registry import FOREIGN, Listed, listed_of, register, tasks_of
+from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
 
 # What a finding's environment says of a foreign task: where it came from, and its problem's hash.
 FROM_SUITE = "suite"
@@ -46,6 +46,7 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
         yield register_at(suite, own or runner or Runner(device="cpu"))
     finally:
         _opened.pop(suite.partition(":")[0], None)
+        forget(suite.partition(":")[0])
         if own is not None:
             own.close()
 

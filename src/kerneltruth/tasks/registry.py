@@ -54,6 +54,12 @@ def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]
     _listed[suite] = listed
 
 
+def forget(suite: str) -> None:
+    """Undo `register`."""
+    _registered.pop(suite, None)
+    _listed.pop(suite, None)
+
+
 def suites() -> tuple[str, ...]:
     """The names of the suites, the core first."""
     return tuple(_MODULES)
@@ -138,7 +144,7 @@ def find(key: str, suite: str | None = None) -> Task:
         full = name if suite == CORE else f"{suite}/{name}"
         if full in tasks:
             return tasks[full]
-        raise _unknown(key, {n: t.key for n, t in listed_of(suite).items()})
+        raise _unknown(key, name, {n: t.key for n, t in listed_of(suite).items()})
     prefix, slash, _ = key.partition("/")
     if slash and (prefix in _MODULES or prefix in _registered):
         return find(key, prefix)
@@ -152,11 +158,12 @@ def find(key: str, suite: str | None = None) -> Task:
         return found[0]
     if found:
         raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
-    raise _unknown(key, {t.name: t.key for t in reversed(list(TASKS.values()))})
+    names = {t.name: t.key for t in reversed(list(TASKS.values()))}
+    raise _unknown(key, key.rpartition("/")[2], names)
 
 
-def _unknown(key: str, names: Mapping[str, str]) -> UserError:
-    """What to say of a key that no task has, with the keys of the nearest names."""
-    wanted = get_close_matches(key.rpartition("/")[2], names, n=3, cutoff=0.5)
+def _unknown(key: str, name: str, names: Mapping[str, str]) -> UserError:
+    """What to say of a key that no task has, with the keys of the names nearest to `name`."""
+    wanted = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""
     return UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks`")

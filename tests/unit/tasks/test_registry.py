@@ -64,3 +64,47 @@ def test_looking_up_a_core_task_imports_no_other_suite():
         "TASKS['softmax']; sys.exit('kerneltruth.tasks.suite' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    """A suite that a user brings along; asking for the second of its tasks would fail."""
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "_listed", {})
+    task = registry.find("gelu")
+
+    class Made(dict):
+        def __getitem__(self, key):
+            assert key == "kernelbench/level1/1"
+            return task
+
+    names = ("level1/1", "level1/2")
+    listed = {
+        n: registry.Listed(name=n, key=f"kernelbench/{n}", category="c", entry="ModelNew")
+        for n in names
+    }
+    registry.register("kernelbench", Made({one.key: None for one in listed.values()}), listed)
+    return task
+
+
+def test_a_registered_suites_task_is_made_alone(foreign):
+    assert registry.find("kernelbench/level1/1") is foreign
+    assert registry.find("level1/1", "kernelbench") is foreign
+
+
+def test_a_registered_suite_is_listed_without_making_its_tasks(foreign):
+    assert list(registry.listed_of("kernelbench")) == ["level1/1", "level1/2"]
+
+
+def test_an_unknown_task_of_a_registered_suite_is_answered_with_the_nearest(foreign):
+    with pytest.raises(UserError, match="nearest: kernelbench/level1"):
+        registry.find("kernelbench/level1/3")
+
+
+def test_a_task_of_a_suite_that_is_not_registered_asks_for_it():
+    with pytest.raises(UserError, match="pass --suite kernelbench:PATH"):
+        registry.find("kernelbench/level1/1")
+
+
+def test_built_in_suites_are_listed_by_bare_name():
+    assert registry.listed_of("core")["gelu"].key == "gelu"

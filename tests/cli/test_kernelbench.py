@@ -1,0 +1,135 @@
+"""A user's KernelBench checkout as a suite: its problems listed, candidates judged, replayed."""
+
+import json
+
+import pytest
+
+PROBLEM = '''
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    """Adds a bias to each column and cuts off what is below 0."""
+
+    def __init__(self, columns):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        return torch.relu(x + self.bias)
+
+
+rows = 4096
+columns = 1024
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return [columns]
+'''
+RIGHT = PROBLEM.replace("class Model", "class ModelNew").replace("torch.relu(", "torch.relu_(")
+WRONG = RIGHT.replace("torch.relu_(x + self.bias)", "(x + self.bias).abs()")
+NAME = "level_1_problem_{}_sample_{}_kernel.py"
+ARGUMENTS = ("--device", "cpu", "--cases", "6", "--stage", "exe", "--workers", 1)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    folder = tmp_path / "checkout" / "level1"
+    folder.mkdir(parents=True)
+    (folder / "4_Bias_and_cut.py").write_text(PROBLEM)
+    (folder / "5_Missing.py").write_text("import no_such_package\n" + PROBLEM)
+    return folder.parent
+
+
+@pytest.fixture
+def handed_in(tmp_path):
+    folder = tmp_path / "model-x"
+    folder.mkdir()
+    (folder / NAME.format(4, 0)).write_text(RIGHT)
+    (folder / NAME.format(4, 1)).write_text(WRONG)
+    (folder / NAME.format(5, 0)).write_text(RIGHT)
+    (folder / NAME.format(77, 0)).write_text(RIGHT)
+    return folder
+
+
+def run(kt, checkout, handed_in, out):
+    suite = f"kernelbench:{checkout}"
+    arguments = ("--suite", suite, "--candidates", handed_in, "--out", out, "--json", *ARGUMENTS)
+    return kt("run", *arguments)
+
+
+def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(
+    kt, checkout, handed_in, tmp_path
+):
+    ran = run(kt, checkout, handed_in, tmp_path / "run")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    by_origin = {line["origin"]: line["stages"]["exe"] for line in map(json.loads, lines)}
+    assert by_origin[NAME.format(4, 0)]["outcome"] == "pass"
+    assert (by_origin[NAME.format(4, 1)]["outcome"], by_origin[NAME.format(4, 1)]["kind"]) == (
+        "fail",
+        "value",
+    )
+    assert by_origin[NAME.format(5, 0)]["outcome"] == "unrefereeable"
+    assert "level1/77" in document["broken"][0]["why"]
+    assert "no_such_package" in "".join(lines)
+
+    again = kt("replay", tmp_path / "run", "--device", "cpu", "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["reproduced"] == 1
+
+    problem = checkout / "level1" / "4_Bias_and_cut.py"
+    problem.write_text(PROBLEM + "\n# another version\n")
+    other = kt("replay", tmp_path / "run", "--device", "cpu")
+    assert other.code == 2
+    assert "is not the problem that was judged" in other.err
+
+
+def test_problems_are_listed_without_being_run(kt, checkout):
+    ran = kt("tasks", "--suite", f"kernelbench:{checkout}", "--json")
+    assert ran.code == 0, ran.err
+    keys = [task["key"] for task in json.loads(ran.out)["tasks"]]
+    assert keys == ["kernelbench/level1/4", "kernelbench/level1/5"]
+
+
+def test_one_problem_is_shown_with_its_sets_of_constants(kt, checkout):
+    ran = kt("tasks", "level1/4", "--suite", f"kernelbench:{checkout}", "--json")
+    assert ran.code == 0, ran.err
+    (task,) = json.loads(ran.out)["tasks"]
+    assert len(task["attributes"]["_sizes"]) >= 3
+
+
+def test_one_file_is_checked_against_a_problem(kt, checkout, handed_in):
+    file = handed_in / NAME.format(4, 1)
+    suite = f"kernelbench:{checkout}"
+    ran = kt("check", file, "--suite", suite, "--task", "level1/4", "--cases", 3, "--device", "cpu")
+    assert ran.code == 1, ran.err
+
+
+@pytest.mark.parametrize(
+    ("suite", "said"),
+    [
+        ("kernelbench", "say where it is: kernelbench:PATH"),
+        ("kernelbench:nowhere", "there is no such file or folder"),
+        ("kernelbench:.", "no problems there"),
+    ],
+)
+def test_a_suite_that_is_not_there_is_a_mistake_in_the_command(
+    kt, tmp_path, monkeypatch, suite, said
+):
+    monkeypatch.chdir(tmp_path)
+    ran = kt("tasks", "--suite", suite)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_a_task_of_a_checkout_asks_for_its_suite(kt, handed_in):
+    ran = kt("check", handed_in / NAME.format(4, 0), "--task", "kernelbench/level1/4")
+    assert ran.code == 2
+    assert "pass --suite kernelbench:PATH" in ran.err

@@ -1,0 +1,46 @@
+"""What tensors of models may hold: weights of a constructor's size, triangles, distributions."""
+
+import math
+
+import pytest
+import torch
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.values import draw
+from kerneltruth.tasks.spec import TensorSpec
+
+
+def drawn(spec, shape, recipe="uniform", dtype="float32"):
+    return draw(spec, shape, dtype=dtype, recipe=recipe, rng=stream(5, "values", spec.name))
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_weights_are_of_one_size_whatever_the_recipe(recipe):
+    spec = TensorSpec(name="w", dims=("8", "100"), kind="weight", gain=2.0)
+    values = drawn(spec, (8, 100), recipe)
+    assert float(values.abs().max()) <= 2.0 / math.sqrt(100)
+    assert float(values.std()) > 1.0 / math.sqrt(100)
+
+
+def test_weights_keep_to_their_span():
+    spec = TensorSpec(name="w", dims=("64",), kind="weight", span=(0.75, 1.25))
+    values = drawn(spec, (64,))
+    assert 0.75 <= float(values.min()) < float(values.max()) < 1.25
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rows_of_a_distribution_sum_to_one(recipe, dtype):
+    spec = TensorSpec(name="p", dims=("5", "33"), kind="stochastic")
+    values = drawn(spec, (5, 33), recipe, dtype).double()
+    assert bool((values >= 0).all())
+    slack = 33 * float(torch.finfo(getattr(torch, dtype)).eps)
+    assert float((values.sum(-1) - 1).abs().max()) <= slack
+
+
+@pytest.mark.parametrize(("kind", "empty"), [("tril", torch.triu), ("triu", torch.tril)])
+def test_a_triangle_has_zeros_on_its_other_side(kind, empty):
+    values = drawn(TensorSpec(name="a", dims=("7", "7"), kind=kind), (7, 7))
+    assert not bool(empty(values, 1 if kind == "tril" else -1).any())
+    assert int((values != 0).sum()) == 28

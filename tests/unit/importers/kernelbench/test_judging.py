@@ -1,0 +1,266 @@
+"""Problems as tasks: derived in a child, and judged like any other."""
+
+import ast
+
+import pytest
+import torch
+
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.cases.strategies import generate
+from kerneltruth.importers.kernelbench.derive import schema_of
+from kerneltruth.importers.kernelbench.suite import Problems
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, UnsupportedHere
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+
+from .problems import GROUPED, HEAD, LINEAR, NO_INIT, function, problem
+
+TUPLE = function(
+    'return {"both": (a0 + a1, [a0 * a1]), "mean": float(a0.mean())}',
+    "torch.rand(n, m), torch.rand(n, m)",
+)
+TARGETS = function(
+    "return nn.functional.cross_entropy(a0, a1)",
+    "torch.rand(n, m), torch.randint(0, m, (n,))",
+)
+LOGARITHM = function("return torch.log(a0).sum(1)", "torch.rand(n, m)")
+TRIANGLE = function(
+    "return torch.tril(a0 @ a1)", "torch.tril(torch.rand(n, n)), torch.tril(torch.rand(n, n))"
+).replace("(self, a0, a1, a2, a3)", "(self, a0, a1)")
+MASKED = function(
+    "return torch.cumsum(a0 * a1, 1)", "torch.rand(n, m), torch.randint(0, 2, (n, m)).bool()"
+)
+RANDOM = function("return a0 + torch.rand_like(a0)", "torch.rand(n, m)")
+CONSTANT = function("return (a0 - a0).sum(1)", "torch.rand(n, m)")
+INEXACT = function(
+    "return (a0 * 1e6 + 1e12).square().sum(1) - (a0 * 1e6 + 1e12).sum(1).square() / a0.shape[1]",
+    "torch.rand(n, m)",
+)
+MISSING = "import no_such_package\n" + LINEAR
+PLAIN_NUMBER = function("return a0 * a1", "torch.rand(n, m), 3.5").replace(
+    "(self, a0)", "(self, a0, a1)"
+)
+LISTED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, sizes, rate):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(a, b) for a, b in zip([16] + sizes, sizes)))
+
+    def forward(self, x):
+        return self.layers(x)
+
+sizes = [64] * 2
+def get_inputs():
+    return [torch.rand(100, 16)]
+def get_init_inputs():
+    return [sizes, 0.5]
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(device="cpu") as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory):
+    """Schemas of problems that several tests share."""
+    return tmp_path_factory.mktemp("schemas")
+
+
+@pytest.fixture
+def made(runner, schemas):
+    """The suite of one problem, and its task."""
+
+    def make(source):
+        suite = Problems({"level1/1": problem(source)}, runner, schemas)
+        return suite, suite["kernelbench/level1/1"]
+
+    return make
+
+
+def attempt_of(runner, task, candidate, cases=10):
+    cache = ExpectationCache(Policy())
+    with Trial(task, candidate, runner, cache, deadline_s=20) as trial:
+        *_, last = try_candidate(trial, Plan(cases=cases, compile=False))
+    assert isinstance(last, AttemptEnded)
+    return last.attempt
+
+
+def candidate(source):
+    return read_candidate(source, "new.py", task_names=("ModelNew",), task="ModelNew")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [LINEAR, GROUPED, TUPLE, TARGETS, LOGARITHM, TRIANGLE, MASKED, PLAIN_NUMBER, LISTED],
+    ids=[
+        "linear",
+        "grouped",
+        "tuple",
+        "targets",
+        "logarithm",
+        "triangle",
+        "masked",
+        "number",
+        "listed",
+    ],
+)
+def test_a_problems_own_model_passes(runner, made, source):
+    suite, task = made(source)
+    assert task.unrefereeable is None
+    attempt = attempt_of(runner, task, suite.own_model("level1/1"))
+    assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
+    assert attempt.cases == 10
+
+
+@pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, TRIANGLE])
+def test_a_problem_gets_three_or_more_shapes(runner, schemas, source):
+    assert schema_of(problem(source), runner, schemas).distinct >= 3
+
+
+def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
+    schema = schema_of(problem(GROUPED), runner, schemas)
+    for choice in schema.choices:
+        channels, groups, _ = ast.literal_eval(choice.outline.init)
+        assert channels % groups == 0
+
+
+def test_integer_inputs_stay_below_their_own_bound(made):
+    _, task = made(TARGETS)
+    for case in generate(task, seed=1, count=12):
+        inputs = materialize(task, case).tensors
+        assert inputs["a1"].dtype == torch.int64
+        assert int(inputs["a1"].max()) < inputs["a0"].shape[1]
+
+
+def test_inputs_keep_the_form_in_which_the_problem_draws_them(made):
+    _, task = made(TRIANGLE)
+    for case in generate(task, seed=1, count=12):
+        for tensor in materialize(task, case).tensors.values():
+            assert torch.equal(torch.nan_to_num(tensor), torch.nan_to_num(tensor).tril())
+
+
+def test_a_model_of_positive_numbers_is_not_given_negative_ones(made):
+    _, task = made(LOGARITHM)
+    for case in generate(task, seed=1, count=12, domain="core"):
+        assert float(materialize(task, case).tensors["a0"].min()) >= 0
+
+
+def test_cases_go_through_the_sets_of_constants(made):
+    _, task = made(LINEAR)
+    sizes = {case.settings["_sizes"] for case in generate(task, seed=0, count=16)}
+    assert len(sizes) >= 6
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (RANDOM, "is random"),
+        (CONSTANT, "does not depend on the inputs"),
+        (INEXACT, "float32 is off by"),
+        (MISSING, "No module named 'no_such_package'"),
+        (HEAD + NO_INIT, "does not define Model and get_inputs"),
+        (LINEAR.replace("[features, outputs]", "[features, outputs, object()]"), "takes"),
+    ],
+)
+def test_a_problem_that_tells_nothing_apart_says_why(runner, made, source, reason):
+    suite, task = made(source)
+    assert reason in task.unrefereeable
+    attempt = attempt_of(runner, task, candidate(LINEAR.replace("Model(", "ModelNew(")))
+    assert isinstance(attempt.verdict, Unrefereeable)
+    assert reason in attempt.verdict.reason
+
+
+def test_a_candidate_that_drops_the_last_columns_fails(runner, made):
+    _, task = made(LINEAR)
+    wrong = LINEAR.replace("Model(", "ModelNew(").replace(
+        "return torch.relu(self.layer(x))",
+        "y = torch.relu(self.layer(x))\n        y[:, 16:] = 0\n        return y",
+    )
+    assert isinstance(attempt_of(runner, task, candidate(wrong)).verdict, Failed)
+
+
+def test_a_candidate_with_the_wrong_number_fails(runner, made):
+    _, task = made(TUPLE)
+    wrong = TUPLE.replace("Model(", "ModelNew(").replace("a0.mean()", "a0.sum()")
+    assert isinstance(attempt_of(runner, task, candidate(wrong)).verdict, Failed)
+
+
+RENAMED = (
+    HEAD
+    + """
+class ModelNew(nn.Module):
+    def __init__(self, features, outputs):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(outputs, features))
+        self.b = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, anything):
+        return (anything @ self.w.t() + self.b).clamp(min=0)
+"""
+)
+DERIVED = (
+    HEAD
+    + """
+features = 7
+def get_inputs():
+    raise RuntimeError("a candidate's own constants are never read")
+class ModelNew(nn.Module):
+    def __init__(self, features, outputs):
+        super().__init__()
+        self.layer = nn.Linear(features, outputs)
+        self.transposed = self.layer.weight.detach().t().contiguous()
+
+    def forward(self, x):
+        return (x @ self.transposed.to(x) + self.layer.bias).clamp(min=0)
+"""
+)
+
+
+@pytest.mark.parametrize("source", [RENAMED, DERIVED], ids=["renamed", "derived"])
+def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, made, source):
+    _, task = made(LINEAR)
+    attempt = attempt_of(runner, task, candidate(source))
+    assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
+
+
+def test_a_candidate_without_a_place_for_the_weights_cannot_be_judged(runner, made):
+    _, task = made(LINEAR)
+    source = RENAMED.replace("torch.randn(outputs, features)", "torch.randn(outputs, features, 2)")
+    verdict = attempt_of(runner, task, candidate(source)).verdict
+    assert isinstance(verdict, UnsupportedHere)
+    assert "no parameter for the weight layer.weight" in verdict.reason
+
+
+def test_the_schema_is_the_same_each_time_and_from_the_cache(runner, tmp_path):
+    first = schema_of(problem(GROUPED), runner, tmp_path)
+    assert schema_of(problem(GROUPED), runner) == first
+    assert len(list(tmp_path.iterdir())) == 1
+    assert schema_of(problem(GROUPED), runner, tmp_path) == first
+
+
+def test_a_damaged_cache_is_no_hindrance(runner, tmp_path):
+    first = schema_of(problem(MASKED), runner, tmp_path)
+    next(tmp_path.iterdir()).write_text("{")
+    assert schema_of(problem(MASKED), runner, tmp_path) == first
+
+
+def test_the_truth_is_in_float64_with_the_weights_given(made):
+    _, task = made(LINEAR)
+    case = next(generate(task, seed=3, count=1))
+    inputs = materialize(task, case)
+    wide = {n: t.double() for n, t in inputs.tensors.items()}
+    (truth,) = task.reference(**task.keywords(wide, inputs.scalars, task.reference))
+    weight, bias = wide["weights.layer.weight"], wide["weights.layer.bias"]
+    expected = torch.relu(wide["x"] @ weight.T + bias)
+    assert truth.dtype == torch.float64
+    assert torch.allclose(truth, expected, rtol=1e-12)

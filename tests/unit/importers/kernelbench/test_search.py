@@ -1,0 +1,105 @@
+"""Sets of constants are found by trying: what is refused teaches the constraints."""
+
+from kerneltruth.importers.kernelbench.schema import Input, Outline
+from kerneltruth.importers.kernelbench.search import PREFERRED, WANTED, Search
+
+
+def outline(shape, *, flops=None, weights=()):
+    count = 1
+    for n in shape:
+        count *= n
+    return Outline(
+        init="[]",
+        plain=True,
+        init_names=(),
+        names=("x",),
+        inputs=(Input(shape=tuple(shape), dtype="float32"),),
+        state={"w": tuple(weights)},
+        parameters=("w",),
+        outputs=(Input(shape=tuple(shape), dtype="float32"),),
+        flops=count if flops is None else flops,
+        terms=1,
+        contracts=False,
+    )
+
+
+def search(constants, attempt):
+    return Search(constants, attempt, seed=7).run()
+
+
+def test_huge_constants_come_down_to_what_a_cpu_affords():
+    found = search({"rows": 4096, "columns": 393216}, lambda c: outline(c.values()))
+    assert len(found) == WANTED
+    assert all(PREFERRED.holds(f.outline) for f in found)
+
+
+def test_all_sets_have_shapes_of_their_own():
+    found = search({"rows": 4096, "columns": 4096}, lambda c: outline(c.values()))
+    assert len({f.outline.shapes for f in found}) == len(found)
+
+
+def test_a_divisibility_is_learned():
+    def attempt(constants):
+        fits = constants["channels"] % constants["groups"] == 0
+        return outline((constants["channels"], constants["size"])) if fits else None
+
+    found = search({"channels": 256, "groups": 8, "size": 100}, attempt)
+    assert len({f.constants["channels"] for f in found}) >= 3
+    assert all(f.constants["channels"] % f.constants["groups"] == 0 for f in found)
+
+
+def test_constants_that_must_be_equal_move_together():
+    def attempt(constants):
+        equal = constants["rows"] == constants["columns"]
+        return outline(constants.values()) if equal else None
+
+    found = search({"rows": 1024, "columns": 1024}, attempt)
+    assert len({f.constants["rows"] for f in found}) >= 5
+
+
+def test_a_change_of_what_the_model_is_is_beyond_the_core():
+    def attempt(constants):
+        return outline((constants["size"],), weights=(constants["kernel"],))
+
+    found = search({"size": 4096, "kernel": 3}, attempt)
+    assert {f.constants["kernel"] for f in found if f.core} == {3}
+    assert any(f.constants["kernel"] != 3 for f in found if not f.core)
+
+
+def test_a_small_batch_is_a_size_and_not_structure():
+    found = search({"batch": 8, "width": 512}, lambda c: outline(c.values()))
+    assert len({f.constants["batch"] for f in found if f.core}) >= 3
+
+
+def test_only_the_entries_of_a_tuple_that_are_accepted_move():
+    def attempt(constants):
+        return outline(constants["shape"]) if constants["shape"][0] == 3 else None
+
+    found = search({"shape": (3, 240, 256)}, attempt)
+    assert len(found) >= 3
+    assert {f.constants["shape"][0] for f in found} == {3}
+
+
+def test_a_problem_that_rejects_everything_has_no_sets():
+    assert search({"rows": 64}, lambda c: None) == []
+
+
+def test_a_problem_with_fixed_size_is_judged_at_it():
+    found = search({}, lambda c: outline((4, 4)))
+    assert len(found) == 1
+
+
+def test_a_network_that_cannot_be_small_is_judged_at_its_smallest():
+    found = search(
+        {"batch": 64},
+        lambda c: outline((c["batch"], 3), flops=c["batch"] * 10**8, weights=(10**6,)),
+    )
+    assert found
+    assert found[0].outline.flops <= 16 * 10**8
+
+
+def test_the_same_seed_finds_the_same_sets():
+    def once():
+        return search({"rows": 4096, "columns": 512}, lambda c: outline(c.values()))
+
+    assert [f.constants for f in once()] == [f.constants for f in once()]
