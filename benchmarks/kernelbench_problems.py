@@ -166,7 +166,7 @@ def counted(found: list[dict[str, Any]]) -> Counter[str]:
     """How many problems of each kind."""
     counts: Counter[str] = Counter(problems=len(found))
     for o in found:
-        counts["load"] += bool(o.get("sets")) or "not depend" in str(o.get("trouble"))
+        counts["load"] += bool(o.get("sets"))
         counts["shapes"] += o.get("distinct", 0) >= ENOUGH_SHAPES
         counts["judged"] += o.get("verdict") == "pass" or bool(o.get("failed"))
         counts["flagged"] += bool(o.get("failed"))

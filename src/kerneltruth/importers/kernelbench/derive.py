@@ -147,7 +147,8 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
         )
         for f in found
     ]
-    return _with_facts(session, choices, _original(problem, prober))
+    schema = _with_facts(session, choices, _original(problem, prober))
+    return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
 
 
 def _too_large(prober: _Prober) -> str | None:

@@ -30,7 +30,8 @@ class Problem:
         level: from 1.
         number: its id within the level, from 1.
         title: what its file calls it.
-        trouble: why it is none that can be run, as far as reading it tells.
+        trouble: why it cannot be run, as far as reading it tells.
+        doubt: why it runs and yet nobody can say what it asks for.
     """
 
     level: int
@@ -40,6 +41,7 @@ class Problem:
     constants: Constants
     says: str = ""
     trouble: str | None = None
+    doubt: str | None = None
 
     @property
     def name(self) -> str:
@@ -123,7 +125,6 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
     missing = [name for name in _NEEDED if name not in defined]
     model = defined.get("Model")
     says = ast.get_docstring(model) if model is not None else None
-    trouble = f"the problem does not define {' and '.join(missing)}" if missing else None
     return Problem(
         level=level,
         number=number,
@@ -131,7 +132,8 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         source=source,
         constants=constants_of(tree),
         says=" ".join((says or "").split()),
-        trouble=trouble or crossed(tree),
+        trouble=f"the problem does not define {' and '.join(missing)}" if missing else None,
+        doubt=crossed(tree),
     )
 
 

@@ -63,7 +63,7 @@ class Problems(Mapping[str, Task]):
                 category=category_of(p.level),
                 entry=ENTRY,
                 description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
-                trouble=p.trouble,
+                trouble=p.trouble or p.doubt,
                 sha256=p.sha256,
             )
             for p in self.problems.values()

@@ -173,7 +173,7 @@ def test_cases_go_through_the_sets_of_constants(made):
     ],
 )
 def test_a_problem_that_tells_nothing_apart_says_why(runner, made, source, reason):
-    suite, task = made(source)
+    _, task = made(source)
     assert reason in task.unrefereeable
     attempt = attempt_of(runner, task, candidate(LINEAR.replace("Model(", "ModelNew(")))
     assert isinstance(attempt.verdict, Unrefereeable)

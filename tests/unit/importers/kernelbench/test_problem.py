@@ -111,8 +111,8 @@ def test_a_source_that_is_not_python_is_a_problem_with_a_reason():
 
 def test_a_constant_passed_as_another_parameter_is_noticed():
     source = GROUPED.replace("[channels, groups, weight_shape]", "[groups, channels, weight_shape]")
-    assert "`groups` as the constructor's `channels`" in problem(source).trouble
+    assert "`groups` as the constructor's `channels`" in problem(source).doubt
 
 
-def test_constants_passed_as_their_own_parameters_are_no_trouble():
-    assert problem(GROUPED).trouble is None
+def test_constants_passed_as_their_own_parameters_are_in_no_doubt():
+    assert (problem(GROUPED).trouble, problem(GROUPED).doubt) == (None, None)
