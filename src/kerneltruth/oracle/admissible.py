@@ -7,14 +7,14 @@ spread around the float64 result is what the `spread` bound is made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from kerneltruth.cases.philox import stream
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
+from kerneltruth.oracle.moves import MOVES, flush, has_subnormal, moved_each_way
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
@@ -22,12 +22,6 @@ from kerneltruth.tasks.spec import Output, Task
 HALF = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TF32_MANTISSA_BITS = 10
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
-# How inputs are moved: up and down, by a sign for each element, and by a share for each.
-MOVES = ("up", "down", "signs-0", "signs-1", "between-0", "between-1")
-# Which bits of a random word say so, from the third move on: (shift, mask).
-_FIELDS = ((0, 1), (1, 1), (2, 0x3FFF), (16, 0x3FFF))
-# Elements of float64 in a line of the cache.
-_ALIGN = 8
 # What two divisions, one of them approximate as on a GPU, may be off.
 NUDGE_ULPS = 4
 
@@ -162,7 +156,8 @@ def _on_gpu(
     What a library gives may be infinite or NaN elsewhere than on a CPU.
     """
     for dtype in dict.fromkeys((inner, working)):
-        for salt in range(GPU_DRAWS):
+        # Rounding to half precision hides what the second draw would add.
+        for salt in range(GPU_DRAWS if dtype == inner else 1):
             with OnGpu(ulp=epsilon(inner), salt=salt) as gpu:
                 outputs = _attempt(task, cast(task, tensors, DTYPES[dtype]), scalars)
             if outputs is None or not (gpu.used_library or gpu.used_function):
@@ -234,14 +229,14 @@ def _perturbed(
     ulp = epsilon(inner)
     tiny = smallest_normal(inner)
     wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
-    moved = _moved(wide, ulp, seed)
+    moved = moved_each_way(wide, ulp, seed)
     for i, name in enumerate(MOVES):
         outputs = _attempt(task, wide | {key: t[i] for key, t in moved.items()}, scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)
-    if any(t is not None and _has_subnormal(t, tiny) for t in wide.values()):
+    if any(t is not None and has_subnormal(t, tiny) for t in wide.values()):
         flushed = {
-            n: None if t is None else _flush(t, tiny) if t.is_floating_point() else t
+            n: None if t is None else flush(t, tiny) if t.is_floating_point() else t
             for n, t in wide.items()
         }
         outputs = _attempt(task, flushed, scalars)
@@ -271,50 +266,6 @@ def _nudged(task: Task, inner: str, tensors: Tensors, scalars: Scalars) -> Itera
 
 def _f64(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.float64) if t.is_floating_point() else t
-
-
-def _moved(
-    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int
-) -> dict[str, list[torch.Tensor]]:
-    """Each floating-point input under every move in MOVES; one draw of bits serves all.
-
-    Two moves take only the signs. Of these alone, two huge inputs that cancel would move alike
-    half of the time, and the case would look settled: the others are anywhere between one ulp
-    down and one up.
-    """
-    floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
-    words = stream(seed, "perturb").words(sum(t.numel() for t in floats.values()))
-    # From k in [0, mask] to a factor in [1 - ulp, 1 + ulp], rounded once: the same as 1 + x * ulp.
-    scales = torch.tensor(
-        [[2 * ulp / (mask + 1 if mask > 1 else 1)] for _, mask in _FIELDS], dtype=torch.float64
-    )
-    shifts, masks = torch.tensor(_FIELDS).t().unsqueeze(-1).unbind(0)
-    moved: dict[str, list[torch.Tensor]] = {}
-    start = 0
-    for name, t in floats.items():
-        n = t.numel()
-        own = words[start : start + n]
-        start += n
-        factors = ((own >> shifts) & masks).to(torch.float64).mul_(scales).add_(1 - ulp)
-        # Every row begins where a fresh tensor might: a matrix product may round otherwise.
-        rows = torch.empty((len(MOVES), -(-n // _ALIGN) * _ALIGN), dtype=torch.float64)[:, :n]
-        flat = t.reshape(-1)
-        torch.mul(flat, 1 + ulp, out=rows[0])
-        torch.mul(flat, 1 - ulp, out=rows[1])
-        torch.mul(flat, factors, out=rows[2:])
-        moved[name] = [row.view(t.shape) for row in rows.unbind(0)]
-    return moved
-
-
-def _has_subnormal(t: torch.Tensor, tiny: float) -> bool:
-    if not t.is_floating_point():
-        return False
-    small = t.abs() < tiny
-    return bool(small.any()) and bool((small & (t != 0)).any())
-
-
-def _flush(t: torch.Tensor, tiny: float) -> torch.Tensor:
-    return torch.where(t.abs() < tiny, torch.zeros_like(t), t)
 
 
 def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 # Of a mean that is put together from means of parts, an ulp at each step that doubles them; the
 # errors of more steps than this make up for each other.
 WELFORD_ULPS = 4.0
+_DRAWN = 2**16 + 1
 
 
 class Errors:
@@ -50,10 +52,21 @@ class Errors:
 
 def signs(like: Tensor, salt: int) -> Tensor:
     """Signs that look drawn, as many as the tensor has elements, and in its shape and dtype."""
-    mixed = torch.arange(like.numel(), device=like.device) + salt * 0x9E3779B9
+    count = like.numel()
+    start = salt * 7919 % _DRAWN
+    drawn = _drawn()
+    if start + count > _DRAWN:
+        drawn = drawn.repeat(-(-(start + count) // _DRAWN))
+    return drawn[start : start + count].to(like.dtype).reshape(like.shape)
+
+
+@cache
+def _drawn() -> Tensor:
+    """As many signs as repeat unnoticed."""
+    mixed = torch.arange(_DRAWN)
     for _ in range(3):
         mixed = ((mixed ^ (mixed >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
-    return ((mixed >> 15) & 1).mul_(2).sub_(1).to(like.dtype).reshape(like.shape)
+    return ((mixed >> 15) & 1).mul_(2).sub_(1).to(torch.float32)
 
 
 def widened(x: Tensor) -> Tensor:

@@ -42,7 +42,10 @@ ULPS: Mapping[Any, float] = {
     aten.rsqrt.default: 2,
     aten.pow.Tensor_Tensor: 4,
     aten.pow.Scalar: 4,
+    aten.xlogy.Tensor: 2,
 }
+# Up to this exponent, whole and half powers are products and square roots.
+_PLAIN_POWER = 3
 # Functions with a largest magnitude, which they reach exactly.
 _LARGEST: Mapping[Any, float] = {
     aten.erf.default: 1.0,
@@ -61,7 +64,7 @@ def in_wide(gpu: Errors, operator: Any, args: Sequence[Any], given: Mapping[str,
         most = _LARGEST.get(operator, math.inf)
         result = gpu.off(operator(*wide, **given), ULPS[operator], most=most)
     own = next(a for a in args if isinstance(a, Tensor)).dtype
-    return result.to(own)
+    return tuple(r.to(own) for r in result) if isinstance(result, tuple) else result.to(own)
 
 
 def _exp(gpu: Errors, x: Tensor) -> Tensor:
@@ -127,7 +130,29 @@ def _log_softmax(gpu: Errors, x: Tensor, dim: int, half_to_float: bool) -> Tenso
     return below - gpu.off(torch.log(total), ULPS[aten.log.default])
 
 
-MADE_OF: Mapping[Any, Callable[..., Tensor]] = {
+def _logsumexp(gpu: Errors, x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
+    largest = x.amax(dim, True) if x.numel() else torch.zeros((), dtype=x.dtype)
+    # Where the largest is infinite, the difference would be no number.
+    largest = torch.where(largest.isinf(), 0.0, largest)
+    total = gpu.off(_exp(gpu, x - largest).sum(dim, True), 1)
+    result = gpu.off(torch.log(total), ULPS[aten.log.default]) + largest
+    return result if keepdim else result.squeeze(tuple(dim))
+
+
+def _log_sigmoid(gpu: Errors, x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.clamp_max(0) - _log1p_exp(gpu, -x.abs()), torch.empty(0, dtype=x.dtype)
+
+
+def _pow(gpu: Errors, x: Tensor, exponent: float) -> Tensor:
+    power = torch.pow(x, exponent)
+    exact = float(2 * exponent).is_integer() and abs(exponent) <= _PLAIN_POWER
+    return power if exact else gpu.off(power, ULPS[aten.pow.Tensor_Tensor])
+
+
+MADE_OF: Mapping[Any, Callable[..., Any]] = {
+    aten.logsumexp.default: _logsumexp,
+    aten.log_sigmoid_forward.default: _log_sigmoid,
+    aten.pow.Tensor_Scalar: _pow,
     aten.gelu.default: _gelu,
     aten.sigmoid.default: _sigmoid,
     aten.silu.default: _silu,
