@@ -33,6 +33,8 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import tasks_of
 
 ENOUGH_SHAPES = 3
+# What stands above this line of the table's file is kept.
+MEASURED = "## Measured\n"
 
 
 def judge(checkout: Path, name: str, device: str, cases: int) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def table(found: list[dict[str, Any]], cases: int, device: str) -> str:
         rows.append(row(level, counts))
     rows.append(row("all", totals))
     rows += ["", f"Own models: {cases} cases each on {device}, all strategies, float32 as the main"]
-    rows += ["dtype, float16 and bfloat16 beside it.", "", "## Problems that are not judged", ""]
+    rows += ["dtype, float16 and bfloat16 beside it.", "", "### Problems that are not judged", ""]
     rows += ["| problem | why |", "|---|---|"]
     for o in found:
         why = o.get("error") or o.get("trouble") or (o["said"] if o["verdict"] != "pass" else "")
@@ -145,9 +147,9 @@ def table(found: list[dict[str, Any]], cases: int, device: str) -> str:
             rows.append(f"| {o['name']} {o.get('title', '')} | {' '.join(str(why).split())} |")
     few = [o for o in found if o.get("choices", o.get("sets")) and o["distinct"] < ENOUGH_SHAPES]
     if few:
-        rows += ["", "## Fewer than three shapes", ""]
+        rows += ["", "### Fewer than three shapes", ""]
         rows += [f"- {o['name']} {o['title']}: {o['distinct']}" for o in few]
-    rows += ["", "## All problems", ""]
+    rows += ["", "### All problems", ""]
     rows += ["| problem | sets | shapes | cases | unrefereeable | worst error / bound | seconds |"]
     rows += ["|---|---|---|---|---|---|---|"]
     for o in found:
@@ -200,8 +202,10 @@ def main() -> int:
     found = outcomes(options, names)
     text = table(found, options.cases, options.device)
     if options.table:
-        options.table.write_text(text, "utf-8")
-    print(text.partition("## All problems")[0])
+        kept = options.table.read_text("utf-8") if options.table.exists() else MEASURED
+        head = kept.partition(MEASURED)[0]
+        options.table.write_text(f"{head}{MEASURED}\n{text}", "utf-8")
+    print(text.partition("### All problems")[0])
     return int(any(o.get("failed") for o in found))
 
 

@@ -31,7 +31,7 @@ class Outline:
         outputs: of the call, tensors and plain values.
         flops: of one call.
         terms: the most that one sum has.
-        contracts: whether matrices are multiplied.
+        products: how many matrix products and convolutions a call makes.
     """
 
     init: str
@@ -44,7 +44,7 @@ class Outline:
     outputs: tuple[Input, ...]
     flops: int
     terms: int
-    contracts: bool
+    products: int
 
     @property
     def weights(self) -> int:
@@ -72,7 +72,7 @@ def outline_of(data: dict[str, Any]) -> Outline:
         parameters=tuple(data["parameters"]),
         flops=data["flops"],
         terms=data["terms"],
-        contracts=data["contracts"],
+        products=data["products"],
         inputs=tuple(_input(i) for i in data["inputs"]),
         outputs=tuple(_input(o) for o in data["outputs"]),
         state={n: tuple(shape) for n, shape in data["state"].items()},

@@ -41,6 +41,8 @@ _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
 # so that the output of a deep network still depends on its input. What feeds back on itself grows.
 _GAIN = math.sqrt(6.0)
 _RECURRENT = ("weight_ih_", "weight_hh_")
+# In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
+_SHALLOW = 4
 # How far a weight that a constructor fills with one number lies from it, at most.
 _AROUND = 0.25
 
@@ -105,7 +107,7 @@ def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
     arguments.append(Derived(name=CONSTRUCTED, expression=built))
     arguments += specs
     arguments += [_weight(schema, name) for name in last.state if _is_drawn(schema, name)]
-    rounding = ("truncated", "rounded") if last.contracts else ()
+    rounding = ("truncated", "rounded") if last.products else ()
     return _task(
         problem,
         schema,
@@ -240,11 +242,13 @@ def _weight(schema: Schema, name: str) -> TensorSpec:
 def _outputs(schema: Schema) -> list[Output]:
     """One for each tensor or number that the model returns; numbers count as 0-dim tensors."""
     described = schema.dtypes["float32"]
+    deep = schema.choices[-1].outline.products > _SHALLOW
     narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
     found = []
     for i, dtype in enumerate(described):
         # Some models answer in float32 whatever they are given.
         follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
         name = f"out{i}" if len(described) > 1 else "out"
-        found.append(Output(name=name, dtype="same" if follows else dtype))
+        spared = ("gain",) if deep else ()
+        found.append(Output(name=name, dtype="same" if follows else dtype, spared=spared))
     return found

@@ -19,7 +19,7 @@ def outline(shape, *, flops=None, weights=()):
         outputs=(Input(shape=tuple(shape), dtype="float32"),),
         flops=count if flops is None else flops,
         terms=1,
-        contracts=False,
+        products=0,
     )
 
 

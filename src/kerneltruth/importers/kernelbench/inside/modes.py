@@ -25,7 +25,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.flops, self.terms, self.contracts = 0, 1, False
+        self.flops, self.terms, self.products = 0, 1, 0
 
     def count(
         self, name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor
@@ -33,7 +33,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Add one operator's work."""
         terms = _terms(name, tensors, args, made)
         if name in _PRODUCTS or "conv" in name or "attention" in name:
-            self.contracts = True
+            self.products += 1
             self.flops += 2 * made.numel() * terms
         else:
             self.flops += max(made.numel(), *(t.numel() for t in tensors))

@@ -96,7 +96,7 @@ class Harness:
             "outputs": [described(v) for v in outputs],
             "flops": counter.flops,
             "terms": counter.terms,
-            "contracts": counter.contracts,
+            "products": counter.products,
         }
 
     def _truth(
