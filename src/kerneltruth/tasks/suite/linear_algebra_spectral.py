@@ -1,0 +1,299 @@
+"""Eigenvalues and singular values, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.linear import (
+    HOW_A_FACTOR,
+    columns,
+    finite,
+    given,
+    named,
+    orthonormal,
+    residual,
+    size,
+    wide,
+    without_noise,
+)
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+
+_RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
+_SQUARE = f"{_RANK}, N, N"
+_ANY = f"{_RANK}, M, N"
+_COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_BATCHES = (3, 4)
+_SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
+# A singular value this close to the cut, relative to it, may fall on either side.
+_AT_THE_CUT = 0.01
+_POWERS = 3
+
+
+def _dims(low: int, high: int, *symbols: str) -> dict[str, Role | Dim]:
+    sizes = {s: Dim(symbol=s, role="reduced", low=low, high=high) for s in symbols}
+    return {"B": Dim(symbol="B", role="batch", low=1), **sizes}
+
+
+def _eig(A: Tensor) -> tuple[Tensor, Tensor]:
+    finite(A)
+    values, vectors = torch.linalg.eig(A)
+    return without_noise(values, A), vectors
+
+
+def _is_eig(e: Evidence) -> Iterator[Claim]:
+    a = given(e, "A")
+    values, V = wide(e.outputs[0]), wide(e.outputs[1])
+    n, whole = max(a.shape[-1], 1), size(a)
+    lengths = (columns(V) - 1).abs()
+    yield residual("length of an eigenvector, less 1", lengths, torch.ones_like(lengths), e, n)
+    error = size(a.to(V.dtype) @ V - V * values.unsqueeze(-2))
+    yield residual("|A V - V diag(w)| / |A|", error, whole, e, n)
+    # No eigenvalue may be missing while another comes twice: sums of powers are the traces'.
+    power = torch.eye(a.shape[-1], dtype=a.dtype)
+    for k in range(1, _POWERS + 1):
+        power = power @ a
+        trace = power.diagonal(dim1=-2, dim2=-1).sum(-1)
+        error = (values.pow(k).sum(-1) - trace).abs()
+        yield residual(f"|sum w^{k} - trace A^{k}| / |A|^{k}", error, k * whole**k, e, n)
+
+
+def _svd(A: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+    finite(A)
+    U, S, Vh = torch.linalg.svd(A, full_matrices=full_matrices)
+    return U, without_noise(S, A), Vh
+
+
+def _is_svd(e: Evidence) -> Iterator[Claim]:
+    a = given(e, "A")
+    U, S, Vh = (wide(t) for t in e.outputs)
+    n, inner = max(*a.shape[-2:], 1), S.shape[-1]
+    rises = (S[..., 1:] - S[..., :-1]).clamp_min(0).sum() if inner > 1 else S.new_zeros(())
+    yield Claim("rises among singular values", float(rises), 0.0)
+    yield Claim("singular values below 0", float(S.clamp_max(0).abs().sum()), 0.0)
+    yield orthonormal("U", U, e)
+    yield orthonormal("V", Vh.mT, e)
+    made = (U[..., :inner] * S.unsqueeze(-2)) @ Vh[..., :inner, :]
+    yield residual("|A - U S V^T| / |A|", size(a - made), size(a), e, n)
+    off = torch.linalg.vector_norm(S - e.reference[1], dim=-1)
+    yield residual("|S - singular values of A| / |A|", off, size(a), e, n)
+
+
+def _low_rank(A: Tensor, k: int, full_matrices: bool) -> Tensor:
+    del full_matrices
+    finite(A)
+    U, S, Vh = torch.linalg.svd(A, full_matrices=False)
+    best: Tensor = (U[..., :k] * S[..., None, :k]) @ Vh[..., :k, :]
+    return best
+
+
+def _is_low_rank(e: Evidence) -> Iterator[Claim]:
+    a, got, k = given(e, "A"), wide(e.outputs[0]), int(e.scalars["k"])
+    n, whole = max(*a.shape[-2:], 1), size(a)
+    U, S, Vh = torch.linalg.svd(got, full_matrices=False)
+    beyond = torch.linalg.vector_norm(S[..., k:], dim=-1)
+    yield residual(f"singular values beyond the first {k} / |A|", beyond, whole, e, n)
+    excess = (size(a - got) - size(a - e.reference[0])).clamp_min(0)
+    yield residual("error beyond that of the best approximation / |A|", excess, whole, e, n)
+    # The error hardly shows a small one of the part that is kept; these two do.
+    of_rows, of_columns = U[..., :k], Vh[..., :k, :]
+    for side, kept in (
+        ("left", of_rows @ (of_rows.mT @ a)),
+        ("right", (a @ of_columns.mT) @ of_columns),
+    ):
+        yield residual(
+            f"|X - A projected on it from the {side}| / |A|", size(got - kept), whole, e, n
+        )
+
+
+def _pseudoinverse(A: Tensor, full_matrices: bool, rcond: float) -> Tensor:
+    del full_matrices
+    finite(A)
+    U, S, Vh = torch.linalg.svd(A, full_matrices=False)
+    cut = rcond * S.amax(-1, keepdim=True)
+    if bool(((S - cut).abs() <= _AT_THE_CUT * cut).any()):
+        raise ValueError("a singular value lies at the cut: nothing is demanded of the result")
+    inverse = torch.where(cut < S, 1 / S, 0.0)
+    X: Tensor = (Vh.mT * inverse.unsqueeze(-2)) @ U.mT
+    return X
+
+
+def _is_pseudoinverse(e: Evidence) -> Iterator[Claim]:
+    """Moore and Penrose's four conditions, for A without what is cut off."""
+    a, X = given(e, "A"), wide(e.outputs[0])
+    U, S, Vh = torch.linalg.svd(a, full_matrices=False)
+    cut = float(e.scalars["rcond"]) * S.amax(-1, keepdim=True)
+    kept = torch.where(cut < S, S, 0.0)
+    due = (U * kept.unsqueeze(-2)) @ Vh
+    # What is cut off is known to the rounding of A over the gap between kept and cut.
+    least = torch.where(cut < S, S, torch.inf).amin(-1)
+    most = torch.where(cut < S, 0.0, S).amax(-1)
+    slack = torch.where(most > 0, 1 + S[..., 0] / (least - most), 1.0)
+    of_a, of_x = size(a), size(X)
+    unit = slack * of_a * of_x
+    AX, XA = due @ X, X @ due
+    yield residual("|A X A - A| / (|A|^2 |X|)", size(AX @ due - due), unit * of_a, e)
+    yield residual("|X A X - X| / (|A| |X|^2)", size(XA @ X - X), unit * of_x, e)
+    yield residual("|A X - (A X)^T| / (|A| |X|)", size(AX - AX.mT), unit, e)
+    yield residual("|X A - (X A)^T| / (|A| |X|)", size(XA - XA.mT), unit, e)
+
+
+def _power(A: Tensor, k: float) -> Tensor:
+    finite(A)
+    values, V = torch.linalg.eigh(A)
+    power: Tensor = (V * values.pow(k).unsqueeze(-2)) @ V.mT
+    return power
+
+
+def _is_power(e: Evidence) -> Iterator[Claim]:
+    """The error that rounding A's eigenvalues makes: |A| eps at most in each of them."""
+    a, got, k = given(e, "A"), wide(e.outputs[0]), float(e.scalars["k"])
+    values = torch.linalg.eigvalsh(a)
+    steepest = (k * values.pow(k - 1)).abs().amax(-1)
+    allowed = steepest * size(a) + size(e.reference[0])
+    yield residual(
+        "|X - A^k| / (max|k w^(k-1)| |A| + |A^k|)", size(got - e.reference[0]), allowed, e
+    )
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"eig(A[{_SQUARE}]: matrix(_matrix), _matrix='raw', _rank=2)",
+        category="LinearAlgebra",
+        dims=_dims(0, 65, "N"),
+        attributes={"_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
+        core={"_matrix": ("spread", "shuffled"), "_rank": (3,)},
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=tuple(
+            Output(name=n, dtype="complex", compare="contract")
+            for n in ("eigenvalues", "eigenvectors")
+        ),
+        reference=_eig,
+        contract=_is_eig,
+        description=f"""The eigenvalues and right eigenvectors of each general real matrix A. Two
+            outputs, complex64 for a float32 input (complex128 for float64) even where all of them
+            are real: the eigenvalues [N], each as often as its multiplicity and in any order, and a
+            matrix [N, N] whose column j is an eigenvector of length 1 for eigenvalue j, with any
+            phase. {_SAYS_BATCH} Judged by |A V - V diag(w)| <= 30 n eps |A|, by the lengths, and by
+            the sums of the first three powers of the eigenvalues, which are the traces of A's
+            powers. {HOW_A_FACTOR}""",
+        flops=f"25*N**3*{_COUNT}",
+        benchmark={"B": 2, "N": 16},
+        perf=({"B": 4, "N": 64}, {"B": 4, "N": 256}, {"B": 1, "N": 1024}),
+    ),
+    task(
+        f"low_rank_svd_approximation(A[{_ANY}]: matrix(_matrix), k=2, full_matrices=True, "
+        "_matrix='raw', _rank=2)",
+        category="LinearAlgebra",
+        dims=_dims(1, 65, "M", "N"),
+        attributes={
+            "k": (1, 3, 5),
+            "full_matrices": (False,),
+            "_matrix": ("spread", "shuffled"),
+            "_rank": _BATCHES,
+        },
+        core={"k": (1, 3, 5), "full_matrices": (False,), "_matrix": ("spread", "shuffled")},
+        constraints=("k <= min(M, N)",),
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(named("A_k"),),
+        reference=_low_rank,
+        contract=_is_low_rank,
+        description=f"""The best approximation of rank at most k to each matrix A [M, N]: the k
+            largest singular values with their vectors, U[:, :k] @ diag(S[:k]) @ Vh[:k]; of A's
+            shape, 1 <= k <= min(M, N). `full_matrices` says which decomposition is computed on the
+            way and does not change the result. {_SAYS_BATCH} Judged by its singular values beyond
+            the first k, by |A - X| (which must be the root of the sum of squares of A's other
+            singular values), and by X being A projected on X's own row and column spaces, each
+            within 30 n eps |A|. {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never
+            passed.""",
+        flops=f"8*M*N*min(M, N)*{_COUNT}",
+        benchmark={"B": 2, "M": 16, "N": 16},
+        perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+    ),
+    task(
+        f"matrix_power_eig(A[{_SQUARE}]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
+        category="LinearAlgebra",
+        dims=_dims(1, 65, "N"),
+        attributes={
+            "k": (0.5, -1.0, 3.0, 0.0, -0.5),
+            "_matrix": ("spread",),
+            "_rank": _BATCHES,
+        },
+        core={"k": (0.5, -1.0, 3.0), "_matrix": ("spread",)},
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(named("A^k"),),
+        reference=_power,
+        contract=_is_power,
+        description=f"""The power A^k of each symmetric positive definite matrix A for a real
+            exponent k, through its eigendecomposition: V diag(w^k) V^T with A = V diag(w) V^T. The
+            result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
+            {_SAYS_BATCH} Judged by |X - A^k| <= 30 eps (max|k w^(k-1)| |A| + |A^k|), which is what
+            rounding the eigenvalues costs. {HOW_A_FACTOR} A candidate may have a parameter `out`;
+            it is never passed.""",
+        flops=f"12*N**3*{_COUNT}",
+        benchmark={"B": 2, "N": 16},
+        perf=({"B": 4, "N": 128}, {"B": 4, "N": 512}, {"B": 4, "N": 2048}),
+    ),
+    task(
+        f"pseudoinverse_svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, rcond=1e-15, "
+        "_matrix='shuffled', _rank=2)",
+        category="LinearAlgebra",
+        dims=_dims(1, 65, "M", "N"),
+        attributes={
+            "full_matrices": (False,),
+            "rcond": (0.3, 0.03),
+            "_matrix": ("spread",),
+            "_rank": _BATCHES,
+        },
+        core={"rcond": (0.3, 0.03), "_matrix": ("spread",)},
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(named("X"),),
+        reference=_pseudoinverse,
+        contract=_is_pseudoinverse,
+        description=f"""The Moore-Penrose pseudoinverse X [N, M] of each matrix A [M, N] through its
+            singular value decomposition A = U diag(S) Vh: Vh.T @ diag(1/S) @ U.T, where a singular
+            value at or below rcond times the largest of its matrix counts as 0 and its inverse is
+            0. A may be square, tall or wide. `full_matrices` says which decomposition is computed
+            on the way and does not change the result. {_SAYS_BATCH} Judged by the four conditions
+            A X A = A, X A X = X, A X and X A symmetric, for A without what is cut off, within 30
+            eps of |A|^2 |X|, |A| |X|^2 and |A| |X| (more where the smallest kept singular value is
+            near the largest that is cut off). Matrices with a singular value within 1% of the cut
+            are not judged. {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never
+            passed.""",
+        flops=f"10*M*N*min(M, N)*{_COUNT}",
+        benchmark={"B": 2, "M": 16, "N": 16},
+        perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+    ),
+    task(
+        f"svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
+        category="LinearAlgebra",
+        dims=_dims(1, 65, "M", "N"),
+        attributes={
+            "full_matrices": (False,),
+            "_matrix": ("spread", "shuffled"),
+            "_rank": _BATCHES,
+        },
+        core={"full_matrices": (False,), "_matrix": ("spread", "shuffled"), "_rank": (3,)},
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(named("U"), named("S"), named("Vh")),
+        reference=_svd,
+        contract=_is_svd,
+        description=f"""The singular value decomposition of each matrix A [M, N], which may be
+            singular: A = U[:, :K] @ diag(S) @ Vh[:K] with K = min(M, N). Three outputs: U [M, M], S
+            [K], not negative and in descending order, and Vh [N, N]; with `full_matrices=False` U
+            [M, K] and Vh [K, N]. U's columns and Vh's rows are orthonormal, those for a singular
+            value of 0 too; their signs, and bases for equal singular values, are free.
+            {_SAYS_BATCH} Judged by |A - U S Vh| and by S, each within 30 n eps |A|, and by |Q^T Q -
+            I| <= 30 n eps. {HOW_A_FACTOR}""",
+        flops=f"8*M*N*min(M, N)*{_COUNT}",
+        benchmark={"B": 2, "M": 16, "N": 16},
+        perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+    ),
+)
