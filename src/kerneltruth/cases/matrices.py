@@ -49,8 +49,7 @@ def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor
     if kind == "symmetric":
         return (x + x.mT) / 2
     if kind in ("lower", "triangular"):
-        lower = _lower(x)
-        return lower.mT if form == "upper" else lower
+        return _lower(x.mT).mT if form == "upper" else _lower(x)
     if kind == "invertible":
         return _rectangular(x, rng, form)
     half = _in_blocks(x, rng) if kind == "indefinite" else _symmetric(_dominant(x))

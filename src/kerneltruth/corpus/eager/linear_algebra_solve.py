@@ -1,0 +1,32 @@
+"""PyTorch's own solvers, as a candidate."""
+
+import torch
+
+
+def cholesky_solve(B, L, upper=False, out=None):
+    return torch.cholesky_solve(B, L, upper=upper, out=out)
+
+
+def invert_matrix_lu(A, *, pivot=True, out=None):
+    P, L, U = torch.linalg.lu(A, pivot=pivot)
+    one = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    Y = torch.linalg.solve_triangular(L, P.mT if pivot else one, upper=False, unitriangular=True)
+    return torch.linalg.solve_triangular(U, Y, upper=True, out=out)
+
+
+def solve(A, B):
+    return torch.linalg.solve(A, B)
+
+
+def solve_and_add_scaled_vector(A, b, y, alpha):
+    x = torch.linalg.solve_triangular(A, b, upper=True)
+    x += alpha * y
+    return x
+
+
+def solve_symmetric_ldl(A, b, hermitian=False, out=None):
+    LD, pivots = torch.linalg.ldl_factor(A, hermitian=hermitian)
+    vector = b.ndim == A.ndim - 1
+    x = torch.linalg.ldl_solve(LD, pivots, b.unsqueeze(-1) if vector else b, hermitian=hermitian)
+    x = x.squeeze(-1) if vector else x
+    return x if out is None else out.copy_(x)

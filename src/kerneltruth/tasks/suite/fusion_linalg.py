@@ -1,0 +1,157 @@
+"""Fusions of a factorization with what it is for: solving, or putting together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.linear import (
+    HOW_A_FACTOR,
+    HOW_A_SOLUTION,
+    JUDGED,
+    columns,
+    finite,
+    flushed,
+    given,
+    residual,
+    size,
+    solution,
+    wide,
+)
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Role, Task, task
+
+_M = Dim(symbol="M", role="reduced", low=1, high=129)
+_N = Dim(symbol="N", role="reduced", low=1, high=129)
+_DIMS: dict[str, Role | Dim] = {"N": _N, "K": Dim(symbol="K", role="spatial", low=1, high=65)}
+# Products of larger values may leave float32's range on the way to a moderate result.
+_MODERATE = (-1024.0, 1024.0)
+_SIZES = (256, 1024, 4096)
+
+
+def _solve(A: Tensor, b: Tensor) -> Tensor:
+    finite(A, b)
+    x: Tensor = torch.linalg.solve(A, b)
+    return x
+
+
+def _is_solution(e: Evidence) -> Iterator[Claim]:
+    a = given(e, "A")
+    yield solution(e, a, wide(e.outputs[0]), given(e, "b"), size(a))
+
+
+def _least_squares(A: Tensor, b: Tensor) -> Tensor:
+    finite(A, b)
+    Q, R = torch.linalg.qr(A)
+    x: Tensor = torch.linalg.solve_triangular(R, Q.mT @ b, upper=True)
+    return x
+
+
+def is_least_squares(e: Evidence) -> Iterator[Claim]:
+    """What is left over is orthogonal to A's columns, and x is as near as A's condition allows."""
+    a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
+    if b.ndim == a.ndim - 1:
+        b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
+    left = b - a @ x
+    of_a = size(a).unsqueeze(-1)
+    tiny = flushed(e, a.shape[-2])
+    allowed = of_a * (of_a * columns(x) + columns(b)) + tiny * (1 + of_a) ** 2
+    name = "|A^T (b - A x)| / (|A| (|A| |x| + |b|))"
+    yield residual(name, columns(a.mT @ left), allowed, e)
+    least = torch.linalg.svdvals(a)[..., -1:]
+    condition = of_a / least
+    best = columns(b - a @ due)
+    allowed = condition * (columns(due) + (columns(b) + condition * best) / of_a) + tiny / least
+    yield residual("error / what rounding A may do to it", columns(x - due), allowed, e)
+
+
+def _reconstruct(A: Tensor) -> Tensor:
+    """Without rounding, a matrix put together again is the matrix."""
+    finite(A)
+    return A.clone()
+
+
+def _is_reconstructed(e: Evidence) -> Iterator[Claim]:
+    a = given(e, "A")
+    yield residual("|X - A| / |A|", size(wide(e.outputs[0]) - a), size(a), e, max(*a.shape[-2:], 1))
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "fused_cholesky_solve(A[N, N]: spd(_matrix), b[N, K], _matrix='scaled')",
+        category="Fusion",
+        dims=_DIMS,
+        attributes={"_matrix": ("spread",)},
+        values=_MODERATE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_solve,
+        contract=_is_solution,
+        description=f"""x [N, K] with A @ x = b for a symmetric positive definite matrix A [N, N]
+            and a matrix b [N, K], through A's Cholesky factor L: L @ y = b, then L.T @ x = y.
+            {HOW_A_SOLUTION}""",
+        flops="N**3/3 + 2*N*N*K",
+        benchmark={"N": 32, "K": 4},
+        perf=tuple({"N": n, "K": 64} for n in _SIZES),
+    ),
+    task(
+        "fused_lu_solve(A[N, N]: matrix(_matrix), b[N], _matrix='shuffled')",
+        category="Fusion",
+        dims={"N": _N},
+        attributes={"_matrix": ("spread",)},
+        values=_MODERATE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_solve,
+        contract=_is_solution,
+        description=f"""x [N] with A @ x = b for an invertible matrix A [N, N] and a vector b [N],
+            through A's LU decomposition with partial pivoting, which A needs: its rows are in any
+            order. {HOW_A_SOLUTION}""",
+        flops="2*N**3/3 + 2*N*N",
+        benchmark={"N": 32},
+        perf=tuple({"N": n} for n in _SIZES),
+    ),
+    task(
+        "fused_qr_solve(A[M, N]: matrix(_matrix), b[M, K], _matrix='shuffled')",
+        category="Fusion",
+        dims={"M": _M, **_DIMS},
+        attributes={"_matrix": ("spread",)},
+        constraints=("M >= N",),
+        values=_MODERATE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_least_squares,
+        contract=is_least_squares,
+        description="""x [N, K] that makes |A @ x - b| least in each column, for a matrix A [M, N]
+            of full rank with M >= N and b [M, K], through A's QR decomposition: R @ x = Q.T @ b.
+            For a square A that is the solution of A @ x = b. For each column A^T (b - A x) must be
+            at most 30 roundings of |A| (|A| |x| + |b|), and the error of x at most 30 roundings of
+            k (|x| + |b|/|A| + k |r|/|A|), where r = b - A x, k = |A|/s is A's condition, s its
+            smallest singular value (Frobenius norms; in the input's dtype, not TF32). Inputs that
+            are not finite are not judged.""",
+        flops="2*M*N*N + 2*M*N*K + N*N*K",
+        benchmark={"M": 32, "N": 16, "K": 4},
+        perf=tuple({"M": n, "N": n // 2, "K": 64} for n in _SIZES),
+    ),
+    task(
+        "fused_svd_reconstruct(A[M, N]: matrix(_matrix), _matrix='raw')",
+        category="Fusion",
+        dims={"M": _M, "N": _N},
+        attributes={"_matrix": ("spread", "shuffled")},
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_reconstruct,
+        contract=_is_reconstructed,
+        description=f"""A matrix A [M, N] put together again from its singular value decomposition,
+            U @ diag(S) @ Vh: A itself, up to rounding. Judged by |X - A| <= 30 n eps |A|.
+            {HOW_A_FACTOR}""",
+        flops="8*M*N*min(M, N)",
+        benchmark={"M": 16, "N": 16},
+        perf=tuple({"M": n, "N": n} for n in (128, 512, 1024)),
+    ),
+)
