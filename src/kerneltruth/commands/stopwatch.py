@@ -65,7 +65,8 @@ def timed_case(task: Task) -> Case:
     for shape in task.perf:
         # A task without dims names its shapes by an attribute.
         forms = settings | {n: v for n, v in shape.items() if n in settings}
-        if _elements(task, shape, forms) <= MOST_ELEMENTS and task.allows(shape, forms):
+        fits = _elements(task, shape, forms) <= MOST_ELEMENTS
+        if fits and task.allows(shape, forms, to_time=True):
             chosen = replace(
                 base,
                 dims=tuple((d.symbol, shape[d.symbol]) for d in task.dims),

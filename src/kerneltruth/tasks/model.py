@@ -178,10 +178,15 @@ class Task:
             for a in self.attributes
         )
 
-    def allows(self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]) -> bool:
-        """Whether dims are in range, all constraints hold and no shape is negative."""
+    def allows(
+        self, dims: Mapping[str, int], attributes: Mapping[str, Scalar], *, to_time: bool = False
+    ) -> bool:
+        """Whether dims are in range, all constraints hold and no shape is negative.
+
+        Shapes to time may be larger than those that are judged.
+        """
         in_range = all(
-            d.low <= dims[d.symbol] and (d.high is None or dims[d.symbol] <= d.high)
+            d.low <= dims[d.symbol] and (to_time or d.high is None or dims[d.symbol] <= d.high)
             for d in self.dims
         )
         if not in_range:
