@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ def constants_of(tree: ast.Module) -> Constants:
     """Module-level ints, tuples and lists of ints by name, and large sizes inside get_inputs.
 
     What is computed from other constants follows them by itself and is none. A size written inside
-    `get_inputs` or `get_init_inputs` is called `get_inputs:224`.
+    `get_inputs`, or beside other constants, is named by where it stands: `get_inputs:224`.
     """
     found: Constants = {}
     for statement in tree.body:
@@ -68,7 +68,10 @@ def _assigned(statement: ast.Assign) -> Constants:
     target, value = statement.targets[0], statement.value
     if isinstance(target, ast.Name):
         number = _value(value)
-        return {target.id: number} if _is_size(number) else {}
+        if _is_size(number):
+            return {target.id: number}
+        beside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        return {f"{target.id}:{n}": n for n in _large(beside)}
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         pairs = zip(target.elts, value.elts, strict=False)
         named = {t.id: _value(v) for t, v in pairs if isinstance(t, ast.Name)}
@@ -115,11 +118,14 @@ def _sizes_in(function: ast.FunctionDef) -> Iterator[int]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             for argument in node.args:
-                entries = argument.elts if isinstance(argument, ast.Tuple) else [argument]
-                for entry in entries:
-                    value = entry.value if isinstance(entry, ast.Constant) else None
-                    if type(value) is int and value >= _LEAST_LITERAL:
-                        yield value
+                yield from _large(argument.elts if isinstance(argument, ast.Tuple) else [argument])
+
+
+def _large(entries: Iterable[ast.expr]) -> Iterator[int]:
+    for entry in entries:
+        value = entry.value if isinstance(entry, ast.Constant) else None
+        if type(value) is int and value >= _LEAST_LITERAL:
+            yield value
 
 
 def slots_of(constants: Constants) -> tuple[Slot, ...]:

@@ -172,20 +172,24 @@ def _original(problem: Problem, prober: _Prober) -> Choice | None:
 
 
 def _with_facts(session: ProblemSession, choices: list[Choice], original: Choice | None) -> Schema:
-    """The schema of the choices that really run, largest first, and what their runs show."""
+    """The schema of the choices that really run, and what their runs show.
+
+    Where calls are costly, one choice is looked at closely: the smallest that runs.
+    """
     kept: list[Choice] = []
     seen: list[dict[str, Any]] = []
     refusal = "no set of constants runs"
-    for choice in reversed(choices):
+    costly = not all(searching.PREFERRED.holds(c.outline) for c in choices)
+    for choice in choices if costly else reversed(choices):
+        closely = not (costly and seen)
+        asked = {"constants": choice.constants, "dtypes": () if seen else NARROW}
         try:
-            dtypes = () if seen else NARROW
-            facts = session.ask(
-                "facts", deadline_s=_FACTS_S, constants=choice.constants, dtypes=dtypes
-            )
+            facts = session.ask("facts" if closely else "runs", deadline_s=_FACTS_S, **asked)
         except Rejected as rejected:
             refusal = str(rejected)
             continue
-        seen.append(facts)
+        if closely:
+            seen.append(facts)
         extents = tuple(
             int(i["high"]) if "form" not in i and "high" in i else None for i in facts["inputs"]
         )
@@ -198,7 +202,7 @@ def _with_facts(session: ProblemSession, choices: list[Choice], original: Choice
         n: tuple(d) for n, d in first["dtypes"].items() if d is not None
     }
     return Schema(
-        choices=tuple(reversed(kept)),
+        choices=tuple(kept if costly else reversed(kept)),
         original=original,
         inputs=tuple(first["inputs"]),
         state=first["state"],

@@ -100,6 +100,11 @@ def test_a_large_size_written_inside_get_inputs_is_a_constant():
     assert problem(source).constants == {"get_inputs:224": 224}
 
 
+def test_a_large_size_beside_other_constants_is_one_too():
+    source = HEAD + "batch = 10\nshape = (batch, 3, 224, 224)\n"
+    assert problem(source).constants == {"batch": 10, "shape:224": 224}
+
+
 def test_a_problem_without_a_model_says_so():
     found = problem(HEAD + "def get_inputs():\n    return []\n" + NO_INIT)
     assert found.trouble == "the problem does not define Model"

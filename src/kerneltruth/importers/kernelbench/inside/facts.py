@@ -30,8 +30,23 @@ _USELESS = 1e-2
 _SEEDS = (1, 2, 3)
 
 
+def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the model runs in float64, and what its integer inputs may be."""
+    constants = asked["constants"]
+    space = problem.space(constants)
+    with _RandomIntegers() as extents:
+        drawn = seeded(1, lambda: list(space.get_inputs()))
+    model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
+    with default(torch.float64):
+        outputs = flat(model(*cast_all(drawn, torch.float64)))
+    return {
+        "inputs": [_input_facts([value], extents) for value in drawn],
+        "outputs": [described(as_tensor(v)) for v in outputs],
+    }
+
+
 def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a real run shows; `dtypes` are tried beside float32 and float64."""
+    """What real runs show; `dtypes` are tried beside float32 and float64."""
     constants = asked["constants"]
     space = problem.space(constants)
     with _RandomIntegers() as extents:
@@ -39,16 +54,16 @@ def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     model = _lively(seeded(1, lambda: problem.build(constants)))
     made = {n: t.clone() for n, t in state(model).items()}
     other = state(seeded(2, lambda: problem.build(constants)))
-    runs = [flat(seeded(seed, lambda: model(*drawn[0]))) for seed in (1, 2)]
+    twice = [flat(seeded(seed, lambda: model(*drawn[0]))) for seed in (1, 2)]
     found = {
         "inputs": [_input_facts([d[i] for d in drawn], extents) for i in range(len(drawn[0]))],
         "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
-        "random": not all(_alike(a, b, 0.0) for a, b in zip(*runs, strict=True)),
-        "outputs": [described(as_tensor(v)) for v in runs[0]],
+        "random": not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True)),
+        "outputs": [described(as_tensor(v)) for v in twice[0]],
         "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
     }
     wide = [cast_all(inputs, torch.float64) for inputs in drawn]
-    return found | _in_double(problem, constants, wide, runs[0])
+    return found | _in_double(problem, constants, wide, twice[0])
 
 
 def _lively(model: Any) -> Any:
@@ -74,14 +89,14 @@ def _in_double(
     for seed in _SEEDS:
         model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
         with default(torch.float64):
-            runs = [flat(model(*each)) for each in inputs]
+            wide = [flat(model(*each)) for each in inputs]
             shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
-        others = [*runs[1:], *([shifted] if shifted is not None else [])]
-        pairs = ((a, b) for run in others for a, b in zip(runs[0], run, strict=True))
+        others = [*wide[1:], *([shifted] if shifted is not None else [])]
+        pairs = ((a, b) for run in others for a, b in zip(wide[0], run, strict=True))
         constant.append(all(_alike(a, b, _SAME) for a, b in pairs))
         found = found or {
-            "positive": _only_positive(runs[0], shifted),
-            "inexact": _inexactness(narrow, runs[0]),
+            "positive": _only_positive(wide[0], shifted),
+            "inexact": _inexactness(narrow, wide[0]),
         }
     return {**found, "constant": all(constant)}
 

@@ -53,17 +53,20 @@ class _Replaced(ast.NodeTransformer):
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self._constants = constants
-        self._function = ""
+        self._place = ""
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         for statement in node.body:
             if isinstance(statement, ast.Assign):
                 self._assign(statement)
             elif isinstance(statement, ast.FunctionDef):
-                self._function = statement.name
-                self.generic_visit(statement)
-                self._function = ""
+                self._within(statement.name, statement)
         return node
+
+    def _within(self, place: str, statement: ast.stmt) -> None:
+        self._place = place
+        self.generic_visit(statement)
+        self._place = ""
 
     def _assign(self, statement: ast.Assign) -> None:
         for target in statement.targets:
@@ -73,9 +76,11 @@ class _Replaced(ast.NodeTransformer):
                 for i, part in enumerate(target.elts):
                     if isinstance(part, ast.Name) and part.id in self._constants:
                         statement.value.elts[i] = _literal(self._constants[part.id])
+            elif isinstance(target, ast.Name):
+                self._within(target.id, statement)
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        name = f"{self._function}:{node.value!r}"
+        name = f"{self._place}:{node.value!r}"
         if type(node.value) is int and name in self._constants:
             return _literal(self._constants[name])
         return node

@@ -6,6 +6,7 @@ Requests, as JSON:
   without computing anything where the meta device allows that;
 - `facts`: what only a real run shows: which values inputs and weights take, whether the model is
   random, constant, or too inexact for any bound;
+- `runs`: only whether a real run succeeds;
 - `truth`: the outputs for given inputs and weights.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
-from kerneltruth.importers.kernelbench.inside.facts import facts
+from kerneltruth.importers.kernelbench.inside.facts import facts, runs
 from kerneltruth.importers.kernelbench.inside.model import (
     Problem,
     cast,
@@ -70,6 +71,8 @@ class Harness:
                     return self._truth(asked, tensors)
                 case "facts":
                     return _packed(facts(self._problem, asked))
+                case "runs":
+                    return _packed(runs(self._problem, asked))
                 case _:
                     return _packed(self._outline(asked))
 
