@@ -96,7 +96,7 @@ def axes(task: Task, device: Device) -> tuple[Axis, ...]:
                 symbol=dim.symbol,
                 kind=kind,
                 low=low,
-                cap=cap if dim.high is None else min(cap, dim.high),
+                cap=cap if dim.most is None else min(cap, dim.most),
                 may_be_empty=dim.low == 0,
             )
         )
@@ -167,7 +167,7 @@ def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ..
     known = sorted({b for b in blocks if b >= 2}, key=lambda b: (b & (b - 1) != 0, b))[:6]
     chosen = known or _BLOCKS[axis.kind]
     sizes = [size(b) for size in (_one_past, _one_short, _one_past_two, _whole) for b in chosen]
-    high = min(reach, task.dim(axis.symbol).high or reach)
+    high = min(reach, task.dim(axis.symbol).most or reach)
     fitting = tuple(dict.fromkeys(n for n in sizes if axis.low <= n <= high))
     return fitting or boundary_sizes(axis)[0] or (axis.low,)
 
@@ -193,7 +193,7 @@ def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator
     small = {a.symbol: min(max(3, a.low), a.cap) for a in found}
     cuda = device == "cuda"
     for axis in found:
-        high = task.dim(axis.symbol).high
+        high = task.dim(axis.symbol).most
         if axis.kind == "wide" and elementwise(task):
             rows = prod(small[a.symbol] for a in found if a is not axis)
             size = (2**18 if cuda else 2**16) // rows + 2

@@ -58,12 +58,22 @@ _WORKING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dim:
-    """A symbolic size: its role says which shapes are worth trying and what a bound grows with."""
+    """A symbolic size: its role says which shapes are worth trying and what a bound grows with.
+
+    Attributes:
+        symbol: as expressions name it.
+        role: see `Role`.
+        low: the least size that the task allows.
+        high: the largest size that it allows, if there is one.
+        tried: the largest size that cases have, where judging a larger one would take too long;
+            None means `high`.
+    """
 
     symbol: str
     role: Role
     low: int = 0
     high: int | None = None
+    tried: int | None = None
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
@@ -71,6 +81,11 @@ class Dim:
             raise InternalError(f"dim {self.symbol!r}: role {self.role!r} is not one of {known}")
         if self.low < 0 or (self.high is not None and self.high < max(self.low, 1)):
             raise InternalError(f"dim {self.symbol!r}: need 0 <= low <= high, got {self}")
+
+    @property
+    def most(self) -> int | None:
+        """The largest size that cases have, if there is one."""
+        return self.high if self.tried is None else self.tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ import torch
 
 
 def eig(A):
-    values, vectors = torch.linalg.eig(A)
+    # PyTorch 2.11 may overwrite its input here on a GPU.
+    values, vectors = torch.linalg.eig(A.clone())
     return values, vectors
 
 

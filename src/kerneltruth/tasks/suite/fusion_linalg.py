@@ -22,9 +22,9 @@ from kerneltruth.tasks.linear import (
 )
 from kerneltruth.tasks.spec import Claim, Dim, Evidence, Role, Task, task
 
-_M = Dim(symbol="M", role="reduced", low=1, high=129)
-_N = Dim(symbol="N", role="reduced", low=1, high=129)
-_DIMS: dict[str, Role | Dim] = {"N": _N, "K": Dim(symbol="K", role="spatial", low=1, high=65)}
+_M = Dim(symbol="M", role="reduced", low=1, tried=129)
+_N = Dim(symbol="N", role="reduced", low=1, tried=129)
+_DIMS: dict[str, Role | Dim] = {"N": _N, "K": Dim(symbol="K", role="spatial", low=1, tried=65)}
 # Products of larger values may leave float32's range on the way to a moderate result.
 _MODERATE = (-1024.0, 1024.0)
 _SIZES = (256, 1024, 4096)

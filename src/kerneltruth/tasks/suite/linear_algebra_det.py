@@ -12,7 +12,7 @@ from kerneltruth.tasks.spec import Claim, Dim, Evidence, Task, task
 
 _LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
-_B, _N = Dim(symbol="B", role="batch", low=1), Dim(symbol="N", role="reduced", low=1, high=65)
+_B, _N = Dim(symbol="B", role="batch", low=1), Dim(symbol="N", role="reduced", low=1, tried=65)
 _BATCHES = (3, 4)
 # Products of pivots in any order stay well within float32's range.
 _LEAST, _MOST = 1e-30, 1e30

@@ -32,7 +32,7 @@ _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results hav
 
 def _dims(*symbols: str) -> dict[str, Role | Dim]:
     """Sizes that a decomposition in float64 takes in its stride."""
-    sizes = {s: Dim(symbol=s, role="reduced", high=129) for s in symbols}
+    sizes = {s: Dim(symbol=s, role="reduced", tried=129) for s in symbols}
     return {"B": "batch", **sizes}
 
 

@@ -28,8 +28,8 @@ _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
 _BATCHES = (3, 4)
 _DIMS: dict[str, Role | Dim] = {
     "B": Dim(symbol="B", role="batch", low=1),
-    "N": Dim(symbol="N", role="reduced", low=1, high=129),
-    "K": Dim(symbol="K", role="spatial", low=1, high=65),
+    "N": Dim(symbol="N", role="reduced", low=1, tried=129),
+    "K": Dim(symbol="K", role="spatial", low=1, tried=65),
 }
 _PERF = tuple({"B": 4, "N": n, "K": 64} for n in (256, 1024, 4096))
 _BENCHMARK = {"B": 2, "N": 32, "K": 4}

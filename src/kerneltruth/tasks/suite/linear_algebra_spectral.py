@@ -32,8 +32,8 @@ _AT_THE_CUT = 0.01
 _POWERS = 3
 
 
-def _dims(low: int, high: int, *symbols: str) -> dict[str, Role | Dim]:
-    sizes = {s: Dim(symbol=s, role="reduced", low=low, high=high) for s in symbols}
+def _dims(low: int, tried: int, *symbols: str) -> dict[str, Role | Dim]:
+    sizes = {s: Dim(symbol=s, role="reduced", low=low, tried=tried) for s in symbols}
     return {"B": Dim(symbol="B", role="batch", low=1), **sizes}
 
 
