@@ -42,6 +42,9 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
         yield suite
         return
     own = None if runner is not None and runner.device == "cpu" else Runner(device="cpu")
+    if own is not None:
+        # Judges are forked from this process, and share what is warm by then.
+        own.start()
     try:
         yield register_at(suite, own or runner or Runner(device="cpu"))
     finally:

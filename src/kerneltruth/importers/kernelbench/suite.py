@@ -17,6 +17,10 @@ from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
 
+# References whose children go on waiting for the next call; a judge takes problem after problem.
+_WAITING = 3
+
+
 class Problems(Mapping[str, Task]):
     """Tasks by key, made on demand.
 
@@ -29,6 +33,7 @@ class Problems(Mapping[str, Task]):
         self._runner = runner
         self._cache = cache
         self._made: dict[str, tuple[Task, ProblemSession]] = {}
+        self._recent: list[str] = []
 
     def __getitem__(self, key: str) -> Task:
         suite, _, name = key.partition("/")
@@ -39,6 +44,10 @@ class Problems(Mapping[str, Task]):
             session = ProblemSession(problem, self._runner)
             task = task_of(problem, self.schema(name), session)
             self._made[name] = (task, session)
+        self._recent = [*(n for n in self._recent if n != name), name]
+        for old in self._recent[:-_WAITING]:
+            self.let_go(old)
+        self._recent = self._recent[-_WAITING:]
         return self._made[name][0]
 
     def __iter__(self) -> Iterator[str]:

@@ -254,6 +254,17 @@ def test_a_damaged_cache_is_no_hindrance(runner, tmp_path):
     assert schema_of(problem(MASKED), runner, tmp_path) == first
 
 
+def test_only_the_last_references_keep_their_children(runner, schemas, monkeypatch):
+    numbers = range(1, 7)
+    problems = {f"level1/{i}": problem(MASKED, i) for i in numbers}
+    suite = Problems(problems, runner, schemas)
+    gone = []
+    monkeypatch.setattr(suite, "let_go", gone.append)
+    for i in numbers:
+        assert suite[f"kernelbench/level1/{i}"].name == f"level1/{i}"
+    assert gone == ["level1/1", "level1/2", "level1/3"]
+
+
 def test_the_truth_is_in_float64_with_the_weights_given(made):
     _, task = made(LINEAR)
     case = next(generate(task, seed=3, count=1))
