@@ -16,7 +16,6 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
-
 # References whose children go on waiting for the next call; a judge takes problem after problem.
 _WAITING = 3
 
