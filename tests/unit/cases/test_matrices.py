@@ -10,10 +10,10 @@ from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import TensorSpec
 
 
-def made(kind, n=9, recipe="uniform", dtype="float32", batch=(2,)):
+def made(kind, n=9, recipe="uniform", dtype="float32", batch=(2,), form=None):
     spec = TensorSpec(name="A", dims=("B", "N", "N"), kind=kind)
     rng = stream(7, kind, recipe)
-    return draw(spec, (*batch, n, n), dtype=dtype, recipe=recipe, rng=rng).double()
+    return draw(spec, (*batch, n, n), dtype=dtype, recipe=recipe, rng=rng, form=form).double()
 
 
 RECIPES = ("uniform", "zeros", "ones", "large", "rank_one", "negative", "mixed_amplitude")
@@ -37,6 +37,45 @@ def test_symmetric_ones_equal_their_transpose_bit_for_bit(kind, dtype):
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_positive_definite_one_has_positive_eigenvalues(recipe):
     assert bool((torch.linalg.eigvalsh(made("spd", 17, recipe)) > 0).all())
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("kind", ["spd", "indefinite", "matrix"])
+def test_a_spread_one_is_dense_and_moderately_ill_conditioned(kind, recipe):
+    a = made(kind, 33, recipe, form="spread")
+    condition = torch.linalg.cond(a)
+    assert bool(((condition > 500) & (condition < 4000)).all())
+    assert float((a == 0).double().mean()) < 0.5
+    if kind != "matrix":
+        assert torch.equal(a, a.mT)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_indefinite_one_has_eigenvalues_of_both_signs_and_zeros_on_its_diagonal(recipe):
+    a = made("indefinite", 17, recipe)
+    values = torch.linalg.eigvalsh(a)
+    assert bool((values.amin(-1) < 0).all() & (values.amax(-1) > 0).all())
+    assert bool((a.diagonal(dim1=-2, dim2=-1) == 0).any())
+    assert float(torch.linalg.cond(a).max()) < 2000
+
+
+def test_an_ordered_one_has_its_largest_elements_on_the_diagonal():
+    a = made("matrix", form="ordered")
+    assert torch.equal(a.abs().argmax(-1), torch.arange(9).expand(2, 9))
+
+
+def test_a_raw_one_keeps_the_values():
+    assert torch.equal(made("matrix", recipe="ones", form="raw"), torch.ones(2, 9, 9).double())
+
+
+def test_an_upper_one_has_nothing_below_the_diagonal():
+    a = made("triangular", form="upper")
+    assert torch.equal(a, a.triu())
+
+
+def test_a_form_that_a_kind_lacks_is_refused():
+    with pytest.raises(InternalError, match="no form 'upper'"):
+        made("spd", form="upper")
 
 
 def test_a_lower_one_has_nothing_above_the_diagonal():

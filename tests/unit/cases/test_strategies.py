@@ -10,6 +10,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.errors import UserError
+from kerneltruth.tasks.spec import Dim, task
 
 from .tasks_for_tests import (
     ALL,
@@ -221,3 +222,18 @@ def test_divisibility_is_repaired_rather_than_skipped():
 
 def test_every_strategy_has_its_say_among_the_first_forty():
     assert {c.strategy for c in _cases(CROSS_ENTROPY, 40)} == set(STRATEGIES)
+
+
+def test_a_dim_may_allow_more_than_cases_try():
+    declared = task(
+        "f(x[N, N])",
+        category="Math",
+        dims={"N": Dim(symbol="N", role="reduced", low=1, tried=65)},
+        reference=lambda x: x,
+        description="x",
+        flops="N*N",
+        benchmark={"N": 4},
+    )
+    sizes = [case.sizes["N"] for case in generate(declared, seed=0, count=60, device="cuda")]
+    assert max(sizes) == 65
+    assert declared.allows({"N": 4096}, {})

@@ -195,3 +195,14 @@ def test_a_builtin_may_be_the_reference():
 
     declared = declare("sqrt(input[M], _form=1)", reference=torch.sqrt)
     assert declared.keywords({"input": "X"}, {"_form": 1}, torch.sqrt) == {"input": "X"}
+
+
+def test_a_matrix_may_have_a_form_that_attributes_choose():
+    given = parse_signature("f(A[N, N]: spd('spread' if hard else 'scaled'), hard=False)")
+    assert given.arguments[0].form == "'spread' if hard else 'scaled'"
+    assert given.arguments[0].extent is None
+
+
+def test_only_a_matrix_has_a_form():
+    with pytest.raises(InternalError, match="only a matrix has a form"):
+        TensorSpec(name="x", dims=("N",), form="'spread'")
