@@ -9,6 +9,7 @@ conditioned the matrix is. Norms are Frobenius norms; each matrix of a batch is 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -26,6 +27,10 @@ HOW_A_SOLUTION = """The result is judged by its backward error: |B - A X| of eac
     most 30 roundings of |A| |X| + |B| (Frobenius norms), which a stable algorithm in the input's
     dtype keeps whatever the condition of A; TF32 does not. Inputs that are not finite are not
     judged."""
+HOW_LEAST_SQUARES = """For each column A^T (b - A x) must be at most 30 roundings of
+    |A| (|A| |x| + |b|), and the error of x at most 30 roundings of k (|x| + |b|/|A| + k |r|/|A|),
+    where r = b - A x, k = |A|/s is A's condition and s its smallest singular value (Frobenius
+    norms; in the input's dtype, not TF32). Inputs that are not finite are not judged."""
 HOW_A_FACTOR = """Norms are Frobenius norms, n is the larger size of A and eps the rounding of the
     input's dtype: TF32 is not enough. Matrices that are not finite are not judged."""
 
@@ -117,6 +122,24 @@ def solution(evidence: Evidence, a: Tensor, x: Tensor, b: Tensor, scale: Tensor)
     of_a = scale.unsqueeze(-1)
     allowed = of_a * columns(x) + columns(b) + flushed(evidence, a.shape[-1]) * (1 + of_a)
     return residual("|b - A x| / (|A| |x| + |b|)", columns(b - a @ x), allowed, evidence)
+
+
+def least_squares(e: Evidence) -> Iterator[Claim]:
+    """What is left over is orthogonal to A's columns, and x is as near as A's condition allows."""
+    a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
+    if b.ndim == a.ndim - 1:
+        b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
+    left = b - a @ x
+    of_a = size(a).unsqueeze(-1)
+    tiny = flushed(e, a.shape[-2])
+    allowed = of_a * (of_a * columns(x) + columns(b)) + tiny * (1 + of_a) ** 2
+    name = "|A^T (b - A x)| / (|A| (|A| |x| + |b|))"
+    yield residual(name, columns(a.mT @ left), allowed, e)
+    least = torch.linalg.svdvals(a)[..., -1:]
+    condition = of_a / least
+    best = columns(b - a @ due)
+    allowed = condition * (columns(due) + (columns(b) + condition * best) / of_a) + tiny / least
+    yield residual("error / what rounding A may do to it", columns(x - due), allowed, e)
 
 
 def flushed(evidence: Evidence, n: int) -> float:

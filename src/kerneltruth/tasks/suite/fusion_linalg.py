@@ -10,11 +10,11 @@ from torch import Tensor
 from kerneltruth.tasks.linear import (
     HOW_A_FACTOR,
     HOW_A_SOLUTION,
+    HOW_LEAST_SQUARES,
     JUDGED,
-    columns,
     finite,
-    flushed,
     given,
+    least_squares,
     residual,
     size,
     solution,
@@ -46,24 +46,6 @@ def _least_squares(A: Tensor, b: Tensor) -> Tensor:
     Q, R = torch.linalg.qr(A)
     x: Tensor = torch.linalg.solve_triangular(R, Q.mT @ b, upper=True)
     return x
-
-
-def is_least_squares(e: Evidence) -> Iterator[Claim]:
-    """What is left over is orthogonal to A's columns, and x is as near as A's condition allows."""
-    a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
-    if b.ndim == a.ndim - 1:
-        b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
-    left = b - a @ x
-    of_a = size(a).unsqueeze(-1)
-    tiny = flushed(e, a.shape[-2])
-    allowed = of_a * (of_a * columns(x) + columns(b)) + tiny * (1 + of_a) ** 2
-    name = "|A^T (b - A x)| / (|A| (|A| |x| + |b|))"
-    yield residual(name, columns(a.mT @ left), allowed, e)
-    least = torch.linalg.svdvals(a)[..., -1:]
-    condition = of_a / least
-    best = columns(b - a @ due)
-    allowed = condition * (columns(due) + (columns(b) + condition * best) / of_a) + tiny / least
-    yield residual("error / what rounding A may do to it", columns(x - due), allowed, e)
 
 
 def _reconstruct(A: Tensor) -> Tensor:
@@ -125,14 +107,10 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         outputs=(JUDGED,),
         reference=_least_squares,
-        contract=is_least_squares,
-        description="""x [N, K] that makes |A @ x - b| least in each column, for a matrix A [M, N]
+        contract=least_squares,
+        description=f"""x [N, K] that makes |A @ x - b| least in each column, for a matrix A [M, N]
             of full rank with M >= N and b [M, K], through A's QR decomposition: R @ x = Q.T @ b.
-            For a square A that is the solution of A @ x = b. For each column A^T (b - A x) must be
-            at most 30 roundings of |A| (|A| |x| + |b|), and the error of x at most 30 roundings of
-            k (|x| + |b|/|A| + k |r|/|A|), where r = b - A x, k = |A|/s is A's condition, s its
-            smallest singular value (Frobenius norms; in the input's dtype, not TF32). Inputs that
-            are not finite are not judged.""",
+            For a square A that is the solution of A @ x = b. {HOW_LEAST_SQUARES}""",
         flops="2*M*N*N + 2*M*N*K + N*N*K",
         benchmark={"M": 32, "N": 16, "K": 4},
         perf=tuple({"M": n, "N": n // 2, "K": 64} for n in _SIZES),
