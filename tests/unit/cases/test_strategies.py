@@ -44,10 +44,10 @@ def test_every_case_is_allowed_by_its_task(task, device):
 def test_every_case_can_be_made(task):
     for case in _cases(task, 40):
         inputs = materialize(task, case)
-        for spec in task.tensors:
-            if spec.name not in case.absent:
-                shape = task.shape(spec, case.sizes, case.settings)
-                assert tuple(inputs.tensors[spec.name].shape) == shape
+        for tensor_spec in task.tensors:
+            if tensor_spec.name not in case.absent:
+                shape = task.shape(tensor_spec, case.sizes, case.settings)
+                assert tuple(inputs.tensors[tensor_spec.name].shape) == shape
 
 
 def test_the_same_seed_gives_the_same_cases_and_another_seed_others():
