@@ -10,7 +10,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.errors import UserError
-from kerneltruth.tasks import spec
+from kerneltruth.tasks import spec as declarations
 
 from .tasks_for_tests import (
     ALL,
@@ -225,10 +225,10 @@ def test_every_strategy_has_its_say_among_the_first_forty():
 
 
 def test_a_dim_may_allow_more_than_cases_try():
-    declared = spec.task(
+    declared = declarations.task(
         "f(x[N, N])",
         category="Math",
-        dims={"N": spec.Dim(symbol="N", role="reduced", low=1, tried=65)},
+        dims={"N": declarations.Dim(symbol="N", role="reduced", low=1, tried=65)},
         reference=lambda x: x,
         description="x",
         flops="N*N",
