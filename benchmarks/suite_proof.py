@@ -2,8 +2,9 @@
 
     python benchmarks/suite_proof.py [NAME ...] [--cases 16] [--device cpu] [--dtypes float32]
 
-A NAME is a task or a file of `tasks/suite`. A line is printed for each task; the exit code is 1 if
-PyTorch is flagged anywhere. `idle` names attributes that change nothing at the benchmark's shape.
+A NAME is a task, a file of `tasks/suite`, or tritonbench/FILE. A line is printed for each task; the
+exit code is 1 if PyTorch is flagged anywhere. `idle` names attributes that change nothing at the
+benchmark's shape.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from kerneltruth.commands.suite_audit import Proof, eager_candidate, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks import suite
+from kerneltruth.tasks import suite, tritonbench
 from kerneltruth.tasks.spec import Task
 
+FILES = {m: where for where in (suite, tritonbench) for m in where.MODULES}
 SHORT = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
 def chosen(names: list[str]) -> Iterator[tuple[str, Task]]:
     """Files and tasks; a file that does not import is reported, and the others go on."""
-    missing = {n.rpartition("/")[2] for n in names}
-    modules = [m for m in suite.MODULES if m in missing] if missing <= {*suite.MODULES} else None
-    for module in modules or suite.MODULES:
+    missing = {n if n in FILES else n.rpartition("/")[2] for n in names}
+    modules = [m for m in FILES if m in missing] if missing <= {*FILES} else None
+    for module in modules or FILES:
         try:
-            tasks = suite.tasks_of(module)
+            tasks = FILES[module].tasks_of(module)
         except Exception:
             print(f"{module}: does not import", file=sys.stderr)
             traceback.print_exc(limit=-2)

@@ -18,8 +18,7 @@ from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks import suite
-from kerneltruth.tasks.registry import find, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find, tasks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +68,12 @@ def audit_suite(
 
 def _jobs(options: AuditOptions) -> list[ProofJob]:
     assert options.suite is not None
-    if tasks_of(options.suite) is not tasks_of(suite.SUITE):
+    tasks_of(options.suite)
+    modules = eager_modules(options.suite)
+    if not modules:
         raise UserError(
             f"--suite {options.suite}: its tasks are proved by the corpus; leave --suite out"
         )
-    modules = suite.modules_by_key()
     keys = [find(name, options.suite).key for name in options.only] or list(modules)
     return [ProofJob(task=key, module=modules[key]) for key in dict.fromkeys(keys)]
 

@@ -31,7 +31,7 @@ from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import record_to_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.registry import listed_of
+from kerneltruth.tasks.registry import accepted_by
 
 # Most of a judgement is work of the processor: this many judges share a GPU.
 JUDGES_PER_GPU = 8
@@ -49,7 +49,7 @@ def judge_submissions(
 def _judge(
     options: RunOptions, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
-    tasks = listed_of(suite)
+    tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []
     broken: list[Broken] = list(data_set.broken) if data_set else []

@@ -25,8 +25,8 @@ from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import eager_modules
 from kerneltruth.tasks.spec import Task
-from kerneltruth.tasks.suite import SUITE, modules_by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def eager_candidate(task: Task, module: str) -> Candidate:
 
 def eager_of(task: Task) -> Candidate | None:
     """PyTorch itself as the candidate, where a file of `corpus.eager` has the task."""
-    module = modules_by_key().get(task.key) if task.suite == SUITE else None
+    module = eager_modules(task.suite).get(task.key)
     return None if module is None else eager_candidate(task, module)
 
 

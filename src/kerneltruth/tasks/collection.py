@@ -1,8 +1,12 @@
-"""Tables of tasks by key."""
+"""Tables of tasks by key, and suites that are folders of declarations."""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
 
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import Task
@@ -16,3 +20,34 @@ def by_key(tasks: Iterable[Task]) -> dict[str, Task]:
             raise InternalError(f"two tasks are named {task.key!r}")
         table[task.key] = task
     return table
+
+
+class Folder:
+    """A suite whose tasks are the tuples `TASKS` of a package's files.
+
+    One file can be imported without all the others.
+
+    Attributes:
+        suite: its name.
+        modules: its files.
+    """
+
+    def __init__(self, package: str, path: Iterable[str], suite: str) -> None:
+        self.suite = suite
+        self.modules: tuple[str, ...] = tuple(sorted(m.name for m in pkgutil.iter_modules(path)))
+        self._package = package
+
+    def tasks_of(self, module: str) -> tuple[Task, ...]:
+        """The tasks that one file declares."""
+        declared: tuple[Task, ...] = import_module(f"{self._package}.{module}").TASKS
+        return tuple(replace(task, suite=self.suite) for task in declared)
+
+    @cached_property
+    def modules_by_key(self) -> dict[str, str]:
+        """The file that declares each task."""
+        return {task.key: module for module in self.modules for task in self.tasks_of(module)}
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The tasks by key."""
+        return by_key(task for module in self.modules for task in self.tasks_of(module))

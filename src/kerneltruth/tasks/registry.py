@@ -15,8 +15,13 @@ from importlib import import_module
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.spec import CORE, Task
 
-_MODULES = {CORE: "kerneltruth.tasks.core", "kernelbenchx": "kerneltruth.tasks.suite"}
-
+_MODULES = {
+    CORE: "kerneltruth.tasks.core",
+    "kernelbenchx": "kerneltruth.tasks.suite",
+    "tritonbench": "kerneltruth.tasks.tritonbench",
+}
+# Benchmarks that share tasks: what is submitted for one may be a task of the other.
+_SHARING = ("kernelbenchx", "tritonbench")
 
 # The foreign suites that commands know how to read, and how one is named on a command line.
 FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}
@@ -77,6 +82,31 @@ def listed_of(suite: str) -> dict[str, Listed]:
         t.name: Listed(name=t.name, key=t.key, category=t.category, entry=t.entry)
         for t in tasks_of(suite).values()
     }
+
+
+def accepted_by(suite: str) -> dict[str, Listed]:
+    """The tasks that submissions for a suite may be for, by bare name: its own ones first.
+
+    Raises:
+        UserError: there is no such suite.
+    """
+    accepted = listed_of(suite)
+    if suite in _SHARING:
+        for other in _SHARING:
+            accepted = listed_of(other) | accepted if other != suite else accepted
+    return accepted
+
+
+def eager_modules(suite: str) -> Mapping[str, str]:
+    """The file of `corpus.eager` that has a function of plain PyTorch for each task, by key.
+
+    Empty for a suite that has none.
+    """
+    if suite in _registered or suite not in _MODULES:
+        return {}
+    module = import_module(_MODULES[suite])
+    found: Mapping[str, str] = module.modules_by_key() if hasattr(module, "SUITE") else {}
+    return found
 
 
 def tasks_of(suite: str) -> Mapping[str, Task]:

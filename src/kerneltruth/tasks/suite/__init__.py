@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import pkgutil
-from dataclasses import replace
-from functools import cache
-from importlib import import_module
-
-from kerneltruth.tasks.collection import by_key
+from kerneltruth.tasks.collection import Folder
 from kerneltruth.tasks.spec import Task
 
 SUITE = "kernelbenchx"
 
-MODULES: tuple[str, ...] = tuple(sorted(m.name for m in pkgutil.iter_modules(__path__)))
+_FOLDER = Folder(__name__, __path__, SUITE)
+MODULES = _FOLDER.modules
+tasks_of = _FOLDER.tasks_of
 
 
-def tasks_of(module: str) -> tuple[Task, ...]:
-    """The tasks that one file of this folder declares."""
-    declared: tuple[Task, ...] = import_module(f"{__name__}.{module}").TASKS
-    return tuple(replace(task, suite=SUITE) for task in declared)
-
-
-@cache
 def modules_by_key() -> dict[str, str]:
-    """The file that declares each task."""
-    return {task.key: module for module in MODULES for task in tasks_of(module)}
-
-
-@cache
-def _all() -> dict[str, Task]:
-    return by_key(task for module in MODULES for task in tasks_of(module))
+    """The file of `corpus.eager` that has each task's function; it is named as this folder's."""
+    return _FOLDER.modules_by_key
 
 
 def __getattr__(name: str) -> dict[str, Task]:
     """`TASKS`, read when it is asked for: one file can be imported without all the others."""
     if name == "TASKS":
-        return _all()
+        return _FOLDER.tasks
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

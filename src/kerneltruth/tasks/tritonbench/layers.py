@@ -1,0 +1,171 @@
+"""Convolution, normalization and contraction with what goes with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+
+_IMAGE = {
+    "N": Dim(symbol="N", role="batch", high=1024),
+    "C": Dim(symbol="C", role="contracted", low=1, high=4096),
+    "O": Dim(symbol="O", role="channel", low=1, high=4096),
+    "H": Dim(symbol="H", role="spatial", low=1),
+    "W": Dim(symbol="W", role="spatial", low=1),
+    "P": Dim(symbol="P", role="contracted", low=1, high=5),
+    "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
+}
+
+
+def _sigmoid_conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Tensor:
+    return torch.sigmoid(F.conv2d(input, weight, bias, stride, padding, dilation, groups))
+
+
+def _normalized(
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    # At working precision PyTorch rounds every step where the input has gaps, which is admissible.
+    gaps = torch.stack((input, input), -1)[..., 0]
+    return F.batch_norm(gaps, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _silu_batch_norm(
+    running_mean: Tensor, running_var: Tensor, training: bool, **more: Any
+) -> tuple[Tensor, ...]:
+    """The result, and with `training` the running statistics after the call."""
+    out = F.silu(
+        _normalized(running_mean=running_mean, running_var=running_var, training=training, **more)
+    )
+    return (out, running_mean, running_var) if training else (out,)
+
+
+def _silu_in_steps(
+    running_mean: Tensor, running_var: Tensor, training: bool, **more: Any
+) -> tuple[Tensor, ...]:
+    """With the sigmoid kept, as PyTorch has it when it is written out."""
+    x = _normalized(running_mean=running_mean, running_var=running_var, training=training, **more)
+    out = x * torch.sigmoid(x)
+    return (out, running_mean, running_var) if training else (out,)
+
+
+def _tensordot(a: Tensor, b: Tensor, dims: Any) -> Tensor:
+    product: Tensor = torch.tensordot(a, b, dims=dims)
+    return product
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "sigmoid_conv2d(input[N, C, H, W], weight[O, C // groups, P, Q], bias[O]?, stride=1, "
+        "padding=0, dilation=1, groups=1)",
+        category="Fusion",
+        dims=_IMAGE,
+        attributes={"stride": (2, 3), "padding": (1, 2), "dilation": (2,), "groups": (2, 3)},
+        core={"stride": (2,), "padding": (1, 2), "dilation": (2,), "groups": (2,)},
+        constraints=(
+            "C % groups == 0",
+            "O % groups == 0",
+            "dilation*(P - 1) + 1 <= H + 2*padding",
+            "dilation*(Q - 1) + 1 <= W + 2*padding",
+        ),
+        # So that the sigmoid is not 0 or 1 nearly everywhere.
+        values=(-1.0, 1.0),
+        reference=_sigmoid_conv2d,
+        description="""1 / (1 + exp(-c)) of each element c of a 2D convolution, in the dtype of the
+            input: the cross-correlation of input [N, C, H, W] with weight [O, C / groups, P, Q],
+            plus bias [O] per output channel where it is given. The image is padded with `padding`
+            zeros on each of its four sides; windows are `stride` apart and their elements
+            `dilation`. Output channel o sees the C / groups input channels of group
+            o // (O / groups). The output has (H + 2 * padding - dilation * (P - 1) - 1) // stride
+            + 1 rows, and columns likewise. A candidate may have a parameter `out`; it is never
+            passed.""",
+        flops="2*N*O*(C//groups)*P*Q*(H//stride)*(W//stride)",
+        benchmark={"N": 2, "C": 8, "O": 8, "H": 16, "W": 16, "P": 3, "Q": 3},
+        perf=(
+            {"N": 8, "C": 64, "O": 64, "H": 56, "W": 56, "P": 3, "Q": 3},
+            {"N": 32, "C": 128, "O": 128, "H": 56, "W": 56, "P": 3, "Q": 3},
+            {"N": 64, "C": 256, "O": 256, "H": 56, "W": 56, "P": 3, "Q": 3},
+        ),
+    ),
+    task(
+        "silu_batch_norm(input[*((N, C) if _rank == 2 else (N, C, L) if _rank == 3 "
+        "else (N, C, L, 2))], running_mean[C], running_var[C]: positive, weight[C]?, bias[C]?, "
+        "training=False, momentum=0.1, eps=1e-5, _rank=2)",
+        category="Fusion",
+        dims={
+            "N": Dim(symbol="N", role="reduced", low=1),
+            "C": Dim(symbol="C", role="channel", low=1),
+            "L": Dim(symbol="L", role="spatial", low=1),
+        },
+        attributes={"training": (True,), "momentum": (0.5,), "eps": (0.25,), "_rank": (3, 4)},
+        constraints=("not training or N * (L if _rank == 3 else 2 * L if _rank == 4 else 1) > 1",),
+        mutates={"running_mean": "training", "running_var": "training"},
+        # Half precision keeps the normalized values before the sigmoid.
+        values=(-4.0, 4.0),
+        outputs=(
+            Output(),
+            Output(name="running_mean", when="training"),
+            Output(name="running_var", when="training"),
+        ),
+        reference=_silu_batch_norm,
+        admissible=(_silu_in_steps,),
+        description="""First batch normalization over all dims but the second, the channels: x less
+            the channel's mean over the square root of its variance plus eps, times weight and plus
+            bias where they are not None; then SiLU, z / (1 + exp(-z)). The result has the input's
+            shape and dtype. Without `training` mean and variance are running_mean and running_var,
+            which stay as they are. With it they are the batch's (the variance biased), and the
+            running ones are updated in place: (1 - momentum) * running + momentum * batch's, where
+            this variance is the unbiased one.""",
+        flops="14*N*C*L",
+        benchmark=Benchmark(dims={"N": 32, "C": 16, "L": 8}, distribution="normal"),
+        perf=(
+            {"N": 1024, "C": 512, "L": 1},
+            {"N": 8192, "C": 2048, "L": 1},
+            {"N": 16384, "C": 4096, "L": 1},
+        ),
+    ),
+    task(
+        "tensordot(a[*((M, K, L) if _dims == 'two' else (M, L, K) if _dims == 'one' else "
+        "(K, M, L))], b[*((K, L, N) if _dims == 'two' else (K, N) if _dims == 'one' else "
+        "(L, N, K))], dims:=2 if _dims == 'two' else 1 if _dims == 'one' else ((2, 0), (0, 2)), "
+        "_dims='two')",
+        category="MatrixMultiply",
+        dims={
+            "M": "batch",
+            "N": "channel",
+            "K": Dim(symbol="K", role="contracted", high=65),
+            "L": Dim(symbol="L", role="contracted", high=65),
+        },
+        attributes={"_dims": ("one", "lists")},
+        reference=_tensordot,
+        description="""The contraction of a with b, in the dtype of the inputs. An integer `dims`
+            contracts the last `dims` dims of a with the first `dims` of b; a pair of lists names
+            the dims of a and those of b that are contracted with each other, in that order. What is
+            left of a's dims comes first, then what is left of b's.""",
+        flops="2*M*N*K*L",
+        benchmark={"M": 32, "N": 32, "K": 8, "L": 8},
+        perf=(
+            {"M": 512, "N": 512, "K": 16, "L": 32},
+            {"M": 2048, "N": 2048, "K": 32, "L": 64},
+            {"M": 4096, "N": 4096, "K": 64, "L": 64},
+        ),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Solving with a factorization, judged as KernelBenchX's solvers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.linear import (
+    HOW_A_SOLUTION,
+    HOW_LEAST_SQUARES,
+    JUDGED,
+    finite,
+    given,
+    least_squares,
+    size,
+    solution,
+    wide,
+)
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Role, Task, task
+
+_LEAD = "*(() if _rank == 2 else (B,))"
+_COUNT = "(1 if _rank == 2 else B)"
+_DIMS: dict[str, Role | Dim] = {
+    "B": Dim(symbol="B", role="batch", low=1),
+    "N": Dim(symbol="N", role="reduced", low=1, tried=129),
+    "K": Dim(symbol="K", role="spatial", low=1, tried=65),
+}
+# Products of larger values may leave float32's range on the way to a moderate result.
+_MODERATE = (-1024.0, 1024.0)
+_SIZES = (256, 1024, 4096)
+_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
+
+
+def _solve(A: Tensor, Bs: Tensor, pivot: bool) -> Tensor:
+    del pivot
+    finite(A, Bs)
+    X: Tensor = torch.linalg.solve(A, Bs)
+    return X
+
+
+def _is_solution(e: Evidence) -> Iterator[Claim]:
+    a = given(e, "A")
+    yield solution(e, a, wide(e.outputs[0]), given(e, "Bs"), size(a))
+
+
+def _least_squares(A: Tensor, b: Tensor, mode: str) -> Tensor:
+    del mode
+    finite(A, b)
+    vector = b.ndim == A.ndim - 1
+    Q, R = torch.linalg.qr(A)
+    due = Q.mT @ (b.unsqueeze(-1) if vector else b)
+    x: Tensor = torch.linalg.solve_triangular(R, due, upper=True)
+    return x.squeeze(-1) if vector else x
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"least_squares_qr(A[{_LEAD}, M, N]: matrix(_matrix), "
+        f"b[{_LEAD}, M, *((K,) if _b == 'matrix' else ())], mode='reduced', _b='matrix', "
+        "_matrix='shuffled', _rank=2)",
+        category="LinearAlgebra",
+        dims={**_DIMS, "M": Dim(symbol="M", role="reduced", low=1, tried=129)},
+        attributes={
+            "mode": ("complete",),
+            "_b": ("vector",),
+            "_matrix": ("spread",),
+            "_rank": (3,),
+        },
+        core={"_b": ("vector",), "_matrix": ("spread",)},
+        constraints=("M >= N", "_b == 'matrix' or _rank == 2"),
+        values=_MODERATE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_least_squares,
+        contract=least_squares,
+        description=f"""x that makes |A @ x - b| least in each column, for a matrix A [M, N] of full
+            rank with M >= N, through A's QR decomposition: R @ x = Q.T @ b. b is a vector [M] or a
+            matrix [M, K], x then [N] or [N, K]; A and a matrix b may have a leading batch dim more.
+            `mode` is that of the QR decomposition, "reduced" or "complete", and does not change
+            the result. {HOW_LEAST_SQUARES} {_SAYS_OUT}""",
+        flops=f"(2*M*N*N + 2*M*N*K + N*N*K)*{_COUNT}",
+        benchmark={"B": 1, "M": 32, "N": 16, "K": 4},
+        perf=tuple({"B": 1, "M": n, "N": n // 2, "K": 64} for n in _SIZES),
+    ),
+    task(
+        f"solve_multiple_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), "
+        f"Bs[{_LEAD}, N, K], pivot=True, _matrix='shuffled', _rank=2)",
+        category="LinearAlgebra",
+        dims=_DIMS,
+        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": (3,)},
+        core={"_matrix": ("spread",)},
+        values=_MODERATE,
+        dtypes=("float32",),
+        extended_dtypes=("float64",),
+        outputs=(JUDGED,),
+        reference=_solve,
+        contract=_is_solution,
+        description=f"""X of Bs' shape [N, K] with A @ X = Bs for an invertible matrix A [N, N],
+            whose LU decomposition is computed once and used for all columns; both may have a
+            leading batch dim more. With partial pivoting, which A needs, or with `pivot=False`
+            without; then A is diagonally dominant. {HOW_A_SOLUTION} {_SAYS_OUT}""",
+        flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
+        benchmark={"B": 1, "N": 32, "K": 4},
+        perf=tuple({"B": 1, "N": n, "K": 64} for n in _SIZES),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Elementwise operators, and what broadcasts or fills."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Output, Role, Task, task
+
+_PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
+_SHAPE = (
+    "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (M, 2, N) if _rank == 3 else (M, 2, 3, N))"
+)
+_RANKS = (1, 3, 4)
+_OTHER = (
+    "*((M, N) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == 'column' "
+    "else ())"
+)
+_OTHERS = ("row", "column", "scalar")
+_FORMS = "*({} if _form == 'row' else {} if _form == 'outer' else {} if _form == 'scalar' else {})"
+_X = _FORMS.format("(M, N)", "(M, 1)", "()", "(M, 1, N)")
+_Y = _FORMS.format("(N,)", "(N,)", "(M, N)", "(2, 1)")
+_SMALL = {"M": 32, "N": 128}
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_SAYS_RANK = "The input may have any number of dims."
+_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
+_SAYS_OTHER = "other is a tensor of input's shape [M, N], or one that broadcasts to it: [N], [M, 1]"
+
+
+def _mul_relu(input: Tensor, other: Tensor, inplace: bool) -> Tensor:
+    del inplace
+    return torch.relu(input * other)
+
+
+def _broadcast(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    both = torch.broadcast_tensors(x, y)  # type: ignore[no-untyped-call]
+    return tuple(t.clone() for t in both)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        f"broadcast_tensors(x[{_X}], y[{_Y}], _form='row')",
+        category="Index",
+        dims=_PLAIN,
+        attributes={"_form": ("outer", "scalar", "box")},
+        # PyTorch returns views of the inputs.
+        may_overwrite={"x": "True", "y": "True"},
+        outputs=(Output(name="x_out"), Output(name="y_out")),
+        extended_dtypes=("float64",),
+        reference=_broadcast,
+        description="""x and y broadcast to their common shape, two outputs in the inputs' dtype:
+            shapes are aligned at their last dims, missing dims count as 1, and a dim of 1 is
+            repeated. A result may share memory with its input. x and y have from no dims to three,
+            such as [M, N] and [N], [M, 1] and [N], [] and [M, N], [M, 1, N] and [2, 1].""",
+        flops="0",
+        bytes="2*M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        f"exp(input[{_SHAPE}], _rank=2)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"_rank": _RANKS},
+        extended_dtypes=("float64",),
+        reference=lambda input: torch.exp(input),
+        description=f"""exp(x) of each element, in the input's dtype. Minus infinity gives 0, what
+            overflows infinity, NaN stays NaN. {_SAYS_RANK} {_SAYS_OUT}""",
+        flops="M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        f"mul_relu(input[M, N], other[{_OTHER}], inplace=False, _other='same')",
+        category="Fusion",
+        dims=_PLAIN,
+        attributes={"inplace": (True,), "_other": _OTHERS},
+        may_overwrite={"input": "inplace"},
+        extended_dtypes=("float64",),
+        reference=_mul_relu,
+        description=f"""max(input * other, 0) of each element, in the inputs' dtype; NaN stays NaN.
+            {_SAYS_OTHER} or no dims. With `inplace=True` the result may be written over input and
+            input returned. {_SAYS_OUT}""",
+        flops="2*M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        f"ones_like(input[{_SHAPE}], _rank=2)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"_rank": _RANKS},
+        extended_dtypes=("float64",),
+        reference=lambda input: torch.ones_like(input),
+        description=f"""A tensor of ones of input's shape, dtype and device; what input holds does
+            not matter. {_SAYS_RANK} A candidate may have the parameters dtype, layout, device,
+            requires_grad and memory_format; they are never passed.""",
+        flops="0",
+        bytes="M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        "softmax_mul(input[*((M, N) if _rank == 2 else (M, 2, N))], "
+        "other[*((M, N) if _other == 'same' and _rank == 2 else (M, 2, N) if _other == 'same' "
+        "else (N,) if _other == 'row' else ())], dim=-1, _other='same', _rank=2)",
+        category="Fusion",
+        dims={"M": "batch", "N": "reduced"},
+        attributes={"dim": (0, 1, -2), "_other": ("row", "scalar"), "_rank": (3,)},
+        extended_dtypes=("float64",),
+        reference=lambda input, other, dim: torch.softmax(input, dim) * other,
+        description=f"""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
+            `dim` (negative ones counted from the end), with the largest element subtracted first,
+            times other, a tensor of input's shape or one that broadcasts to it ([N] or no dims).
+            A NaN or plus infinity makes all results that share its sum NaN. A candidate may have a
+            parameter `dtype`; it is never passed. {_SAYS_OUT}""",
+        flops="6*M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        f"sqrt(input[{_SHAPE}], _rank=2)",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"_rank": _RANKS},
+        extended_dtypes=("float64",),
+        reference=lambda input: torch.sqrt(input),
+        description=f"""The square root of each element, in the input's dtype: NaN below 0, infinity
+            for infinity, -0.0 for -0.0. {_SAYS_RANK} {_SAYS_OUT}""",
+        flops="M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+)
