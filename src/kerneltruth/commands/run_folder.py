@@ -15,8 +15,9 @@ from kerneltruth import tasks
 from kerneltruth.codec import content_hash
 from kerneltruth.commands.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
+from kerneltruth.runs.ledger import Keep
 from kerneltruth.runs.records import Manifest, environment_fingerprint
-from kerneltruth.runs.store import Keep, RunStore, now
+from kerneltruth.runs.store import RunStore, now
 
 
 def suite_hash() -> str:

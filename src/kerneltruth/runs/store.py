@@ -7,20 +7,17 @@ the run is next read, so that its attempt is made again.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
-import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kerneltruth.codec import build, dumps
-from kerneltruth.errors import EnvironmentFault, InternalError, UserError
-from kerneltruth.runs.files import read_json, write_all, write_whole, writing
+from kerneltruth.errors import UserError
+from kerneltruth.runs.files import read_json, write_whole, writing
+from kerneltruth.runs.ledger import Keep, Ledger
 from kerneltruth.runs.records import (
     Finding,
     Manifest,
@@ -31,9 +28,8 @@ from kerneltruth.runs.records import (
 if TYPE_CHECKING:
     import torch
 
-Keep = Callable[[dict[str, Any]], dict[str, Any]]
-
 FOLDERS = ("findings", "inputs", "candidates")
+RESULTS = "results.jsonl"
 SNAPSHOT_LIMIT = 16 * 2**20
 
 
@@ -46,25 +42,11 @@ class RunStore:
         notes: what reading it had to report, one line each.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        manifest: Manifest,
-        lines: list[dict[str, Any]],
-        *,
-        size: int,
-        notes: tuple[str, ...] = (),
-        keep: Keep = dict,
-    ) -> None:
+    def __init__(self, path: Path, manifest: Manifest, ledger: Ledger) -> None:
         self.path = path
         self.manifest = manifest
-        self.notes = notes
-        self._keep = keep
-        self._lines = lines
-        self._done = {str(line["key"]) for line in lines}
-        # Bytes of results.jsonl that hold whole lines; what lies beyond is cut before appending.
-        self._size = size
-        self._log: int | None = None
+        self.notes = ledger.notes
+        self._ledger = ledger
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, keep: Keep = dict) -> RunStore:
@@ -87,7 +69,7 @@ class RunStore:
             for folder in FOLDERS:
                 (path / folder).mkdir(parents=True, exist_ok=True)
             write_whole(path / "run.json", dumps(manifest, indent=2).encode() + b"\n")
-        return cls(path, manifest, [], size=0, keep=keep)
+        return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
     @classmethod
     def open(cls, path: Path, *, keep: Keep = dict) -> RunStore:
@@ -107,8 +89,7 @@ class RunStore:
             manifest = build(Manifest, known)
         except UserError as error:
             raise UserError(f"{path / 'run.json'}: {error}; make the run again") from error
-        lines, size, notes = _read_results(path / "results.jsonl", keep)
-        return cls(path, manifest, lines, size=size, notes=notes, keep=keep)
+        return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
     def __enter__(self) -> RunStore:
         return self
@@ -118,17 +99,15 @@ class RunStore:
 
     def close(self) -> None:
         """Release the result log."""
-        if self._log is not None:
-            os.close(self._log)
-            self._log = None
+        self._ledger.close()
 
     def done(self) -> frozenset[str]:
         """Keys of the attempts that have their verdict, so that a resumed run leaves them out."""
-        return frozenset(self._done)
+        return self._ledger.keys()
 
     def results(self) -> tuple[dict[str, Any], ...]:
         """The result lines in the order of writing."""
-        return tuple(self._lines)
+        return self._ledger.lines()
 
     def append(self, key: str, line: Mapping[str, Any]) -> None:
         """Add one attempt's result, on disk when this returns.
@@ -140,49 +119,7 @@ class RunStore:
         Raises:
             EnvironmentFault: no space, or the run is being written by another process.
         """
-        if key in self._done:
-            raise InternalError(f"the attempt {key!r} has a result already")
-        record = {"key": key, **line}
-        data = dumps(record).encode() + b"\n"
-        with writing(self.path / "results.jsonl"):
-            log = self._opened_log()
-            try:
-                write_all(log, data)
-                os.fsync(log)
-            except BaseException:
-                # Half a line must not be glued to the next one.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(log, self._size)
-                raise
-        self._size += len(data)
-        self._done.add(key)
-        self._lines.append(self._keep(json.loads(data)))
-
-    def _opened_log(self) -> int:
-        if self._log is None:
-            path = self.path / "results.jsonl"
-            log = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._cut(log)
-            except BlockingIOError as error:
-                os.close(log)
-                raise EnvironmentFault(
-                    f"{self.path} is being written by another process; wait for it, or name "
-                    "another directory with --out"
-                ) from error
-            except BaseException:
-                os.close(log)
-                raise
-            self._log = log
-        return self._log
-
-    def _cut(self, log: int) -> None:
-        """Drop what follows the last whole line, and end that line."""
-        os.ftruncate(log, self._size)
-        if self._size and os.pread(log, 1, self._size - 1) != b"\n":
-            write_all(log, b"\n")
-            self._size += 1
+        self._ledger.append(key, line)
 
     def write_finding(
         self,
@@ -266,38 +203,3 @@ def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
             f"cannot read {path}: {str(error).splitlines()[0]}; replay without --from-snapshot"
         ) from error
     return inputs
-
-
-def _read_results(path: Path, keep: Keep) -> tuple[list[dict[str, Any]], int, tuple[str, ...]]:
-    """The whole lines, how many bytes they take, and what to report.
-
-    Raises:
-        UserError: a line before the last is damaged, so that results are missing.
-    """
-    try:
-        data = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; check its permissions") from error
-    lines: list[dict[str, Any]] = []
-    position = 0
-    for number, raw in enumerate(data.splitlines(keepends=True), start=1):
-        line = _parsed(raw)
-        if line is None and position + len(raw) < len(data):
-            raise UserError(
-                f"{path}: line {number} is damaged; restore it, or delete it to make that "
-                "attempt again"
-            )
-        if line is None:
-            note = f"{path}: line {number} was cut short and is dropped; its attempt is made again"
-            return lines, position, (note,)
-        lines.append(keep(line))
-        position += len(raw)
-    return lines, position, ()
-
-
-def _parsed(raw: bytes) -> dict[str, Any] | None:
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) and isinstance(line.get("key"), str) else None
