@@ -1,0 +1,109 @@
+"""Illusions: kernels that a peer's check certifies and the judge rejects. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerneltruth.analysis.groups import Group, grouped
+from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.results import PASSED, Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IllusionRow:
+    """What one check certifies in one group.
+
+    Attributes:
+        illusions: certified kernels that are wrong, of all that the check certifies.
+        of_wrong: the same kernels, of all that the judge rejects and the check was asked about.
+        false_alarms: kernels that the check rejects and the judge finds nothing wrong with.
+        not_judged: certified kernels that could not be judged here.
+    """
+
+    check: str
+    group: Group
+    illusions: Rate
+    of_wrong: Rate
+    false_alarms: Rate
+    not_judged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illusion:
+    """One wrong kernel that at least one check certifies.
+
+    Attributes:
+        checks: those that do.
+        finding: file name within the findings of run number `run`.
+    """
+
+    run: int
+    key: str
+    task: str
+    category: str | None
+    method: str | None
+    model: str | None
+    checks: tuple[str, ...]
+    verdict: str
+    kind: str | None
+    detail: str
+    finding: str | None
+
+
+def checks_of(results: Sequence[Result]) -> tuple[str, ...]:
+    """The checks that any result has the word of."""
+    return tuple(sorted({name for r in results for name in r.checks}))
+
+
+def rejected(result: Result) -> bool:
+    """Whether the judge found the kernel wrong, or it did not run to an answer."""
+    return result.judged and not result.correct
+
+
+def illusion_rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[IllusionRow, ...]:
+    """For each check and group, how much of what it certifies is wrong."""
+    rows = []
+    groups = grouped((r for r in results if r.checks), by)
+    for check in checks_of(results):
+        for group, members in groups.items():
+            asked = [r for r in members if r.checks.get(check) in (PASSED, "fail")]
+            certified = [r for r in asked if r.checks[check] == PASSED]
+            refused = [r for r in asked if r.checks[check] != PASSED]
+            fooled = sum(map(rejected, certified))
+            if asked:
+                rows.append(
+                    IllusionRow(
+                        check=check,
+                        group=group,
+                        illusions=rate(fooled, len(certified)),
+                        of_wrong=rate(fooled, sum(map(rejected, asked))),
+                        false_alarms=rate(sum(r.correct for r in refused), len(refused)),
+                        not_judged=sum(not r.judged for r in certified),
+                    )
+                )
+    return tuple(rows)
+
+
+def illusions(results: Sequence[Result]) -> tuple[Illusion, ...]:
+    """Every illusion, in the order of the results."""
+    found = []
+    for result in results:
+        fooled = tuple(sorted(c for c, says in result.checks.items() if says == PASSED))
+        if fooled and rejected(result):
+            found.append(
+                Illusion(
+                    run=result.run,
+                    key=result.key,
+                    task=result.task,
+                    category=result.category,
+                    method=result.method,
+                    model=result.model,
+                    checks=fooled,
+                    verdict=result.verdict,
+                    kind=result.kind,
+                    detail=result.detail,
+                    finding=result.finding,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,238 @@
+"""A result line read: JSON's own types in, a `Result` out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from sys import intern
+from typing import Any, cast
+
+from kerneltruth.analysis.results import (
+    NOT_JUDGED,
+    NOT_RUN,
+    PASSED,
+    TIMED,
+    DtypeCount,
+    Ratio,
+    Result,
+    Standing,
+    TimedShape,
+    Timing,
+)
+
+# Verdicts after which, if no case came to more, the call was never made.
+_NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")
+SUSPECT = "timing_suspect"
+PUBLISHED = "published:"
+
+
+def result_of(line: Mapping[str, Any], run: int) -> Result:
+    """The result that a line of `results.jsonl` holds, without what `same_as` refers to.
+
+    Raises:
+        ValueError: it is no result line; says what is missing or of a wrong form.
+    """
+    key = line["key"]
+    attempt = _object(line, "attempt")
+    candidate = _object(attempt, "candidate")
+    verdict = _object(attempt, "verdict")
+    labels = _object(line, "labels")
+    stages = _object(line, "stages") or _stages_of(verdict, attempt)
+    task = line.get("task", attempt.get("task"))
+    if not isinstance(task, str):
+        raise ValueError("it names no task")
+    outcomes = {s: _outcome(stages, s) for s in ("call", "exe", "perf")}
+    return Result(
+        run=run,
+        key=key,
+        task=intern(task),
+        category=_text(line, "category"),
+        origin=str(line.get("origin") or line.get("name") or key),
+        sha256=str(line.get("sha256") or candidate.get("sha256") or ""),
+        language=_text(candidate, "language"),
+        method=_text(labels, "method"),
+        model=_text(labels, "model"),
+        sample=_number(labels, "sample"),
+        round=_number(labels, "round"),
+        **outcomes,
+        verdict=_text(verdict, "verdict") or _verdict_by(outcomes),
+        kind=_text(verdict, "kind"),
+        detail=_detail(verdict, stages),
+        cases=_number(attempt, "cases") or 0,
+        failed=_number(attempt, "failed") or 0,
+        dtypes=_dtypes(attempt),
+        tags=tuple(intern(str(t)) for t in line.get("tags") or ()),
+        finding=_file(line.get("finding")),
+        checks=_checks(line),
+        timing=_timing(_object(stages, "perf")),
+        same_as=line.get("same_as"),
+    )
+
+
+def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = of.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"its {name!r} is no object")
+    return value
+
+
+def _text(of: Mapping[str, Any], name: str) -> str | None:
+    value = of.get(name)
+    return intern(value) if isinstance(value, str) and value else None
+
+
+def _number(of: Mapping[str, Any], name: str) -> int | None:
+    value = of.get(name)
+    return value if type(value) is int else None
+
+
+def _file(finding: Any) -> str | None:
+    return finding.rpartition("/")[2] if isinstance(finding, str) and finding else None
+
+
+def _outcome(stages: Mapping[str, Any], stage: str) -> str:
+    outcome = _object(stages, stage).get("outcome", NOT_RUN)
+    return intern(outcome) if isinstance(outcome, str) else NOT_RUN
+
+
+def _verdict_by(outcomes: Mapping[str, str]) -> str:
+    """The verdict of a line without an attempt, which repeats another's source."""
+    return outcomes["exe"] if outcomes["exe"] != NOT_RUN else outcomes["call"]
+
+
+def _stages_of(verdict: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[str, Any]:
+    """The stages of an attempt that `check` or `audit` made, which store none."""
+    word = verdict.get("verdict")
+    if not isinstance(word, str):
+        raise ValueError("it has neither stages nor a verdict")
+    failed, cases = _number(attempt, "failed") or 0, _number(attempt, "cases") or 0
+    if word in NOT_JUDGED - {"unrefereeable"} or (word in _NEVER_RETURNED and failed >= cases):
+        return {"call": {"outcome": word}}
+    return {"call": {"outcome": PASSED}, "exe": {"outcome": word}}
+
+
+def _detail(verdict: Mapping[str, Any], stages: Mapping[str, Any]) -> str:
+    for name in ("detail", "reason", "error"):
+        if verdict.get(name):
+            return str(verdict[name]).partition("\n")[0][:300]
+    for stage in ("exe", "call"):
+        said = _object(stages, stage).get("detail")
+        if said:
+            return str(said).partition("\n")[0][:300]
+    return ""
+
+
+def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
+    """Counts by dtype; of a run that has none, the dtype of the failing case alone."""
+    counted = _object(attempt, "dtypes")
+    if counted:
+        return {
+            intern(dtype): DtypeCount(
+                cases=int(c["cases"]), returned=int(c["returned"]), failed=int(c["failed"])
+            )
+            for dtype, c in counted.items()
+        }
+    failure = _object(attempt, "failure")
+    dtype = _text(_object(failure, "case"), "dtype")
+    if dtype is None:
+        return {}
+    word = _object(failure, "verdict").get("verdict")
+    return {dtype: DtypeCount(cases=1, returned=int(word == "fail"), failed=1)}
+
+
+def _checks(line: Mapping[str, Any]) -> dict[str, str]:
+    said = {
+        intern(name): intern(str(_object(_object(line, "baselines"), name).get("verdict")))
+        for name in _object(line, "baselines")
+    }
+    peer = _object(line, "peer")
+    if isinstance(peer.get("correct"), bool):
+        name = intern(f"{PUBLISHED}{peer.get('check') or 'unnamed'}")
+        said[name] = PASSED if peer["correct"] else "fail"
+    return said
+
+
+def _timing(perf: Mapping[str, Any]) -> Timing | None:
+    if perf.get("outcome") != TIMED:
+        return None
+    if "shapes" not in perf:
+        shapes = [_one_shape(perf)]
+    else:
+        shapes = [_shape(s) for s in perf["shapes"] if SUSPECT not in (s.get("flags") or ())]
+    return Timing(
+        shapes=tuple(s for s in shapes if s is not None),
+        noise_floor=_measured(perf.get("noise_floor")),
+        compile_s=_measured(perf.get("compile_s")),
+    )
+
+
+def _one_shape(perf: Mapping[str, Any]) -> TimedShape | None:
+    """The one shape, without intervals, of the perf stage of earlier runs."""
+    us, ratio = _measured(perf.get("candidate_us")), _measured(perf.get("times_eager"))
+    if not us:
+        return None
+    eager = Ratio(
+        us=_measured(perf.get("eager_us")), ratio=ratio or 0.0, low=None, high=None, outcome=None
+    )
+    case = str(perf.get("case") or "")
+    return TimedShape(
+        case=case,
+        dtype=next((intern(w) for w in case.split() if w in _DTYPE_WORDS), None),
+        candidate_us=us,
+        low=None,
+        high=None,
+        baselines={"eager": eager} if ratio else {},
+    )
+
+
+_DTYPE_WORDS = frozenset(
+    {"float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"}
+    | {"bool", "complex64", "complex128"}
+)
+
+
+def _shape(data: Mapping[str, Any]) -> TimedShape | None:
+    us = _measured(data.get("candidate_us"))
+    if not us:
+        return None
+    case = _object(data, "case")
+    baselines = {
+        intern(name): ratio
+        for name, said in _object(data, "baselines").items()
+        if isinstance(said, dict) and (ratio := _ratio(said)) is not None
+    }
+    return TimedShape(
+        case=str(data.get("summary") or ""),
+        dtype=_text(case, "dtype"),
+        candidate_us=us,
+        low=_measured(data.get("candidate_low")),
+        high=_measured(data.get("candidate_high")),
+        baselines=baselines,
+        efficiency=_measured(data.get("efficiency")),
+        bound_by=_text(data, "bound_by"),
+        flags=tuple(intern(str(f)) for f in data.get("flags") or ()),
+    )
+
+
+def _ratio(said: Mapping[str, Any]) -> Ratio | None:
+    ratio = _measured(said.get("ratio"))
+    if not ratio:
+        return None
+    outcome = said.get("outcome")
+    return Ratio(
+        us=_measured(said.get("us")),
+        ratio=ratio,
+        low=_measured(said.get("low")),
+        high=_measured(said.get("high")),
+        outcome=cast(Standing, outcome) if outcome in ("faster", "tie", "slower") else None,
+    )
+
+
+def _measured(value: Any) -> float | None:
+    """A number that was measured; null, and what is not finite or negative, is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) and number >= 0 else None

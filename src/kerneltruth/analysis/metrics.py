@@ -1,0 +1,185 @@
+"""How often candidates run, are right and are timed; pass@k; tasks that no method solves.
+
+Denominators never shrink: what this machine could not judge stays in them, and its count stands
+beside each rate. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import comb
+
+from kerneltruth.analysis.groups import DTYPE, Group, by_task, grouped, methods_of
+from kerneltruth.analysis.intervals import Estimate, Rate, mean_by_cluster, rate
+from kerneltruth.analysis.results import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRow:
+    """The stages of one group: each counts those that passed it, of all attempts.
+
+    Attributes:
+        group: values of the dimensions asked for; None where a result has no value.
+        tasks: how many tasks the attempts are for.
+        not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
+        stopped_before: by dtype only: attempts that failed in another dtype before they came to a
+            case of this one. They are not among `attempts`.
+    """
+
+    group: Group
+    attempts: int
+    tasks: int
+    call: Rate
+    exe: Rate
+    perf: Rate
+    not_judged: int
+    stopped_before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRow:
+    """pass@k of one group: its mean over tasks, with an interval that resamples tasks.
+
+    Attributes:
+        short: tasks with fewer than k judged samples, for which there is none.
+        not_judged: samples left out since they say nothing of their candidate.
+    """
+
+    group: Group
+    k: int
+    value: Estimate
+    tasks: int
+    short: int
+    not_judged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsolvedRow:
+    """Tasks of one group for which no method has a correct answer.
+
+    Attributes:
+        unsolved: of the tasks on which every method has a judged answer.
+        partial: tasks on which some method has none; they are not in the denominator.
+        tasks: names of those unsolved.
+    """
+
+    group: Group
+    unsolved: Rate
+    partial: int
+    tasks: tuple[str, ...]
+
+
+def rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[RateRow, ...]:
+    """Call, exe and perf rates by the dimensions; `()` gives the row of all.
+
+    By dtype an attempt counts in each dtype that it was judged in, and one that never ran counts
+    in every dtype of its task.
+    """
+    if DTYPE in by:
+        return tuple(_rates_by_dtype(results, by))
+    return tuple(_rate_row(group, members) for group, members in grouped(results, by).items())
+
+
+def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
+    total = len(members)
+    return RateRow(
+        group=group,
+        attempts=total,
+        tasks=len({r.task for r in members}),
+        call=rate(sum(r.called for r in members), total),
+        exe=rate(sum(r.correct for r in members), total),
+        perf=rate(sum(r.timed for r in members), total),
+        not_judged=sum(not r.judged for r in members),
+    )
+
+
+def _rates_by_dtype(results: Sequence[Result], by: Sequence[str]) -> Iterator[RateRow]:
+    of_task = {
+        task: tuple(dict.fromkeys(d for r in members for d in r.dtypes))
+        for task, members in by_task(results).items()
+    }
+    others = tuple(name for name in by if name != DTYPE)
+    place = tuple(by).index(DTYPE)
+    for group, members in grouped(results, others).items():
+        for dtype in sorted({d for r in members for d in of_task[r.task]}):
+            own = [r for r in members if dtype in of_task[r.task]]
+            judged = [r for r in own if dtype in r.dtypes or not r.called]
+            counts = [r.dtypes.get(dtype) for r in judged]
+            yield RateRow(
+                group=(*group[:place], dtype, *group[place:]),
+                attempts=len(judged),
+                tasks=len({r.task for r in judged}),
+                call=rate(sum(c is not None and c.returned > 0 for c in counts), len(judged)),
+                exe=rate(sum(c is not None and c.failed == 0 for c in counts), len(judged)),
+                perf=rate(sum(_timed_in(r, dtype) for r in judged), len(judged)),
+                not_judged=sum(not r.judged for r in judged),
+                stopped_before=len(own) - len(judged),
+            )
+
+
+def _timed_in(result: Result, dtype: str) -> bool:
+    timing = result.timing
+    return timing is not None and any(shape.dtype == dtype for shape in timing.shapes)
+
+
+def pass_at_k(*, n: int, c: int, k: int) -> float:
+    """Chance that k of n samples, drawn without replacement, hold a correct one, if c are."""
+    if not (0 <= c <= n and 1 <= k <= n):
+        raise ValueError(f"need 0 <= c <= n and 1 <= k <= n, got {n=} {c=} {k=}")
+    return 1 - comb(n - c, k) / comb(n, k)
+
+
+def pass_rates(
+    answers: Iterable[Result],
+    ks: Sequence[int],
+    by: Sequence[str] = ("method", "model"),
+    *,
+    seed: int = 0,
+) -> tuple[PassRow, ...]:
+    """pass@k for each group and k, over the tasks that have k samples."""
+    rows = []
+    for group, members in grouped(answers, by).items():
+        counts = {
+            task: (sum(r.judged for r in own), sum(r.correct for r in own))
+            for task, own in by_task(members).items()
+        }
+        missing = sum(not r.judged for r in members)
+        for k in ks:
+            found = {t: pass_at_k(n=n, c=c, k=k) for t, (n, c) in counts.items() if n >= k}
+            rows.append(
+                PassRow(
+                    group=group,
+                    k=k,
+                    value=mean_by_cluster(list(found.values()), list(found), seed=seed),
+                    tasks=len(found),
+                    short=len(counts) - len(found),
+                    not_judged=missing,
+                )
+            )
+    return tuple(rows)
+
+
+def unsolved(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[UnsolvedRow, ...]:
+    """The tasks that all methods fail, by what is the same for all answers of a task."""
+    methods = methods_of(answers)
+    rows = []
+    for group, members in grouped(answers, by).items():
+        failed: list[str] = []
+        complete = partial = 0
+        for task, own in by_task(members).items():
+            if {(r.method, r.model) for r in own if r.judged} != set(methods):
+                partial += 1
+                continue
+            complete += 1
+            if not any(r.correct for r in own):
+                failed.append(task)
+        rows.append(
+            UnsolvedRow(
+                group=group,
+                unsolved=rate(len(failed), complete),
+                partial=partial,
+                tasks=tuple(sorted(failed)),
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,215 @@
+"""Runs read for analysis: every attempt as a `Result`, and which of them count where.
+
+A study may hold several runs. Three sets of attempts matter, each within the one before:
+
+    attempts    every line of every run
+    distinct    one of each: the same submission judged again on another device counts once
+    answers     the last round of each answer, for methods that work in rounds
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.analysis.lines import result_of
+from kerneltruth.analysis.results import Result
+from kerneltruth.errors import UserError
+from kerneltruth.runs.store import RunStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """What a run says of itself.
+
+    Attributes:
+        command: that made it: run, check or audit.
+        ended: None of a run that was stopped or goes on.
+    """
+
+    path: str
+    command: str
+    device: str
+    version: str
+    suite_hash: str
+    seed: int
+    started: str
+    ended: str | None
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One or many runs, read.
+
+    Attributes:
+        notes: what reading them had to report, one line each.
+    """
+
+    runs: tuple[RunInfo, ...]
+    attempts: tuple[Result, ...]
+    distinct: tuple[Result, ...]
+    answers: tuple[Result, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices of the runs, each once, in their order."""
+        return tuple(dict.fromkeys(run.device for run in self.runs))
+
+    def device_of(self, result: Result) -> str:
+        """Where an attempt was judged."""
+        return self.runs[result.run].device
+
+
+def read_study(paths: Sequence[Path]) -> Study:
+    """Read runs.
+
+    Raises:
+        UserError: no run at a path, the same one twice, a damaged one, or one of a newer schema.
+    """
+    if not paths:
+        raise UserError("no run is named; give the directory of a run")
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if path.resolve() in seen:
+            raise UserError(f"{path} is named twice; name each run once")
+        seen[path.resolve()] = path
+    runs: list[RunInfo] = []
+    attempts: list[Result] = []
+    notes: list[str] = []
+    for path in paths:
+        info, results, said = _read_run(path, len(runs))
+        runs.append(info)
+        attempts += results
+        notes += said
+    return study_of(runs, attempts, notes)
+
+
+def study_of(runs: Sequence[RunInfo], attempts: Sequence[Result], notes: Sequence[str]) -> Study:
+    """A study of these attempts; `Result.run` is an index of `runs`."""
+    distinct = _distinct(runs, attempts)
+    suites = sorted({r.suite for r in attempts})
+    more = list(notes)
+    if len(distinct) < len(attempts):
+        again = len(attempts) - len(distinct)
+        more.append(f"{again} attempts are of kernels judged on another device too; counted once")
+    if len(suites) > 1:
+        more.append(f"the runs mix the suites {', '.join(suites)}")
+    if not attempts:
+        more.append("the runs hold no attempt")
+    return Study(
+        runs=tuple(runs),
+        attempts=tuple(attempts),
+        distinct=tuple(distinct),
+        answers=tuple(_answers(distinct)),
+        notes=tuple(more),
+    )
+
+
+def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str, ...]]:
+    def keep(line: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"key": line["key"], "result": result_of(line, number)}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UserError(
+                f"{path / 'results.jsonl'}: the attempt {line.get('key')!r:.80} is not a result "
+                f"({error}); judge it again, or leave this run out"
+            ) from error
+
+    store = RunStore.open(path, keep=keep)
+    results, unknown = _resolved([line["result"] for line in store.results()])
+    notes = list(store.notes)
+    if unknown:
+        notes.append(f"{path}: {unknown} attempts repeat one that the run does not hold")
+    manifest = store.manifest
+    if manifest.ended is None:
+        notes.append(f"{path}: the run has not ended; it holds {len(results)} attempts so far")
+    environment = manifest.environment
+    info = RunInfo(
+        path=str(path),
+        command=manifest.arguments[0] if manifest.arguments else "",
+        device=environment.get("device_name") or environment.get("device") or "unknown",
+        version=manifest.version,
+        suite_hash=manifest.suite_hash,
+        seed=manifest.seed,
+        started=manifest.started,
+        ended=manifest.ended,
+        attempts=len(results),
+    )
+    return info, results, tuple(notes)
+
+
+def _resolved(results: Sequence[Result]) -> tuple[list[Result], int]:
+    """The results, each with what it shares with its first; and how many have lost theirs."""
+    by_key = {r.key: r for r in results}
+    found: list[Result] = []
+    unknown = 0
+    for result in results:
+        first = None if result.same_as is None else by_key.get(result.same_as)
+        unknown += result.same_as is not None and first is None
+        found.append(result if first is None else _sharing(result, first))
+    return found, unknown
+
+
+def _sharing(result: Result, first: Result) -> Result:
+    return replace(
+        result,
+        language=first.language,
+        verdict=first.verdict,
+        kind=first.kind,
+        detail=first.detail,
+        cases=first.cases,
+        failed=first.failed,
+        dtypes=first.dtypes,
+        tags=first.tags,
+        finding=first.finding,
+        # What a peer said came with each submission; what was run here was run once.
+        checks={**first.checks, **result.checks},
+        timing=first.timing if result.timing is None else result.timing,
+    )
+
+
+def _distinct(runs: Sequence[RunInfo], attempts: Sequence[Result]) -> list[Result]:
+    """The attempts, without those whose submission was judged before on another device."""
+    devices = {run.device for run in runs}
+    if len(devices) < 2:
+        return list(attempts)
+    first: dict[bytes, str] = {}
+    found: list[Result] = []
+    for result in attempts:
+        device = runs[result.run].device
+        if first.setdefault(_identity(result), device) == device:
+            found.append(result)
+    return found
+
+
+def _identity(result: Result) -> bytes:
+    labels = (result.method, result.model, result.sample, result.round)
+    text = repr((result.task, result.origin, result.sha256, labels))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
+    """The rounds of each answer, in order; an attempt without a round is an answer of its own.
+
+    Of several attempts with the same labels and round each begins a chain.
+    """
+    found: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        if result.round is None:
+            found[(result.run, result.key)] = [result]
+            continue
+        labels = (result.run, result.method, result.model, result.task, result.sample)
+        twin = 0
+        while any(r.round == result.round for r in found.get((*labels, twin), ())):
+            twin += 1
+        found.setdefault((*labels, twin), []).append(result)
+    return [tuple(sorted(chain, key=lambda r: r.round or 0)) for chain in found.values()]
+
+
+def _answers(distinct: Sequence[Result]) -> list[Result]:
+    return [chain[-1] for chain in chains(distinct)]

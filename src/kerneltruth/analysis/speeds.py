@@ -1,0 +1,188 @@
+"""How fast correct candidates are: speedups, fast_p, shares slower, and the speed of light. Pure.
+
+A candidate's speedup is the geometric mean of its ratios over the shapes it was timed on. What is
+correct and has no time is counted beside, never as 1x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kerneltruth.analysis.groups import Group, grouped
+from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
+from kerneltruth.analysis.results import Result
+
+EAGER = "eager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRow:
+    """Speedups of the correct answers of one group against a baseline.
+
+    Attributes:
+        correct: correct answers; `timed` of them have a time against this baseline.
+        mean: the geometric mean, with an interval that resamples tasks.
+        median: of the speedups.
+        slower: those below 1x, of the timed.
+        surely_slower: those whose interval lies below 1 by more than the noise floor.
+        surely_faster: likewise above.
+        ties: those whose interval allows neither.
+    """
+
+    group: Group
+    baseline: str
+    correct: int
+    timed: int
+    mean: Estimate
+    median: float | None
+    slower: Rate
+    surely_slower: int
+    surely_faster: int
+    ties: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastRow:
+    """fast_p of one group: answers that are correct and more than p times as fast, of all.
+
+    Attributes:
+        share: None as its rate where nothing was timed, and p is not 0.
+        surely: answers whose whole interval lies above p.
+        untimed: correct answers without a time against this baseline; they count as not faster.
+    """
+
+    group: Group
+    baseline: str
+    p: float
+    share: Rate
+    surely: int
+    untimed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LightRow:
+    """Efficiency of the correct answers of one group: the device's least time over theirs.
+
+    Attributes:
+        known: correct answers with an efficiency.
+        bound_by: how many shapes are bound by memory, compute, launch or latency.
+    """
+
+    group: Group
+    known: int
+    mean: Estimate
+    median: float | None
+    bound_by: dict[str, int]
+
+
+def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
+    """The baselines that anything was timed against, eager first."""
+    found = {
+        name
+        for r in results
+        if r.timing is not None
+        for shape in r.timing.shapes
+        for name in shape.baselines
+    }
+    return tuple(sorted(found, key=lambda name: (name != EAGER, name)))
+
+
+def speedups(
+    answers: Sequence[Result], baseline: str = EAGER, by: Sequence[str] = (), *, seed: int = 0
+) -> tuple[SpeedRow, ...]:
+    """Speedups of correct answers by the dimensions."""
+    rows = []
+    for group, members in grouped(answers, by).items():
+        correct = [r for r in members if r.correct]
+        timed = [(r, s) for r in correct if (s := r.speedup(baseline)) is not None]
+        values = [s for _, s in timed]
+        standings = Counter(r.timing.standing(baseline) for r, _ in timed if r.timing is not None)
+        rows.append(
+            SpeedRow(
+                group=group,
+                baseline=baseline,
+                correct=len(correct),
+                timed=len(timed),
+                mean=geometric_mean(values, [r.task for r, _ in timed], seed=seed),
+                median=median(values) if values else None,
+                slower=rate(sum(v < 1 for v in values), len(values)),
+                surely_slower=standings["slower"],
+                surely_faster=standings["faster"],
+                ties=standings["tie"],
+            )
+        )
+    return tuple(rows)
+
+
+def fast_p(
+    answers: Sequence[Result],
+    ps: Sequence[float],
+    baseline: str = EAGER,
+    by: Sequence[str] = (),
+) -> tuple[FastRow, ...]:
+    """fast_p for each group and p.
+
+    Every correct answer is faster than 0x, timed or not: fast_0 is the rate of correct answers.
+    """
+    rows = []
+    for group, members in grouped(answers, by).items():
+        correct = [r for r in members if r.correct]
+        speeds = [(r, s) for r in correct if (s := r.speedup(baseline)) is not None]
+        lows = [ends[0] for r, _ in speeds if r.timing and (ends := r.timing.interval(baseline))]
+        for p in ps:
+            count = sum(s > p for _, s in speeds) if p > 0 else len(correct)
+            known = bool(speeds) or p == 0 or not correct
+            rows.append(
+                FastRow(
+                    group=group,
+                    baseline=baseline,
+                    p=p,
+                    share=rate(count, len(members)) if known else _unknown(len(members)),
+                    surely=sum(low > p for low in lows) if p > 0 else len(correct),
+                    untimed=len(correct) - len(speeds),
+                )
+            )
+    return tuple(rows)
+
+
+def _unknown(denominator: int) -> Rate:
+    return Rate(numerator=0, denominator=denominator, rate=None, low=None, high=None)
+
+
+def efficiencies(
+    answers: Sequence[Result], by: Sequence[str] = (), *, seed: int = 0
+) -> tuple[LightRow, ...]:
+    """Efficiency against the speed of light by the dimensions."""
+    rows = []
+    for group, members in grouped(answers, by).items():
+        found = [(r, e) for r in members if (e := efficiency(r)) is not None]
+        values = [e for _, e in found]
+        bounds = Counter(
+            shape.bound_by
+            for r, _ in found
+            if r.timing is not None
+            for shape in r.timing.shapes
+            if shape.bound_by is not None
+        )
+        rows.append(
+            LightRow(
+                group=group,
+                known=len(found),
+                mean=geometric_mean(values, [r.task for r, _ in found], seed=seed),
+                median=median(values) if values else None,
+                bound_by=dict(sorted(bounds.items())),
+            )
+        )
+    return tuple(rows)
+
+
+def efficiency(result: Result) -> float | None:
+    """The geometric mean of a correct answer's efficiencies over the shapes that have one."""
+    if result.timing is None or not result.correct:
+        return None
+    logs = [math.log(s.efficiency) for s in result.timing.shapes if s.efficiency]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
