@@ -12,13 +12,13 @@ from kerneltruth.analysis.results import (
     NOT_RUN,
     PASSED,
     TIMED,
-    DtypeCount,
     Ratio,
     Result,
     Standing,
     TimedShape,
     Timing,
 )
+from kerneltruth.oracle.attempt import DtypeCount
 
 # Verdicts after which, if no case came to more, the call was never made.
 _NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")

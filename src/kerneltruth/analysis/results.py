@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kerneltruth.oracle.attempt import DtypeCount
+
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
 NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
 NOT_RUN = "not_run"
@@ -107,15 +109,6 @@ class Timing:
     def of(self, baseline: str) -> tuple[TimedShape, ...]:
         """The shapes that were timed against that baseline."""
         return tuple(s for s in self.shapes if baseline in s.baselines)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DtypeCount:
-    """Cases of one dtype: how many were judged, how many calls came back, how many were wrong."""
-
-    cases: int
-    returned: int
-    failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,15 @@ class CandidateRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DtypeCount:
+    """Cases of one dtype: judged, of these returned to be judged, and failed in whatever way."""
+
+    cases: int = 0
+    returned: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One candidate judged: exactly one verdict, and everything a result line needs.
 
@@ -64,6 +73,7 @@ class Attempt:
         verdict: of the first failing case, or of the whole if none failed.
         cases: cases judged (declined and unrefereeable ones not among them).
         failed: how many of them failed.
+        dtypes: the same by dtype, and how many calls came back to be judged.
         declined: refusals in the extended domain.
         unrefereeable: cases that were replaced because their bound has no teeth, by reason.
         skipped: cases not run, with a count and the reason.
@@ -87,6 +97,7 @@ class Attempt:
     binaries: tuple[Binary, ...] = ()
     worst_ratio: float | None = None
     seconds: float = 0.0
+    dtypes: dict[str, DtypeCount] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from kerneltruth.oracle.attempt import (
     AttemptEnded,
     CandidateRef,
     CaseJudged,
+    DtypeCount,
     Event,
     Judgement,
 )
@@ -26,6 +27,7 @@ from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
     Declined,
+    Failed,
     Infra,
     Passed,
     TimedOut,
@@ -77,6 +79,7 @@ class _Tally:
     failure: Judgement | None = None
     passed: int = 0
     worst: float | None = None
+    dtypes: dict[str, DtypeCount] = field(default_factory=dict)
 
     def add(self, judgement: Judgement) -> None:
         verdict = judgement.verdict
@@ -90,6 +93,7 @@ class _Tally:
             self.skipped[verdict.reason] += 1
             return
         self.cases += 1
+        self._count(judgement.case.dtype, verdict)
         ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
         if isinstance(verdict, Passed):
             self.passed += 1
@@ -99,6 +103,14 @@ class _Tally:
         self.failed += 1
         if self.failure is None:
             self.failure = judgement
+
+    def _count(self, dtype: str, verdict: Verdict) -> None:
+        before = self.dtypes.get(dtype, DtypeCount())
+        self.dtypes[dtype] = DtypeCount(
+            cases=before.cases + 1,
+            returned=before.returned + isinstance(verdict, Passed | Failed),
+            failed=before.failed + (not isinstance(verdict, Passed)),
+        )
 
 
 def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
@@ -131,6 +143,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             binaries=tuple(trial.binaries),
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
+            dtypes=tally.dtypes,
         )
     )
 

@@ -138,26 +138,31 @@ def _read(
     Raises:
         UserError: a line before the last is damaged, so that something is missing.
     """
-    try:
-        data = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     lines: list[dict[str, Any]] = []
     position = 0
-    for number, raw in enumerate(data.splitlines(keepends=True), start=1):
-        line = _parsed(raw)
-        if line is None and position + len(raw) < len(data):
-            raise UserError(
-                f"{path}: line {number} is damaged; restore it, or delete it to make that "
-                f"{lines_are} again"
-            )
-        if line is None:
-            note = (
-                f"{path}: line {number} was cut short and is dropped; its {lines_are} is made again"
-            )
-            return lines, position, (note,)
-        lines.append(keep(line))
-        position += len(raw)
+    try:
+        # Line by line: what is kept of a large file may be much less than the file.
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            for number, raw in enumerate(file, start=1):
+                line = _parsed(raw)
+                if line is None and position + len(raw) < size:
+                    raise UserError(
+                        f"{path}: line {number} is damaged; restore it, or delete it to make that "
+                        f"{lines_are} again"
+                    )
+                if line is None:
+                    note = (
+                        f"{path}: line {number} was cut short and is dropped; its {lines_are} is "
+                        "made again"
+                    )
+                    return lines, position, (note,)
+                lines.append(keep(line))
+                position += len(raw)
+    except FileNotFoundError:
+        return [], 0, ()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     return lines, position, ()
 
 

@@ -180,3 +180,20 @@ def test_a_kernel_that_does_not_compile_for_a_target_fails_in_the_core_domain():
 def test_nothing_is_compiled_where_the_plan_says_so():
     _, _, trial = tried(autotuned(1), targets=("sm_90",), plan=Plan(compile=False))
     assert {call.mode for call in trial.runner.calls} == {"run"}
+
+
+def test_the_cases_are_counted_by_dtype_and_no_dtype_loses_one():
+    attempt, judged, _ = tried(right, cases=20)
+    seen = Counter(j.case.dtype for j in judged)
+    assert {d: c.cases for d, c in attempt.dtypes.items()} == seen
+    assert all((c.returned, c.failed) == (c.cases, 0) for c in attempt.dtypes.values())
+
+
+def test_a_wrong_answer_and_one_that_never_came_count_apart_in_their_dtype():
+    wrong, judged, _ = tried(lambda call: call.tensors["x"] + 100)
+    (count,) = wrong.dtypes.values()
+    assert list(wrong.dtypes) == [judged[0].case.dtype]
+    assert (count.cases, count.returned, count.failed) == (1, 1, 1)
+    died = Observation(ended="died", message="signal 11", signal=11)
+    (count,) = tried(lambda call: died)[0].dtypes.values()
+    assert (count.cases, count.returned, count.failed) == (1, 0, 1)
