@@ -148,13 +148,15 @@ def _power(A: Tensor, k: float) -> Tensor:
 
 
 def _is_power(e: Evidence) -> Iterator[Claim]:
-    """The error that rounding A's eigenvalues makes: |A| eps at most in each of them."""
+    """The error that rounding A makes in its eigenvalues: n |A| eps at most in each of them."""
     a, got, k = given(e, "A"), wide(e.outputs[0]), float(e.scalars["k"])
     values = torch.linalg.eigvalsh(a)
     steepest = (k * values.pow(k - 1)).abs().amax(-1)
     allowed = steepest * size(a) + size(e.reference[0])
+    # PyTorch's own `eig`, which does not use that A is symmetric, is 40 eps off at n = 65 on a GPU.
+    n = max(a.shape[-1] // 16, 1)
     yield residual(
-        "|X - A^k| / (max|k w^(k-1)| |A| + |A^k|)", size(got - e.reference[0]), allowed, e
+        "|X - A^k| / (max|k w^(k-1)| |A| + |A^k|)", size(got - e.reference[0]), allowed, e, n
     )
 
 
@@ -232,8 +234,8 @@ TASKS: tuple[Task, ...] = (
         description=f"""The power A^k of each symmetric positive definite matrix A for a real
             exponent k, through its eigendecomposition: V diag(w^k) V^T with A = V diag(w) V^T. The
             result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
-            {_SAYS_BATCH} Judged by |X - A^k| <= 30 eps (max|k w^(k-1)| |A| + |A^k|), which is what
-            rounding the eigenvalues costs. {HOW_A_FACTOR} A candidate may have a parameter `out`;
+            {_SAYS_BATCH} Judged by |X - A^k| <= 30 max(1, n // 16) eps (max|k w^(k-1)| |A| + |A^k|),
+            which is what rounding A costs. {HOW_A_FACTOR} A candidate may have a parameter `out`;
             it is never passed.""",
         flops=f"12*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
