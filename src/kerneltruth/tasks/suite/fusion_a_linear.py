@@ -8,6 +8,7 @@ from torch import Tensor
 
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
+from kerneltruth.tasks.formulas import linear
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 
 _DIMS: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
@@ -20,13 +21,13 @@ _PERF = (
 
 
 def _sigmoid(input: Tensor, weight: Tensor, bias: Tensor | None, keep: float) -> Tensor:
-    return scaled(torch.sigmoid(F.linear(input, weight, bias)), keep)
+    return scaled(torch.sigmoid(linear(input, weight, bias)), keep)
 
 
 def _elu_by_exp(
     input: Tensor, weight: Tensor, bias: Tensor | None, alpha: float, inplace: bool
 ) -> Tensor:
-    x = F.linear(input, weight, bias)
+    x = linear(input, weight, bias)
     return torch.where(x > 0, x, alpha * (torch.exp(x) - 1))
 
 
@@ -67,7 +68,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"alpha": (0.5, 2.0), "inplace": (True,)},
         core={"alpha": (0.5, 2.0)},
         reference=lambda input, weight, bias, alpha, inplace: F.elu(
-            F.linear(input, weight, bias), alpha
+            linear(input, weight, bias), alpha
         ),
         admissible=(_elu_by_exp,),
         description="""x = input @ weight.T + bias, then ELU: x where x > 0, else

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import linear
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
 
 _LAYER: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
@@ -38,7 +39,7 @@ def _layer_norm_relu_linear(
     elementwise_affine: bool,
 ) -> Tensor:
     del elementwise_affine
-    return F.layer_norm(torch.relu(F.linear(input, weight, bias)), normalized_shape, eps=eps)
+    return F.layer_norm(torch.relu(linear(input, weight, bias)), normalized_shape, eps=eps)
 
 
 def _layer_norm_by_steps(
@@ -50,26 +51,26 @@ def _layer_norm_by_steps(
     elementwise_affine: bool,
 ) -> Tensor:
     del elementwise_affine
-    active = F.linear(input, weight, bias).clamp_min(0)
+    active = linear(input, weight, bias).clamp_min(0)
     dims = tuple(range(-len(normalized_shape), 0))
     centered = active - active.mean(dims, True)
     return centered / torch.sqrt(centered.square().mean(dims, True) + eps)
 
 
 def _log_softmax_linear(input: Tensor, weight: Tensor, bias: Tensor | None, dim: int) -> Tensor:
-    return torch.log_softmax(F.linear(input, weight, bias), dim)
+    return torch.log_softmax(linear(input, weight, bias), dim)
 
 
 def _softplus_linear(
     input: Tensor, weight: Tensor, bias: Tensor | None, beta: float, threshold: float
 ) -> Tensor:
-    return F.softplus(F.linear(input, weight, bias), beta, threshold)
+    return F.softplus(linear(input, weight, bias), beta, threshold)
 
 
 def _softplus_by_log(
     input: Tensor, weight: Tensor, bias: Tensor | None, beta: float, threshold: float
 ) -> Tensor:
-    x = F.linear(input, weight, bias)
+    x = linear(input, weight, bias)
     soft = (x * beta).clamp_min(0) + torch.log(1 + torch.exp(-(x * beta).abs()))
     return torch.where(x * beta > threshold, x, soft / beta)
 
@@ -136,7 +137,7 @@ TASKS: tuple[Task, ...] = (
         dims=_LAYER,
         attributes={"_rank": _RANKS},
         values=_SUMMABLE,
-        reference=lambda input, weight, bias: torch.tanh(F.linear(input, weight, bias)),
+        reference=lambda input, weight, bias: torch.tanh(linear(input, weight, bias)),
         description="""First the linear layer input @ weight.T + bias (no bias if None), with
             input[..., K] and weight[O, K]; then the hyperbolic tangent, over the whole range of
             the dtype: large values give 1 or -1, never NaN.""",
