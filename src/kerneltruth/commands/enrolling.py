@@ -17,6 +17,11 @@ from kerneltruth.tasks.registry import Listed
 # task by an argument. Many others only lack the prefix.
 _OTHER_NAMES = {"input": "mean", "A": "solve"}
 _PREFIX = "fused_"
+# And two of its entries compute nothing by themselves.
+_NO_KERNELS = {
+    "autocast": "a context manager, under which other operators choose their dtype",
+    "quantize_dynamic": "a conversion of a model, which takes no tensors",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,11 @@ def enroll(
             yield item
             continue
         task = task_named(item.name, tasks) or by_entry.get(item.name)
-        task = task or _task_of_source(item, by_entry)
+        if task is None and item.name in _NO_KERNELS:
+            reason = f"{item.name!r} is no kernel, but {_NO_KERNELS[item.name]}: not judged"
+            yield Broken(origin=item.origin, reason=reason)
+            continue
+        task = _as_defined(task, item, tasks) if task else _task_of_source(item, by_entry)
         if task is None:
             near = get_close_matches(item.name, tasks, n=3, cutoff=0.5)
             hint = f"; nearest: {', '.join(near)}" if near else ""
@@ -83,6 +92,23 @@ def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
         if known in tasks:
             return tasks[known]
     return None
+
+
+def _as_defined(task: Listed, item: Submission, tasks: Mapping[str, Listed]) -> Listed:
+    """The task, or one of its name in a benchmark whose entry the source has in place of its own.
+
+    An optimizer is the function of a step in one benchmark, in the other what makes an optimizer.
+    """
+    others = [t for t in tasks.values() if t.name == task.name and t.key != task.key]
+    return next((t for t in (task, *others) if others and _defines(item, t.entry)), task)
+
+
+def _defines(item: Submission, entry: str) -> bool:
+    try:
+        found = read_candidate(item.source, item.origin, task_names=(entry,), task=entry)
+    except UserError:
+        return False
+    return found.entry == entry
 
 
 def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed | None:

@@ -17,7 +17,7 @@ from kerneltruth.importers.submission import MAX_SOURCE_BYTES, Broken, Labels, R
 
 _ANSWERS = ("predict", "prediction", "code", "response")
 _ASKED = ("instruction", "prompt")
-_ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(?:def\s+)?(\w+)\s*\(")
+_ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(?:def\s+)?(?:\w+\.)*(\w+)\s*\(")
 
 
 def read_predictions(path: Path, origin: str) -> Iterator[Read]:

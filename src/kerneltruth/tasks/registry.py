@@ -85,15 +85,18 @@ def listed_of(suite: str) -> dict[str, Listed]:
 
 
 def accepted_by(suite: str) -> dict[str, Listed]:
-    """The tasks that submissions for a suite may be for, by bare name: its own ones first.
+    """The tasks that submissions for a suite may be for: its own by bare name, and shared ones.
+
+    A shared task goes by its key where this suite has another of that name.
 
     Raises:
         UserError: there is no such suite.
     """
     accepted = listed_of(suite)
-    if suite in _SHARING:
-        for other in _SHARING:
-            accepted = listed_of(other) | accepted if other != suite else accepted
+    for other in _SHARING if suite in _SHARING else ():
+        if other != suite:
+            theirs = listed_of(other)
+            accepted |= {t.key if n in accepted else n: t for n, t in theirs.items()}
     return accepted
 
 

@@ -1,4 +1,4 @@
-"""TritonBench-T's tasks that KernelBenchX has not: 16 of its 166 entries.
+"""TritonBench-T's tasks that KernelBenchX has not, or not alike: 17 of its 166 entries.
 
 The other entries are KernelBenchX's tasks under the same or nearly the same name, but for two that
 are no kernels (see `commands.enrolling`).

@@ -34,7 +34,15 @@ _SAME_SIGMOID = 8.0
 
 
 def _points_at(values: Tensor, indices: Tensor, e: Evidence, slack: float) -> Iterator[Claim]:
-    """Indices in range, at each of which stands the largest value or one that rounds like it."""
+    """Indices in range, at each of which stands the largest value or one that rounds like it.
+
+    Args:
+        values: of which the largest is looked for.
+        indices: one for each group of them.
+        e: says along which dim the groups lie.
+        slack: how far a value may be below the largest, in roundings of it; above 0, results around
+            the smallest normal number may have been flushed.
+    """
     dim = e.scalars["dim"]
     if dim is None:
         values, indices, dim = values.reshape(-1), indices.reshape(1), 0
@@ -44,7 +52,8 @@ def _points_at(values: Tensor, indices: Tensor, e: Evidence, slack: float) -> It
     yield Claim("indices out of range", float(outside.sum()), 0.0)
     found = values.gather(dim, torch.where(outside, 0, indices))
     most = values.amax(dim, keepdim=True)
-    near = (most - found <= slack * e.eps * most.abs()) | (found == most)
+    flushed = torch.finfo(getattr(torch, e.dtype)).tiny if slack else 0.0
+    near = (most - found <= slack * e.eps * most.abs() + flushed) | (found == most)
     same = near | (found.isnan() & most.isnan())
     yield Claim("indices at which the maximum does not stand", float((~same).sum()), 0.0)
 
@@ -72,14 +81,14 @@ def _add_norm(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     return norm, total
 
 
-def _add_dot(y: Tensor, x: Tensor, alpha: float) -> Tensor:
+def _add_dot(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     total = y + alpha * x
-    return total.square().sum()
+    return total.square().sum(), total
 
 
-def _add_dot_by_product(y: Tensor, x: Tensor, alpha: float) -> Tensor:
+def _add_dot_by_product(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     total = y + alpha * x
-    return torch.dot(total, total)
+    return torch.dot(total, total), total
 
 
 TASKS: tuple[Task, ...] = (
@@ -123,13 +132,14 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_VECTOR,
         attributes={"alpha": (-1.0, 0.0, 2.0)},
-        may_overwrite={"y": "True"},
+        mutates={"y": "True"},
         values=(-16.0, 16.0),
+        outputs=(Output(), Output(name="y")),
         extended_dtypes=("float64",),
         reference=_add_dot,
         admissible=(_add_dot_by_product,),
-        description="""The dot product of y + alpha * x with itself, for two vectors of N elements:
-            a tensor of no dims in their dtype. y may be overwritten with y + alpha * x.""",
+        description="""y becomes y + alpha * x, in place, for two vectors of N elements; the result
+            is the dot product of the new y with itself, a tensor of no dims in their dtype.""",
         flops="4*N",
         benchmark={"N": 1024},
         perf=_VECTORS,

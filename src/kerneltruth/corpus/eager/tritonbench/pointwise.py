@@ -4,9 +4,8 @@ import torch
 import torch.nn.functional as F
 
 
-def broadcast_tensors(x, y):
-    a, b = torch.broadcast_tensors(x, y)
-    return a, b
+def broadcast_tensors(*tensors):
+    return torch.broadcast_tensors(*tensors)
 
 
 def exp(input, *, out=None):
@@ -17,9 +16,22 @@ def mul_relu(input, other, inplace=False, out=None):
     return F.relu(torch.mul(input, other), inplace=inplace)
 
 
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False):
+def ones_like(
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=torch.preserve_format,
+):
     return torch.ones_like(
-        input, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        input,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+        memory_format=memory_format,
     )
 
 
