@@ -134,7 +134,7 @@ class Court:
             others = [j for j in judgements if j is not attempt.failure]
             diagnosis = diagnose(trial, attempt.failure, others, job.effort)
             tags = diagnosis.tags
-            attempt = replace(attempt, minimal=diagnosis.minimal, explanation=diagnosis.explanation)
+            attempt = diagnosis.told(attempt)
         else:
             attempt = replace(attempt, explanation=why_not_loaded(attempt.verdict))
         baselines: dict[str, BaselineResult] = {}

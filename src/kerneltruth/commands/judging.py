@@ -141,7 +141,7 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
             yield Step(done=total, total=total, text="looking for the smallest failing case")
             others = [j for j in judgements if j is not attempt.failure]
             found = diagnose(trial, attempt.failure, others, EFFORT)
-            return replace(attempt, minimal=found.minimal, explanation=found.explanation)
+            return found.told(attempt)
     if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.materialize import materialize
@@ -37,6 +38,7 @@ def store_attempt(
         finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
-    line = {"name": job.name, "attempt": record_to_json(attempt), "finding": name, **(more or {})}
+    told = record_to_json(replace(attempt, error_map=None))
+    line = {"name": job.name, "attempt": told, "finding": name, **(more or {})}
     store.append(job.name, line)
     return name

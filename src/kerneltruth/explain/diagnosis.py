@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import torch
 
 from kerneltruth.cases.case import Case
+from kerneltruth.explain.error_map import map_of
 from kerneltruth.explain.evidence import Evidence, Values, siblings_of
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize import localize
 from kerneltruth.explain.minimize import Budget, Shrunk
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
-from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.trial import Trial
@@ -49,6 +50,16 @@ class Diagnosis:
     explanation: str
     tags: tuple[str, ...]
     evaluations: int
+    error_map: ErrorMap | None = None
+
+    def told(self, attempt: Attempt) -> Attempt:
+        """The attempt with its explanation."""
+        return replace(
+            attempt,
+            minimal=self.minimal,
+            explanation=self.explanation,
+            error_map=self.error_map,
+        )
 
 
 def diagnose(
@@ -78,6 +89,7 @@ def diagnose(
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,
+        error_map=None if again is None else _map(*again),
     )
 
 
@@ -154,6 +166,11 @@ def _message(verdict: Verdict) -> str:
             return ""
 
 
+def _map(expectation: Expectation, ruling: Ruling) -> ErrorMap | None:
+    values = _values(expectation, ruling)
+    return None if values is None else map_of(values)
+
+
 def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
     """The wrong output of the ruling that localization looks at."""
     references = [o.reference for o in expectation.outputs]
@@ -173,6 +190,7 @@ def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
                 output=got.to(torch.float64),
                 reference=expected.reference.to(torch.float64),
                 wrong=wrong,
+                name=expected.spec.name,
                 several=accept is not None,
             )
     return None

@@ -37,6 +37,7 @@ class Values:
     output: Tensor
     reference: Tensor
     wrong: Tensor
+    name: str = "out"
     several: bool = False
 
     def __post_init__(self) -> None:

@@ -33,6 +33,27 @@ class ErrorStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorMap:
+    """Where an output is wrong, as a picture that a person can read in JSON.
+
+    Attributes:
+        output: name of the output.
+        shape: of the output. The picture shows it with all dims but the last folded into rows.
+        lines: of one character per cell, from the first rows down. A cell stands for equal shares
+            of rows and columns: `.` none of its elements is wrong, `1` to `9` up to so many tenths
+            of them, `#` all.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len({len(line) for line in self.lines}) > 1:
+            raise ValueError(f"lines of several lengths: {self.lines}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """One case judged (under one configuration of an autotuned kernel)."""
 
@@ -80,6 +101,7 @@ class Attempt:
         failure: the first failing judgement.
         minimal: the smallest failing case found.
         explanation: where and how the output is wrong, in one or two sentences.
+        error_map: the same as a picture; it is stored with the finding alone.
         binaries: every specialization compiled, with its static facts.
     """
 
@@ -94,6 +116,7 @@ class Attempt:
     failure: Judgement | None = None
     minimal: Case | None = None
     explanation: str = ""
+    error_map: ErrorMap | None = None
     binaries: tuple[Binary, ...] = ()
     worst_ratio: float | None = None
     seconds: float = 0.0

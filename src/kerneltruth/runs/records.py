@@ -14,7 +14,13 @@ from kerneltruth import __version__
 from kerneltruth.cases.case import Case
 from kerneltruth.codec import build, content_hash, plain
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import Attempt, CandidateRef, ErrorStats, Judgement
+from kerneltruth.oracle.attempt import (
+    Attempt,
+    CandidateRef,
+    ErrorMap,
+    ErrorStats,
+    Judgement,
+)
 from kerneltruth.oracle.verdict import (
     FAIL_KINDS,
     CompileError,
@@ -87,6 +93,7 @@ class Finding:
         poison_seed: which pattern of the case filled uninitialized memory.
         bounds: which method gave the bounds.
         tf32: whether they admit TF32.
+        error_map: where the output is wrong; None where there was none of the right form.
     """
 
     id: str
@@ -103,6 +110,7 @@ class Finding:
     poison_seed: int = 0
     bounds: str = "spread"
     tf32: bool = True
+    error_map: ErrorMap | None = None
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
@@ -169,7 +177,7 @@ def finding_from_json(data: Any) -> Finding:
     if not isinstance(data, Mapping):
         raise UserError(f"not a finding: {data!r:.80}")
     refuse_newer(data, "the finding")
-    optional = {"config", "poison_seed", "bounds", "tf32"}
+    optional = {"config", "poison_seed", "bounds", "tf32", "error_map"}
     known = [f.name for f in fields(Finding)]
     missing = [name for name in known if name not in data and name not in optional]
     if missing:
@@ -241,6 +249,7 @@ def finding_of(
         config=failure.config,
         bounds=bounds,
         tf32=tf32,
+        error_map=attempt.error_map,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kerneltruth.cases.case import Case
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import Attempt, CandidateRef, ErrorStats, Judgement
+from kerneltruth.oracle.attempt import Attempt, CandidateRef, ErrorMap, ErrorStats, Judgement
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -62,6 +62,7 @@ ATTEMPT = Attempt(
     failure=FAILURE,
     minimal=CASE,
     explanation="wrong in the last partial tile",
+    error_map=ErrorMap(output="out", shape=(1, 257), lines=("...#",)),
 )
 FINDING = finding_of(ATTEMPT, environment_fingerprint())
 VERDICTS = (

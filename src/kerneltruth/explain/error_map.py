@@ -1,0 +1,60 @@
+"""Where an output is wrong, as a small picture of characters. Pure over tensors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+from kerneltruth.explain.evidence import Values
+from kerneltruth.oracle.attempt import ErrorMap
+
+MOST_DOWN = 32
+MOST_ACROSS = 64
+
+
+def map_of(values: Values) -> ErrorMap:
+    """The map of an output whose wrong elements are known.
+
+    All dims but the last are folded into rows; several rows or columns share a cell where there
+    are more than the map has room for.
+    """
+    wrong = values.wrong
+    across = wrong.shape[-1] if wrong.dim() else 1
+    folded = wrong.reshape(-1, across) if across else wrong.reshape(0, 1)
+    down, columns = _parts(folded.shape[0], MOST_DOWN), _parts(folded.shape[1], MOST_ACROSS)
+    cells = _summed(_summed(folded.to(torch.float64), down, 0), columns, 1)
+    counts = torch.outer(_lengths(down), _lengths(columns))
+    return ErrorMap(
+        output=values.name,
+        shape=tuple(wrong.shape),
+        lines=tuple("".join(map(_mark, *pair)) for pair in zip(cells, counts, strict=True)),
+    )
+
+
+def _parts(size: int, most: int) -> list[int]:
+    """Where each part begins, and where the last one ends: equal parts, but for rounding."""
+    parts = min(size, most)
+    return [size * i // parts for i in range(parts + 1)] if parts else [0]
+
+
+def _lengths(parts: list[int]) -> Tensor:
+    return torch.tensor(parts, dtype=torch.float64).diff()
+
+
+def _summed(values: Tensor, parts: list[int], dim: int) -> Tensor:
+    pieces = [
+        values.narrow(dim, start, end - start).sum(dim, keepdim=True)
+        for start, end in itertools.pairwise(parts)
+    ]
+    return torch.cat(pieces, dim) if pieces else values
+
+
+def _mark(wrong: Tensor, count: Tensor) -> str:
+    """A full stop where nothing is wrong, `#` where all is, else tenths, rounded up."""
+    share = float(wrong) / float(count)
+    if share == 0:
+        return "."
+    return "#" if share == 1 else str(min(9, math.ceil(10 * share)))
