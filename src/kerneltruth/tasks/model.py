@@ -38,6 +38,9 @@ class Task:
             dims' roles say.
         tf32: the reference with factors in TF32, where products are not of the inputs alone.
         unrefereeable: why no candidate can be judged on this task.
+        foreign: whether the reference is someone else's program, run in another process. What it
+            gives in a narrow dtype is then what the task asks for there, NaN and infinity too;
+            and nothing that this process does to torch's operators reaches it.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Task:
     terms: str | None = None
     tf32: tuple[Callable[..., Any], ...] = ()
     unrefereeable: str | None = None
+    foreign: bool = False
 
     @property
     def key(self) -> str:

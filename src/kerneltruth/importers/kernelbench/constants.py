@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import symtable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
 }
 _LARGEST = 2**40
+# What gives a problem its inputs: a candidate's file does without, or has its own.
+_HARNESS = ("get_inputs", "get_init_inputs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +52,15 @@ class Slot:
         return int(whole[self.places[0]] if self.places else whole)
 
 
-def constants_of(tree: ast.Module) -> Constants:
+def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
     """Module-level ints, tuples and lists of ints by name, and large sizes inside get_inputs.
 
     What is computed from other constants follows them by itself and is none. A size written inside
     `get_inputs`, or beside other constants, is named by where it stands: `get_inputs:224`.
+
+    Args:
+        tree: of the file.
+        held: names that keep their values (see `read_by_model`).
     """
     found: Constants = {}
     for statement in tree.body:
@@ -61,7 +68,41 @@ def constants_of(tree: ast.Module) -> Constants:
             found |= _assigned(statement)
         elif isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
             found |= {f"{statement.name}:{n}": n for n in _sizes_in(statement)}
-    return found
+    return {n: v for n, v in found.items() if n.partition(":")[0] not in held}
+
+
+def read_by_model(source: str, tree: ast.Module) -> frozenset[str]:
+    """Names of the module that its classes and functions read, and what these are made of.
+
+    They are part of what the model is: a candidate has them in its own file, with the values that
+    the problem's file gives them.
+
+    Raises:
+        SyntaxError: the source cannot be compiled.
+    """
+    module = symtable.symtable(source, "<problem>", "exec")
+    blocks = [b for b in module.get_children() if b.get_name() not in _HARNESS]
+    held = {name for block in blocks for name in _read_from_outside(block)}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name not in _HARNESS:
+            held |= _names_in(*statement.args.defaults, *statement.decorator_list)
+    makers = [s for s in tree.body if isinstance(s, ast.Assign)]
+    # What a held name is computed from may itself be computed from others above it.
+    for statement in reversed(makers):
+        if any(held & _names_in(target) for target in statement.targets):
+            held |= _names_in(statement.value)
+    return frozenset(held)
+
+
+def _read_from_outside(block: symtable.SymbolTable) -> Iterator[str]:
+    """Global names that a class or function reads."""
+    yield from (s.get_name() for s in block.get_symbols() if s.is_global())
+    for inner in block.get_children():
+        yield from _read_from_outside(inner)
+
+
+def _names_in(*nodes: ast.AST) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _assigned(statement: ast.Assign) -> Constants:

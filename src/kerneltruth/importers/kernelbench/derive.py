@@ -53,7 +53,8 @@ def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Sc
 
 def _cache_key(problem: Problem) -> str:
     """Everything that a schema follows from."""
-    files = (*sorted(INSIDE.glob("*.py")), Path(searching.__file__), Path(__file__))
+    beside = ("constants.py", "schema.py", "search.py", "derive.py")
+    files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
     rules = [p.read_text("utf-8") for p in files]
     return content_hash([problem.source, rules, torch.__version__])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.errors import UserError
-from kerneltruth.importers.kernelbench.constants import Constants, constants_of
+from kerneltruth.importers.kernelbench.constants import Constants, constants_of, read_by_model
 from kerneltruth.importers.submission import MAX_SOURCE_BYTES
 
 _FILE = re.compile(r"^(\d+)_(.+)\.py$")
@@ -119,6 +119,7 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
+            held = read_by_model(source, tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _broken(level, number, title, f"not Python: {error}")
     defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
@@ -130,7 +131,7 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
         number=number,
         title=title,
         source=source,
-        constants=constants_of(tree),
+        constants=constants_of(tree, held),
         says=" ".join((says or "").split()),
         trouble=f"the problem does not define {' and '.join(missing)}" if missing else None,
         doubt=crossed(tree),
@@ -188,7 +189,7 @@ def _row(row: Mapping[str, Any], line: int, path: Path) -> Problem:
 
 def _parquet(path: Path) -> list[dict[str, Any]]:
     try:
-        from pyarrow import ArrowInvalid, parquet  # type: ignore[import-not-found]
+        from pyarrow import ArrowInvalid, parquet
     except ImportError as error:
         raise UserError(
             f"--suite kernelbench:{path}: reading .parquet needs pyarrow; pip install pyarrow, "

@@ -156,6 +156,7 @@ def _task(
         entry=ENTRY,
         tf32=tf32,
         unrefereeable=schema.trouble,
+        foreign=True,
     )
 
 

@@ -61,6 +61,34 @@ def get_init_inputs():
 """
 )
 
+# The model reads `rows`, made of `half`, beside what its constructor is given.
+REMEMBERING = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.last = torch.zeros(rows, features)
+
+    def forward(self, x):
+        self.last = self.last.to(x) * 0 + x.cumsum(0)
+        return self.last
+
+
+half = 20
+rows = half * 2
+features = 100
+
+
+def get_inputs():
+    return [torch.rand(rows, features)]
+
+
+def get_init_inputs():
+    return [features]
+"""
+)
+
 
 def function(body, inputs, constants=""):
     """A problem without weights: the model's forward, and what get_inputs returns."""

@@ -17,7 +17,7 @@ from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, Unsupporte
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 
-from .problems import GROUPED, HEAD, LINEAR, NO_INIT, function, problem
+from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, function, problem
 
 TUPLE = function(
     'return {"both": (a0 + a1, [a0 * a1]), "mean": float(a0.mean())}',
@@ -38,6 +38,11 @@ RANDOM = function("return a0 + torch.rand_like(a0)", "torch.rand(n, m)")
 CONSTANT = function("return (a0 - a0).sum(1)", "torch.rand(n, m)")
 INEXACT = function(
     "return (a0 * 1e6 + 1e12).square().sum(1) - (a0 * 1e6 + 1e12).sum(1).square() / a0.shape[1]",
+    "torch.rand(n, m)",
+)
+# 1e-12 is 0 in float16, and what lies closer together than float16 can tell is divided by it.
+NARROW = function(
+    "return (a0 * 1e-6) / (a0 * 1e-6).square().sum(1, keepdim=True).clamp_min(1e-12)",
     "torch.rand(n, m)",
 )
 MISSING = "import no_such_package\n" + LINEAR
@@ -101,7 +106,10 @@ def candidate(source):
 
 @pytest.mark.parametrize(
     "source",
-    [LINEAR, GROUPED, TUPLE, TARGETS, LOGARITHM, TRIANGLE, MASKED, PLAIN_NUMBER, LISTED],
+    [
+        *(LINEAR, GROUPED, TUPLE, TARGETS, LOGARITHM, TRIANGLE, MASKED, PLAIN_NUMBER, LISTED),
+        REMEMBERING,
+    ],
     ids=[
         "linear",
         "grouped",
@@ -112,6 +120,7 @@ def candidate(source):
         "masked",
         "number",
         "listed",
+        "remembering",
     ],
 )
 def test_a_problems_own_model_passes(runner, made, source):
@@ -187,6 +196,17 @@ def test_a_candidate_that_drops_the_last_columns_fails(runner, made):
         "y = torch.relu(self.layer(x))\n        y[:, 16:] = 0\n        return y",
     )
     assert isinstance(attempt_of(runner, task, candidate(wrong)).verdict, Failed)
+
+
+def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
+    suite, task = made(NARROW)
+    plan = Plan(cases=4, compile=False, dtypes=("float16",))
+    cache = ExpectationCache(Policy())
+    with Trial(task, suite.own_model("level1/1"), runner, cache, deadline_s=20) as trial:
+        *judged, last = try_candidate(trial, plan)
+    assert last.attempt.failed == 0
+    verdicts = {type(event.judgement.verdict) for event in judged}
+    assert Unrefereeable in verdicts
 
 
 def test_a_candidate_with_the_wrong_number_fails(runner, made):

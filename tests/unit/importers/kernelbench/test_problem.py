@@ -7,7 +7,7 @@ import pytest
 from kerneltruth.errors import UserError
 from kerneltruth.importers.kernelbench.problem import read_problems
 
-from .problems import GROUPED, HEAD, LINEAR, NO_INIT, problem
+from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, problem
 
 
 @pytest.fixture
@@ -103,6 +103,24 @@ def test_a_large_size_written_inside_get_inputs_is_a_constant():
 def test_a_large_size_beside_other_constants_is_one_too():
     source = HEAD + "batch = 10\nshape = (batch, 3, 224, 224)\n"
     assert problem(source).constants == {"batch": 10, "shape:224": 224}
+
+
+def test_a_constant_that_the_model_itself_reads_keeps_its_value():
+    assert problem(REMEMBERING).constants == {"features": 100}
+
+
+@pytest.mark.parametrize(
+    "reads",
+    ["class Model:\n    kept = [n]\n", "def Model(k=n):\n    return k\n"],
+    ids=["class", "default"],
+)
+def test_a_constant_read_while_the_model_is_defined_keeps_its_value(reads):
+    assert problem(f"n = 64\nm = 48\n{reads}").constants == {"m": 48}
+
+
+def test_a_constant_whose_name_a_parameter_takes_may_vary():
+    source = f"{HEAD}n = 64\nclass Model:\n    def __init__(self, n):\n        self.n = n\n"
+    assert problem(source).constants == {"n": 64}
 
 
 def test_a_problem_without_a_model_says_so():
