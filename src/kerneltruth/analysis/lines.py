@@ -17,6 +17,7 @@ from kerneltruth.analysis.results import (
     Standing,
     TimedShape,
     Timing,
+    timing,
 )
 from kerneltruth.oracle.attempt import DtypeCount
 
@@ -161,8 +162,8 @@ def _timing(perf: Mapping[str, Any]) -> Timing | None:
         shapes = [_one_shape(perf)]
     else:
         shapes = [_shape(s) for s in perf["shapes"] if SUSPECT not in (s.get("flags") or ())]
-    return Timing(
-        shapes=tuple(s for s in shapes if s is not None),
+    return timing(
+        [s for s in shapes if s is not None],
         noise_floor=_measured(perf.get("noise_floor")),
         compile_s=_measured(perf.get("compile_s")),
     )
@@ -232,7 +233,7 @@ def _ratio(said: Mapping[str, Any]) -> Ratio | None:
 
 def _measured(value: Any) -> float | None:
     """A number that was measured; null, and what is not finite or negative, is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is not float and type(value) is not int:
         return None
-    number = float(value)
-    return number if math.isfinite(number) and number >= 0 else None
+    # NaN compares false with everything.
+    return float(value) if 0 <= value < math.inf else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -58,57 +58,72 @@ class TimedShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """A candidate against one baseline, over all shapes that were timed against it.
+
+    Attributes:
+        speedup: the geometric mean of the ratios.
+        low: of its interval, where every shape has one. Shapes are measured independently of each
+            other: on the scale of logarithms the widths of their intervals add up in squares.
+        standing: faster or slower where the interval clears 1 and the noise floor, else a tie.
+    """
+
+    speedup: float
+    low: float | None
+    high: float | None
+    standing: Standing | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """The perf stage of an attempt that was timed; suspect shapes are not among its shapes.
 
+    Make one with `timing`.
+
     Attributes:
+        against: by baseline.
         noise_floor: the relative difference below which a kernel differs from itself.
     """
 
     shapes: tuple[TimedShape, ...]
+    against: Mapping[str, Against]
     noise_floor: float | None = None
     compile_s: float | None = None
 
-    def speedup(self, baseline: str = "eager") -> float | None:
-        """The geometric mean of the ratios over the shapes that have that baseline."""
-        logs = [math.log(s.baselines[baseline].ratio) for s in self.of(baseline)]
-        return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
-    def interval(self, baseline: str = "eager") -> tuple[float, float] | None:
-        """The interval of the speedup, where every shape has one.
+def timing(
+    shapes: Sequence[TimedShape],
+    *,
+    noise_floor: float | None = None,
+    compile_s: float | None = None,
+) -> Timing:
+    """The timings of an attempt, with how it stands against each baseline."""
+    ratios: dict[str, list[Ratio]] = {}
+    for shape in shapes:
+        for name, ratio in shape.baselines.items():
+            ratios.setdefault(name, []).append(ratio)
+    return Timing(
+        shapes=tuple(shapes),
+        against={name: _against(found, noise_floor or 0.0) for name, found in ratios.items()},
+        noise_floor=noise_floor,
+        compile_s=compile_s,
+    )
 
-        Measurements of several shapes are independent of each other: their widths, on the scale of
-        logarithms, add up in squares.
-        """
-        shapes = self.of(baseline)
-        found = [(s.baselines[baseline].low, s.baselines[baseline].high) for s in shapes]
-        if not found or any(low is None or high is None or low <= 0 for low, high in found):
-            return None
-        centre = math.log(self.speedup(baseline) or 1.0)
-        below = above = 0.0
-        for shape in shapes:
-            ratio = shape.baselines[baseline]
-            assert ratio.low is not None
-            assert ratio.high is not None
-            below += math.log(ratio.ratio / ratio.low) ** 2
-            above += math.log(ratio.high / ratio.ratio) ** 2
-        count = len(shapes)
-        return (
-            math.exp(centre - math.sqrt(below) / count),
-            math.exp(centre + math.sqrt(above) / count),
-        )
 
-    def standing(self, baseline: str = "eager") -> Standing | None:
-        """Faster or slower where the interval clears 1 and the noise floor, else a tie."""
-        ends = self.interval(baseline)
-        if ends is None:
-            return None
-        room = 1.0 + (self.noise_floor or 0.0)
-        return "faster" if ends[0] > room else "slower" if ends[1] < 1 / room else "tie"
-
-    def of(self, baseline: str) -> tuple[TimedShape, ...]:
-        """The shapes that were timed against that baseline."""
-        return tuple(s for s in self.shapes if baseline in s.baselines)
+def _against(ratios: Sequence[Ratio], noise_floor: float) -> Against:
+    count = len(ratios)
+    centre = math.fsum(math.log(r.ratio) for r in ratios) / count
+    below = above = 0.0
+    for r in ratios:
+        if r.low is None or r.high is None or r.low <= 0:
+            return Against(speedup=math.exp(centre), low=None, high=None, standing=None)
+        below += math.log(r.ratio / r.low) ** 2
+        above += math.log(r.high / r.ratio) ** 2
+    low = math.exp(centre - math.sqrt(below) / count)
+    high = math.exp(centre + math.sqrt(above) / count)
+    room = 1.0 + noise_floor
+    standing: Standing = "faster" if low > room else "slower" if high < 1 / room else "tie"
+    return Against(speedup=math.exp(centre), low=low, high=high, standing=standing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +195,14 @@ class Result:
         """Whether the attempt says something of the candidate."""
         return self.verdict not in NOT_JUDGED
 
+    def against(self, baseline: str = "eager") -> Against | None:
+        """How a correct candidate stands against a baseline that it was timed against; else None.
+
+        A wrong kernel's speed is nobody's gain.
+        """
+        return self.timing.against.get(baseline) if self.timing and self.correct else None
+
     def speedup(self, baseline: str = "eager") -> float | None:
         """How much faster than the baseline a correct candidate is, over its shapes; else None."""
-        return self.timing.speedup(baseline) if self.timing is not None and self.correct else None
+        found = self.against(baseline)
+        return None if found is None else found.speedup

@@ -14,7 +14,7 @@ from statistics import median
 
 from kerneltruth.analysis.groups import Group, grouped
 from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import Against, Result
 
 EAGER = "eager"
 
@@ -98,9 +98,9 @@ def speedups(
     rows = []
     for group, members in grouped(answers, by).items():
         correct = [r for r in members if r.correct]
-        timed = [(r, s) for r in correct if (s := r.speedup(baseline)) is not None]
-        values = [s for _, s in timed]
-        standings = Counter(r.timing.standing(baseline) for r, _ in timed if r.timing is not None)
+        timed = [(r, a) for r in correct if (a := r.against(baseline)) is not None]
+        values = [a.speedup for _, a in timed]
+        standings = Counter(a.standing for _, a in timed)
         rows.append(
             SpeedRow(
                 group=group,
@@ -131,22 +131,25 @@ def fast_p(
     rows = []
     for group, members in grouped(answers, by).items():
         correct = [r for r in members if r.correct]
-        speeds = [(r, s) for r in correct if (s := r.speedup(baseline)) is not None]
-        lows = [ends[0] for r, _ in speeds if r.timing and (ends := r.timing.interval(baseline))]
+        timed = [a for r in correct if (a := r.against(baseline)) is not None]
         for p in ps:
-            count = sum(s > p for _, s in speeds) if p > 0 else len(correct)
-            known = bool(speeds) or p == 0 or not correct
+            count = sum(a.speedup > p for a in timed) if p > 0 else len(correct)
+            known = bool(timed) or p == 0 or not correct
             rows.append(
                 FastRow(
                     group=group,
                     baseline=baseline,
                     p=p,
                     share=rate(count, len(members)) if known else _unknown(len(members)),
-                    surely=sum(low > p for low in lows) if p > 0 else len(correct),
-                    untimed=len(correct) - len(speeds),
+                    surely=_surely(timed, p) if p > 0 else len(correct),
+                    untimed=len(correct) - len(timed),
                 )
             )
     return tuple(rows)
+
+
+def _surely(timed: Sequence[Against], p: float) -> int:
+    return sum(a.low is not None and a.low > p for a in timed)
 
 
 def _unknown(denominator: int) -> Rate:
