@@ -41,6 +41,11 @@ def of_run(document: dict[str, Any]) -> int:
     return NO_JUDGEMENT if document["infra"] else GOOD
 
 
+def of_generate(document: dict[str, Any]) -> int:
+    """Whether all that was asked was answered; a budget that is spent is no fault."""
+    return NO_JUDGEMENT if document["unanswered"] else GOOD
+
+
 def of_replay(document: dict[str, Any]) -> int:
     """Whether every finding was reproduced; 3 if the others cannot run here."""
     other = [r for r in document["results"] if not r["reproduced"]]

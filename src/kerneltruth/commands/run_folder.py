@@ -84,7 +84,7 @@ def _open(
         environment=environment(device),
         started=now(),
     )
-    return RunStore.create(out or _new_folder(command), manifest, keep=keep)
+    return RunStore.create(out or new_folder(command), manifest, keep=keep)
 
 
 def environment(device: str) -> dict[str, str | None]:
@@ -94,7 +94,12 @@ def environment(device: str) -> dict[str, str | None]:
     )
 
 
-def _new_folder(command: str) -> Path:
+def new_folder(command: str) -> Path:
+    """A directory that did not exist before, for what a command writes.
+
+    Raises:
+        EnvironmentFault: none can be made here.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     for parent in (Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"):
         for number in range(1000):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltruth.errors import UserError
-from kerneltruth.importers import kernelbench_runs
+from kerneltruth.importers import generations, kernelbench_runs
 from kerneltruth.importers.flashinfer import solution as flashinfer
 from kerneltruth.importers.flashinfer.definition import Definition
 from kerneltruth.importers.flashinfer.surroundings import Surroundings
@@ -48,6 +48,9 @@ class _Reader:
     around: Surroundings
 
     def folder(self, folder: Path, origin: str) -> Iterator[Read]:
+        if generations.is_generation(folder):
+            yield from generations.read_generation(folder, origin)
+            return
         if kernelbench_runs.is_run(folder):
             yield from kernelbench_runs.read_run(folder, origin)
             return

@@ -9,6 +9,8 @@ import warnings
 # TritonBench and KernelBenchX part a submission from the tests below it by a line of this many #.
 TESTS_BELOW = "#" * 146
 
+# What models that think aloud say before their answer.
+_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
 _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
 
@@ -16,12 +18,13 @@ _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
 def code_of(reply: str) -> str:
     """The Python source in a reply.
 
-    A reply that is Python as it stands is taken whole. Of several fenced blocks the longest that is
-    Python counts, since replies show fragments beside the answer; a block that the reply's end cuts
-    off counts too. Where nothing parses, the longest block or the whole text is left for the
-    candidate's own verdict.
+    Thoughts between `<think>` tags at the beginning are passed over. A reply that is Python as it
+    stands is taken whole. Of several fenced blocks the longest that is Python counts, since replies
+    show fragments beside the answer; a block that the reply's end cuts off counts too. Where
+    nothing parses, the longest block or the whole text is left for the candidate's own verdict.
     """
-    text: str = reply.replace("\r\n", "\n").partition("\n" + TESTS_BELOW)[0]
+    spoken = _THOUGHTS.sub("", reply.replace("\r\n", "\n"))
+    text: str = spoken.partition("\n" + TESTS_BELOW)[0]
     if text.startswith(TESTS_BELOW):
         text = ""
     if _is_python(text):

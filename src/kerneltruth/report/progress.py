@@ -27,15 +27,18 @@ def follow(steps: Steps, *, quiet: bool) -> dict[str, Any]:
 
 def _drive(steps: Steps, tell: Callable[[Step], None]) -> dict[str, Any]:
     try:
+        step = next(steps)
         while True:
-            tell(next(steps))
+            try:
+                tell(step)
+                step = next(steps)
+            except KeyboardInterrupt as stop:
+                # It may strike out here; the command itself knows what to keep and what to end,
+                # and may say so. One that has ended gives the interrupt back.
+                step = steps.throw(stop)
     except StopIteration as end:
         document: dict[str, Any] = end.value
         return document
-    except KeyboardInterrupt as stop:
-        # It may strike out here; the command itself knows what to keep and what to end.
-        steps.throw(stop)
-        raise
 
 
 class _Lines:

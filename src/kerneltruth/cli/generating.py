@@ -1,0 +1,169 @@
+"""`generate`: candidates from a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import (
+    AsJson,
+    Device,
+    Out,
+    Seed,
+    Timeout,
+    Workers,
+    follow,
+    show_document,
+)
+from kerneltruth.commands import exit_codes
+
+
+@app.command()
+def generate(
+    method: Annotated[str, typer.Option("--method", help="one_shot, best_of_n, refine or import.")],
+    suite: Annotated[
+        str, typer.Option("--suite", help="The suite; kernelbench:PATH or flashinfer:PATH too.")
+    ] = "kernelbenchx",
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="As the endpoint names it, or replay:FILE; import: a label."),
+    ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", help="Only these tasks (repeatable).")
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option("--category", help="Only these categories (repeatable).")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="import: a file or folder of submissions.")
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", "-n", min=1, help="Answers per task: best_of_n 10, refine 1."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", help="refine: answers in a chain at most; default 4.")
+    ] = None,
+    cases: Annotated[
+        int, typer.Option("--cases", min=1, help="refine: cases judged per round.")
+    ] = 16,
+    temperature: Annotated[
+        float | None,
+        typer.Option("--temperature", min=0, help="Default: best_of_n 0.8, else the endpoint's."),
+    ] = None,
+    reply_tokens: Annotated[
+        int, typer.Option("--reply-tokens", min=1, help="Most tokens of one answer.")
+    ] = 8192,
+    body: Annotated[
+        list[str] | None,
+        typer.Option("--body", metavar="KEY=JSON", help="Field of each request (repeatable)."),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", help="The endpoint; default: OPENAI_BASE_URL, else OpenAI's."),
+    ] = None,
+    key_variable: Annotated[
+        str,
+        typer.Option("--key-variable", help="Environment variable that holds the key."),
+    ] = "OPENAI_API_KEY",
+    stream: Annotated[bool, typer.Option("--stream", help="Take answers in pieces.")] = False,
+    rate: Annotated[
+        float | None, typer.Option("--rate", min=0.01, help="Requests per minute at most.")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, max=256, help="Requests on their way at once.")
+    ] = 8,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="Further calls where one brings no answer.")
+    ] = 6,
+    reply_timeout: Annotated[
+        float, typer.Option("--reply-timeout", min=0.1, help="Seconds allowed for one answer.")
+    ] = 600.0,
+    budget_calls: Annotated[
+        int | None, typer.Option("--budget-calls", min=1, help="Calls in all, retries too.")
+    ] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option("--budget-tokens", min=1, help="Tokens in all, both ways.")
+    ] = None,
+    budget_seconds: Annotated[
+        float | None, typer.Option("--budget-seconds", min=0, help="No call leaves after that.")
+    ] = None,
+    price_prompt: Annotated[
+        float | None, typer.Option("--price-prompt", min=0, help="Per million tokens.")
+    ] = None,
+    price_completion: Annotated[
+        float | None, typer.Option("--price-completion", min=0, help="Per million tokens.")
+    ] = None,
+    templates: Annotated[
+        Path | None, typer.Option("--templates", help="A folder with prompts of your own.")
+    ] = None,
+    show_reference: Annotated[
+        bool, typer.Option("--show-reference", help="Show the model a reference in PyTorch.")
+    ] = False,
+    example: Annotated[bool, typer.Option(help="Show a small worked example.")] = True,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+    out: Out = None,
+    workers: Workers = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Obtain candidates from a model; `run --candidates` judges them. Resumes where it stopped."""
+    from kerneltruth.commands.generate import (
+        Asking,
+        Calling,
+        GenerateOptions,
+        body_of,
+        prices_of,
+        run_generate,
+    )
+    from kerneltruth.methods.account import Limits
+    from kerneltruth.methods.chat import Sampling
+    from kerneltruth.report.generate_view import generate_view
+
+    options = GenerateOptions(
+        suite=suite,
+        method=method,
+        model=model,
+        samples=samples,
+        rounds=rounds,
+        sampling=Sampling(
+            temperature=temperature, reply_tokens=reply_tokens, body=body_of(body or ())
+        ),
+        calling=Calling(
+            url=base_url,
+            key_variable=key_variable,
+            stream=stream,
+            per_minute=rate,
+            concurrency=concurrency,
+            retries=retries,
+            timeout_s=reply_timeout,
+        ),
+        asking=Asking(
+            tasks=tuple(task or ()),
+            categories=tuple(category or ()),
+            templates=templates,
+            show_reference=show_reference,
+            show_example=example,
+        ),
+        limits=Limits(
+            calls=budget_calls,
+            tokens=budget_tokens,
+            seconds=budget_seconds,
+            reply_tokens=reply_tokens,
+        ),
+        prices=prices_of(price_prompt, price_completion),
+        source=source,
+        device=device,
+        seed=seed,
+        out=out,
+        workers=workers,
+        deadline_s=timeout,
+        cases=cases,
+    )
+    document = follow(run_generate(options), quiet=as_json)
+    show_document(document, generate_view, as_json)
+    raise typer.Exit(exit_codes.of_generate(document))

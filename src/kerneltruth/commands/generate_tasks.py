@@ -1,0 +1,142 @@
+"""Which tasks a generation asks for, and how each is put to the model."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+from kerneltruth.commands.generate import Asking
+from kerneltruth.errors import UserError
+from kerneltruth.importers.flashinfer.suite import DataSet
+from kerneltruth.importers.kernelbench.suite import Problems
+from kerneltruth.methods.brief import brief_of
+from kerneltruth.methods.chat import Model
+from kerneltruth.methods.example import example_of
+from kerneltruth.methods.prompts import Prompts
+from kerneltruth.methods.recorded import Recording
+from kerneltruth.tasks.model import Task
+from kerneltruth.tasks.registry import Listed, eager_modules, find, listed_of, tasks_of
+
+
+def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
+    """The tasks of a suite that options choose, in the suite's order.
+
+    Raises:
+        UserError: one is unknown, or none is left.
+    """
+    listed = listed_of(suite)
+    wanted = {find(name, suite).key for name in asking.tasks}
+    known = {t.category for t in listed.values()}
+    for category in asking.categories:
+        if category not in known:
+            raise UserError(f"--category {category!r}: must be one of {', '.join(sorted(known))}")
+    found = [
+        t
+        for t in listed.values()
+        if (not wanted or t.key in wanted)
+        and (not asking.categories or t.category in asking.categories)
+    ]
+    if not found:
+        raise UserError(
+            f"no task of {suite} is left with these --task and --category; ask for less"
+        )
+    return found
+
+
+def keys_for(suite: str, asking: Asking, model: Model) -> list[str]:
+    """The keys of the chosen tasks; of those that a recording has, unless tasks are named.
+
+    Raises:
+        UserError: one is unknown, or none is left.
+    """
+    chosen = tasks_chosen(suite, asking)
+    if not isinstance(model, Recording) or asking.tasks:
+        return [t.key for t in chosen]
+    keys = [t.key for t in chosen if {t.name, t.key} & model.tasks]
+    if not keys:
+        raise UserError(f"no task of {suite} has a recorded reply; name another --suite or file")
+    return keys
+
+
+def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str, str]:
+    """How each task is put to the model.
+
+    Raises:
+        UserError: a task says of itself only what its reference says, which is not to be shown.
+    """
+    return {key: _brief(find(key), asking, prompts) for key in keys}
+
+
+def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
+    if not asking.show_reference and isinstance(tasks_of(task.suite), Problems):
+        raise UserError(
+            f"{task.key}: a problem of KernelBench is stated by its reference alone; pass "
+            "--show-reference"
+        )
+    return brief_of(
+        task,
+        prompts,
+        example=example_of(task, prompts) if asking.show_example else "",
+        reference=reference_source(task) if asking.show_reference else "",
+    )
+
+
+def reference_source(task: Task) -> str:
+    """The reference as source: a problem's own, plain PyTorch for the entry, or the formula.
+
+    Raises:
+        UserError: it has none that can be shown.
+    """
+    suite = tasks_of(task.suite)
+    name = task.key.removeprefix(f"{task.suite}/")
+    if isinstance(suite, Problems):
+        return suite.problems[name].source.strip()
+    if isinstance(suite, DataSet):
+        return suite.definitions[name].reference.strip()
+    module = eager_modules(task.suite).get(task.key)
+    if module is not None:
+        folder = files("kerneltruth.corpus").joinpath("eager")
+        return _function(folder.joinpath(*f"{module}.py".split("/")).read_text("utf-8"), task.entry)
+    return _formula(task.reference)
+
+
+def _function(source: str, name: str) -> str:
+    """A function or class of a file, with the file's imports and what it calls there."""
+    tree = ast.parse(source)
+    definitions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    if name not in definitions:
+        return source.strip()
+    needed = [name]
+    for current in needed:
+        used = {n.id for n in ast.walk(definitions[current]) if isinstance(n, ast.Name)}
+        needed += [u for u in definitions if u in used and u not in needed]
+    kept = [
+        n
+        for n in tree.body
+        if isinstance(n, ast.Import | ast.ImportFrom | ast.Assign)
+        or getattr(n, "name", None) in needed
+    ]
+    return "\n\n".join(ast.unparse(n) for n in kept)
+
+
+def _formula(reference: Any) -> str:
+    """The source of a declaration's own formula."""
+    try:
+        lines = inspect.getsource(reference)
+    except (OSError, TypeError) as error:
+        raise UserError(
+            f"--show-reference: {reference!r} has no source that can be shown"
+        ) from error
+    if "lambda" not in lines:
+        return inspect.cleandoc(lines).strip()
+    start = lines.index("lambda")
+    for end in range(len(lines), start, -1):
+        try:
+            tree = ast.parse(lines[start:end].strip().rstrip(","), mode="eval")
+        except SyntaxError:
+            continue
+        return f"reference = {ast.unparse(tree)}"
+    return lines.strip()

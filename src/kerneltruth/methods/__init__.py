@@ -1,0 +1,1 @@
+"""Methods: ways to obtain candidates from a model."""

@@ -1,0 +1,103 @@
+"""What the judge says of an answer, as the next round is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+RIGHT = "pass"
+# Neither for nor against the kernel: there is nothing to tell the model.
+NO_VERDICT = ("infra", "unrefereeable", "unsupported_here")
+_STANDING = {"compile_error": 0, "crash": 1, "timeout": 1, "runtime_error": 1, "fail": 2, RIGHT: 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How fast a right kernel is at one shape, beside PyTorch.
+
+    Attributes:
+        ratio: PyTorch's time over the kernel's; above 1 the kernel is faster.
+        low: of the interval of that ratio.
+        high: of it.
+        bound_by: what limits the kernel there, where the clock says.
+        efficiency: share of what the device could do at most, where it is known.
+    """
+
+    shape: str
+    candidate_us: float
+    eager_us: float
+    ratio: float
+    low: float
+    high: float
+    bound_by: str | None = None
+    efficiency: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A verdict on one answer.
+
+    Attributes:
+        outcome: the verdict's word.
+        stage: how far it came: `call`, `exe` or `perf`.
+        detail: what the verdict says of its reason.
+        explanation: where and how the output is wrong.
+        counterexample: the smallest failing input, in words; empty where there is none.
+        passed: cases that it got right before it failed.
+        cases: cases judged.
+        timings: by shape, small to large; empty where nothing was timed.
+    """
+
+    outcome: str
+    stage: str
+    kind: str | None = None
+    detail: str = ""
+    explanation: str = ""
+    counterexample: str = ""
+    passed: int = 0
+    cases: int = 0
+    timings: tuple[Timing, ...] = field(default_factory=tuple)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether no case showed it wrong."""
+        return self.outcome == RIGHT
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the next round can be told anything."""
+        return self.outcome not in NO_VERDICT and (not self.is_right or bool(self.timings))
+
+    @property
+    def rank(self) -> tuple[int, int, float]:
+        """Better answers have a larger one: right before wrong, then further, then faster."""
+        logs = 1.0
+        for timing in self.timings:
+            logs *= timing.ratio
+        speed = logs ** (1 / len(self.timings)) if self.timings else 0.0
+        return _STANDING.get(self.outcome, -1), self.passed, speed
+
+
+def timings_of(perf: Mapping[str, Any] | None) -> tuple[Timing, ...]:
+    """The shapes of a perf stage that were timed against eager PyTorch."""
+    if perf is None or perf.get("outcome") != "timed":
+        return ()
+    found = []
+    for shape in perf.get("shapes", ()):
+        eager = (shape.get("baselines") or {}).get("eager")
+        if not isinstance(eager, Mapping) or shape.get("candidate_us") is None:
+            continue
+        found.append(
+            Timing(
+                shape=str(shape.get("summary", "")),
+                candidate_us=float(shape["candidate_us"]),
+                eager_us=float(eager["us"]),
+                ratio=float(eager["ratio"]),
+                low=float(eager["low"]),
+                high=float(eager["high"]),
+                bound_by=shape.get("bound_by"),
+                efficiency=shape.get("efficiency"),
+            )
+        )
+    return tuple(found)
