@@ -127,7 +127,9 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         dtypes: the main dtypes (core domain).
         extended_dtypes: dtypes beyond the core domain.
         constraints: expressions of dims and attributes that must hold.
-        bytes: least bytes moved; None means each input read once and each output written once.
+        bytes: least bytes moved, an expression that may name `itemsize` too, the bytes of an
+            element of the case's dtype; None means each input read once and each output written
+            once.
         tolerance: absolute tolerance by dtype for the `fixed` bound, where one is published.
         mutates: inputs that the operator writes in place, by contract, with the condition under
             which it does. They are compared as the outputs of their name; if there are none, and

@@ -39,7 +39,7 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight: weight[input],
         description="Row input[t] of weight for every t: out[T, D].",
         flops="0",
-        bytes="(8 + 4*2*D)*T",
+        bytes="(8 + 2*itemsize*D)*T",
         benchmark={"T": 64, "V": 128, "D": 128},
     ),
     task(

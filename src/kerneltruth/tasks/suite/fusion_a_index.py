@@ -68,7 +68,7 @@ TASKS: tuple[Task, ...] = (
             norm_type-norm is above it is multiplied by max_norm / (norm + 1e-7) before use;
             weight may be overwritten by its rows so changed, or left as it is.""",
         flops="6*B*T*D",
-        bytes="(8 + 4*3*D)*B*T",
+        bytes="(8 + 3*itemsize*D)*B*T",
         benchmark={"B": 4, "T": 16, "V": 64, "D": 64},
         perf=(
             {"B": 8, "T": 512, "V": 8192, "D": 256},

@@ -173,7 +173,7 @@ TASKS: tuple[Task, ...] = (
         description=f"""Negative log likelihood: minus the input (log-probabilities) at the target
             class, times the weight of that class. {_SAYS_CLASSES}""",
         flops="2*(N*D if _rank == 3 else N if _rank == 2 else 1)",
-        bytes="12*(N*D if _rank == 3 else N if _rank == 2 else 1)",
+        bytes="(8 + itemsize)*(N*D if _rank == 3 else N if _rank == 2 else 1)",
         benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
         perf=(
             {"N": 65536, "C": 128, "D": 1},

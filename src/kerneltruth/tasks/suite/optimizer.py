@@ -153,7 +153,7 @@ TASKS: tuple[Task, ...] = (
             (beta1, beta2). One to four steps are taken, each with another gradient; then the
             parameters are compared.""",
         flops="14*S*(M*N + K)",
-        bytes="28*S*(M*N + K)",
+        bytes="7*itemsize*S*(M*N + K)",
         benchmark=Benchmark(dims={"S": 1, "M": 16, "N": 64, "K": 64}, distribution="normal"),
         perf=(
             {"S": 1, "M": 1024, "N": 1024, "K": 1024},
@@ -189,7 +189,7 @@ TASKS: tuple[Task, ...] = (
             m = exp_avg / (1 - beta1^step) and v = exp_avg_sq / (1 - beta2^step), both of the new
             averages. {_SAYS.format(order="param, exp_avg, exp_avg_sq")}""",
         flops=f"16*{_COUNT}",
-        bytes=f"28*{_COUNT}",
+        bytes=f"7*itemsize*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
@@ -217,7 +217,7 @@ TASKS: tuple[Task, ...] = (
             0; exp_avg becomes beta2 * exp_avg + (1 - beta2) * grad.
             {_SAYS.format(order="param, exp_avg")}""",
         flops=f"10*{_COUNT}",
-        bytes=f"20*{_COUNT}",
+        bytes=f"5*itemsize*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
@@ -246,7 +246,7 @@ TASKS: tuple[Task, ...] = (
             param - lr * g / (sqrt(square_avg) + eps), of the new average.
             {_SAYS.format(order="param, square_avg")}""",
         flops=f"10*{_COUNT}",
-        bytes=f"20*{_COUNT}",
+        bytes=f"5*itemsize*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
@@ -276,7 +276,7 @@ TASKS: tuple[Task, ...] = (
             returned (a None in its place is allowed). param becomes param - lr * d.
             {_SAYS.format(order="param, momentum_buffer")}""",
         flops=f"8*{_COUNT}",
-        bytes=f"20*{_COUNT}",
+        bytes=f"5*itemsize*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),

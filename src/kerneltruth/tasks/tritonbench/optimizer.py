@@ -78,7 +78,7 @@ TASKS: tuple[Task, ...] = (
             each with another gradient; then the parameters are compared. A candidate may have the
             parameters foreach, differentiable and fused; they are never passed.""",
         flops="7*S*(M*N + K)",
-        bytes="20*S*(M*N + K)",
+        bytes="5*itemsize*S*(M*N + K)",
         benchmark=Benchmark(dims={"S": 2, "M": 16, "N": 64, "K": 64}, distribution="normal"),
         perf=(
             {"S": 1, "M": 1024, "N": 1024, "K": 1024},

@@ -1,0 +1,334 @@
+"""The speed of light: what a task must move and compute, and how fast a device at most does so.
+
+A roofline (Williams, Waterman and Patterson, 2009): the floor of a call is the larger of its bytes
+over the device's copy rate and its operations over the device's rate in the format it may use.
+Rates are measured once per device, never taken from a data sheet, so a good kernel can come out a
+little above 1 in efficiency. Whether a time is too short to be true is another question, with a
+far more careful answer: `limit_of`.
+
+Bytes, operations, seconds and rates per second throughout; no kilo, no micro.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.codec import build
+from kerneltruth.errors import InternalError, UserError
+from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
+
+Bound = Literal["memory", "compute"]
+Regime = Literal["memory", "compute", "launch", "latency"]
+
+SCHEMA = 1
+FORMATS = ("float64", "float32", "tf32", "float16", "bfloat16", "int8", "float8_e4m3fn")
+
+# The share of a rate from which on a kernel is said to be bound by it; Nsight Compute's
+# speed-of-light rule draws the line at the same place.
+BUSY = 0.6
+# The share of a call's time from which on launching it is what takes the time.
+LAUNCH_SHARE = 0.5
+
+# In a product of float32 values: float16 has as many bits of mantissa as TF32, so a bound that
+# lets TF32 pass may let it pass as well.
+_ADMITTED = {
+    "float64": ("float64",),
+    "float32": ("float32", "tf32", "float16", "bfloat16"),
+    "float16": ("float16", "bfloat16"),
+    "bfloat16": ("float16", "bfloat16"),
+}
+
+# What `limit_of` leaves to measured rates, which may lie below what the device can do.
+MARGIN = 0.75
+# Reading alone goes faster than copying, which turns the bus around; used where only copying was
+# measured.
+_READ_OVER_COPY = 1.2
+# Winograd's F(4x4, 3x3) multiplies 4 times less often than the definition of a convolution, and
+# FFTs reach the like for large windows.
+_TRANSFORMED = 4.0
+# Two levels of Strassen: (7/8)**2.
+_STRASSEN = 0.765
+# A symmetric result, or a causal mask, needs half of the products.
+_HALF = 0.5
+# Kinds of tensors that leave no term of a product out.
+_WHOLE = ("real", "weight", "float32", "int8", "symmetric", "spd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """What a device was measured to do at most.
+
+    Attributes:
+        device: its name.
+        copy_bytes_per_s: bytes read plus bytes written by a copy far larger than the L2 cache.
+        read_bytes_per_s: by a kernel that only reads; None where it was not measured.
+        flops: operations per second by format, a multiplication and an addition counting as two.
+            `float32` and `float64` are those of ordinary arithmetic, the others of matrix units.
+        l2_bytes: size of the L2 cache.
+        launch_s: seconds of a call that does nothing; None where it was not measured.
+        measured_at: when, in UTC.
+        versions: of driver, CUDA, torch.
+    """
+
+    device: str
+    copy_bytes_per_s: float
+    read_bytes_per_s: float | None = None
+    flops: Mapping[str, float] = field(default_factory=dict)
+    l2_bytes: int = 0
+    launch_s: float | None = None
+    measured_at: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        rates = (self.copy_bytes_per_s, *self.flops.values())
+        more = () if self.read_bytes_per_s is None else (self.read_bytes_per_s,)
+        if not all(0 < rate < math.inf for rate in (*rates, *more)):
+            raise InternalError(f"rates are finite and above 0: {self}")
+        if unknown := set(self.flops) - set(FORMATS):
+            raise InternalError(f"formats {sorted(unknown)}: must be among {', '.join(FORMATS)}")
+
+
+def read_ceilings(text: str) -> Ceilings:
+    """Ceilings from their JSON, as `codec.dumps` writes it.
+
+    Raises:
+        UserError: not such a document, or one of another schema.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"not ceilings: {error}; measure the device again") from error
+    if isinstance(data, dict) and data.get("schema") != SCHEMA:
+        raise UserError(
+            f"ceilings of schema {data.get('schema')!r}, this version reads {SCHEMA}; "
+            "measure the device again"
+        )
+    try:
+        return build(Ceilings, data)
+    except InternalError as error:
+        raise UserError(f"not ceilings: {error}; measure the device again") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one call of a case has to do.
+
+    Attributes:
+        bytes: moved at least: the task's own count, or each input once and each output once.
+        flops: operations, the task's own count.
+        read: bytes of each input tensor that is there.
+    """
+
+    bytes: int
+    flops: int
+    read: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The least time that a call can take at the measured rates, if its work is as counted.
+
+    Attributes:
+        seconds: the larger of the times for bytes and for operations.
+        bound_by: which of the two.
+        bytes: moved.
+        flops: operations.
+        intensity: operations per byte; infinite where nothing is moved.
+        format: in which the operations are counted at their fastest; None without a rate.
+    """
+
+    seconds: float
+    bound_by: Bound
+    bytes: int
+    flops: int
+    intensity: float
+    format: str | None
+
+    def efficiency(self, seconds: float) -> float:
+        """The share of the speed of light at which a call of so many seconds runs."""
+        return self.seconds / seconds
+
+
+def work_of(task: Task, case: Case, *, output_bytes: int | None = None) -> Work:
+    """Bytes and operations of a case whose tensors are contiguous.
+
+    Args:
+        task: the case's.
+        case: what is called.
+        output_bytes: of all outputs (see `traffic.output_bytes`); without, they do not count.
+    """
+    settings = task.scalars(case.sizes, case.settings)
+    scope = {**settings, **case.sizes, "itemsize": itemsize(case.dtype)}
+    read = {
+        spec.name: _bytes_of(task, case, spec, settings)
+        for spec in task.tensors
+        if spec.name not in case.absent
+    }
+    moved = evaluate(task.bytes, scope) if task.bytes else sum(read.values()) + (output_bytes or 0)
+    return Work(bytes=int(moved), flops=int(evaluate(task.flops, scope)), read=read)
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of an element."""
+    kind: torch.dtype = getattr(torch, dtype)
+    return kind.itemsize
+
+
+def _bytes_of(task: Task, case: Case, spec: TensorSpec, settings: Mapping[str, Scalar]) -> int:
+    return math.prod(task.shape(spec, case.sizes, settings)) * itemsize(spec.dtype(case.dtype))
+
+
+def floor(
+    task: Task,
+    case: Case,
+    ceilings: Ceilings,
+    *,
+    output_bytes: int | None = None,
+    cold: bool = True,
+) -> Floor:
+    """The floor of one call.
+
+    Args:
+        task: the case's.
+        case: what is called.
+        ceilings: of the device.
+        output_bytes: as in `work_of`.
+        cold: whether inputs come from memory; if not, what fits into the L2 cache costs nothing.
+    """
+    work = work_of(task, case, output_bytes=output_bytes)
+    moved = work.bytes if cold else max(work.bytes - ceilings.l2_bytes, 0)
+    memory_s = moved / ceilings.copy_bytes_per_s
+    name, rate = _fastest(task, case, ceilings)
+    compute_s = work.flops / rate if rate else 0.0
+    return Floor(
+        seconds=max(memory_s, compute_s),
+        bound_by="memory" if memory_s >= compute_s else "compute",
+        bytes=work.bytes,
+        flops=work.flops,
+        intensity=work.flops / work.bytes if work.bytes else math.inf,
+        format=name,
+    )
+
+
+def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, float | None]:
+    """The format in which the device does the task's operations fastest, and its rate.
+
+    Only products of matrices run on matrix units: in the formats of their tensors, float32 ones
+    in TF32. Everything else is ordinary float32 arithmetic, two 16-bit values at a time.
+    """
+    if not task.contracted():
+        packed = 2 if itemsize(case.dtype) == 2 else 1
+        rate = ceilings.flops.get("float64" if case.dtype == "float64" else "float32")
+        return (None, None) if rate is None else (case.dtype, rate * packed)
+    formats = {*_dtypes(task, case), *(("tf32",) if "float32" in _dtypes(task, case) else ())}
+    rates = {name: ceilings.flops[name] for name in formats if name in ceilings.flops}
+    best = max(rates, key=rates.__getitem__, default=None)
+    return best, None if best is None else rates[best]
+
+
+def _dtypes(task: Task, case: Case) -> frozenset[str]:
+    """The dtypes of the tensors that products are made of."""
+    present = (s for s in task.tensors if s.name not in case.absent)
+    return frozenset(s.dtype(case.dtype) for s in present) | {case.dtype}
+
+
+def regime(seconds: float, floor: Floor, *, launch_s: float | None = None) -> Regime:
+    """What bounds a kernel that takes so long.
+
+    `memory` or `compute`: it runs at 60% or more of that rate. `launch`: it does not, and half of
+    the time or more is that of launching it. `latency`: none of these; it waits, for memory, for
+    its own results, or because too few threads run.
+    """
+    if floor.efficiency(seconds) >= BUSY:
+        return floor.bound_by
+    if launch_s is not None and launch_s >= LAUNCH_SHARE * seconds:
+        return "launch"
+    return "latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A time that no kernel can beat, whatever its algorithm; 0 where nothing can be said."""
+
+    seconds: float
+    why: str
+
+
+def limit_of(
+    task: Task,
+    case: Case,
+    ceilings: Ceilings,
+    *,
+    read_bytes: int = 0,
+    output_elements: int | None = None,
+) -> Limit:
+    """The time under which a measurement is an error or a cheat, and never a speedup.
+
+    It must not fire on any correct kernel, so it counts far less than `floor`:
+
+    - Of the memory traffic only reads that the result depends on (`traffic.needed_bytes`), and of
+      them only those that came from memory: outputs may stay in the L2 cache, and so may inputs
+      that are the same for every call or were not flushed.
+    - Operations only of products of matrices, and as many as the results depend on: a product that
+      is summed afterwards needs less than its definition. Half of that, since a result may be
+      symmetric or masked causally; less by two levels of Strassen's algorithm; for convolutions
+      and other operators along space, a quarter, which Winograd and Fourier transforms reach.
+      None of chains of products, which another order may make cheap; none where an attribute has
+      another value than its default, since it may be a 0 that saves the product; none where a
+      mask, an index or a triangular matrix may leave terms out.
+    - The fastest format that any bound could let pass: for float32 TF32 and float16 too. If one
+      of them was not measured, operations set no limit.
+    - Three quarters of what the measured rates give, since they may fall short of the device.
+
+    Args:
+        task: the case's.
+        case: what is called.
+        ceilings: of the device.
+        read_bytes: of inputs that every call must read from memory.
+        output_elements: of all outputs together; without, operations set no limit.
+    """
+    rate = ceilings.read_bytes_per_s or _READ_OVER_COPY * ceilings.copy_bytes_per_s
+    memory_s = MARGIN * read_bytes / rate
+    compute_s = MARGIN * _least_products_s(task, case, ceilings, output_elements)
+    if memory_s == compute_s == 0:
+        return Limit(seconds=0.0, why="nothing is known of what a call must read or compute")
+    if memory_s >= compute_s:
+        why = f"{read_bytes} bytes of input cannot be read from memory in less"
+        return Limit(seconds=memory_s, why=why)
+    return Limit(seconds=compute_s, why="its products cannot be computed in less in any format")
+
+
+def _least_products_s(
+    task: Task, case: Case, ceilings: Ceilings, output_elements: int | None
+) -> float:
+    contracted = [d.symbol for d in task.dims if d.role == "contracted"]
+    usual = {a.name: a.default for a in task.attributes if not a.hidden}
+    plain = all(case.settings.get(name, value) == value for name, value in usual.items())
+    whole = all(spec.kind in _WHOLE for spec in task.tensors)
+    spatial = any(d.role == "spatial" for d in task.dims)
+    single = len(contracted) == 1 or (spatial and bool(contracted))
+    if not (single and plain and whole) or output_elements is None:
+        return 0.0
+    admitted = [f for d in _dtypes(task, case) for f in _ADMITTED.get(d, FORMATS)]
+    if not all(name in ceilings.flops for name in admitted):
+        return 0.0
+    depends = 2 * output_elements * math.prod(case.sizes[s] for s in contracted)
+    flops = _HALF * _STRASSEN * min(work_of(task, case).flops, depends)
+    if spatial:
+        flops /= _TRANSFORMED
+    return flops / max(ceilings.flops[name] for name in admitted)
+
+
+def impossible(seconds: float, limit: Limit) -> str | None:
+    """Why a call cannot have taken so little, or None if it can."""
+    if seconds >= limit.seconds:
+        return None
+    return f"{seconds:.3g} s is below the limit of {limit.seconds:.3g} s: {limit.why}"
