@@ -4,21 +4,27 @@ A study may hold several runs. Three sets of attempts matter, each within the on
 
     attempts    every line of every run
     distinct    one of each: the same submission judged again on another device counts once
-    answers     the last round of each answer, for methods that work in rounds
+    answers     one round of each, for methods that work in rounds: the best, or the last
+
+Methods that work in rounds are told what the judge says and go on from their best round, so that
+is their answer unless the last one is asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import Result
 from kerneltruth.errors import UserError
+from kerneltruth.runs.files import read_json
 from kerneltruth.runs.store import RunStore
+
+Kept = Literal["best", "last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,8 @@ class Study:
     """One or many runs, read.
 
     Attributes:
+        kept: which round of an answer is the answer.
+        facts: what is known of the tasks' references, by task; empty of runs that hold none.
         notes: what reading them had to report, one line each.
     """
 
@@ -53,6 +61,8 @@ class Study:
     attempts: tuple[Result, ...]
     distinct: tuple[Result, ...]
     answers: tuple[Result, ...]
+    kept: Kept = "best"
+    facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -65,8 +75,12 @@ class Study:
         return self.runs[result.run].device
 
 
-def read_study(paths: Sequence[Path]) -> Study:
+def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
     """Read runs.
+
+    Args:
+        paths: their directories.
+        kept: which round of an answer counts where one per answer does.
 
     Raises:
         UserError: no run at a path, the same one twice, a damaged one, or one of a newer schema.
@@ -81,15 +95,24 @@ def read_study(paths: Sequence[Path]) -> Study:
     runs: list[RunInfo] = []
     attempts: list[Result] = []
     notes: list[str] = []
+    facts: dict[str, Mapping[str, float]] = {}
     for path in paths:
         info, results, said = _read_run(path, len(runs))
         runs.append(info)
         attempts += results
         notes += said
-    return study_of(runs, attempts, notes)
+        facts |= read_facts(path)
+    return study_of(runs, attempts, kept=kept, facts=facts, notes=notes)
 
 
-def study_of(runs: Sequence[RunInfo], attempts: Sequence[Result], notes: Sequence[str]) -> Study:
+def study_of(
+    runs: Sequence[RunInfo],
+    attempts: Sequence[Result],
+    *,
+    kept: Kept = "best",
+    facts: Mapping[str, Mapping[str, float]] | None = None,
+    notes: Sequence[str] = (),
+) -> Study:
     """A study of these attempts; `Result.run` is an index of `runs`."""
     distinct = _distinct(runs, attempts)
     suites = sorted({r.suite for r in attempts})
@@ -105,7 +128,9 @@ def study_of(runs: Sequence[RunInfo], attempts: Sequence[Result], notes: Sequenc
         runs=tuple(runs),
         attempts=tuple(attempts),
         distinct=tuple(distinct),
-        answers=tuple(_answers(distinct)),
+        answers=tuple(answer_of(chain, kept) for chain in chains(distinct)),
+        kept=kept,
+        facts=dict(facts or {}),
         notes=tuple(more),
     )
 
@@ -211,5 +236,33 @@ def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:
     return [tuple(sorted(chain, key=lambda r: r.round or 0)) for chain in found.values()]
 
 
-def _answers(distinct: Sequence[Result]) -> list[Result]:
-    return [chain[-1] for chain in chains(distinct)]
+def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
+    """The round of a chain that is its answer."""
+    if kept == "last" or len(chain) == 1:
+        return chain[-1]
+    return max(enumerate(chain), key=lambda item: (*_merit(item[1]), item[0]))[1]
+
+
+def _merit(result: Result) -> tuple[int, int, float]:
+    """Right before wrong, then what at least ran, then faster; of equals the later counts."""
+    return int(result.correct), int(result.called), result.speedup() or 0.0
+
+
+def read_facts(run: Path) -> dict[str, dict[str, float]]:
+    """What a run holds of its tasks' references, by task: `tasks.json`, which older runs lack.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    path = run / "tasks.json"
+    if not path.exists():
+        return {}
+    data = read_json(path)
+    tasks = data.get("tasks") if isinstance(data, dict) else None
+    if not isinstance(tasks, dict):
+        raise UserError(f"{path} is damaged: it holds no `tasks`; make the run again")
+    return {
+        task: {k: float(v) for k, v in said.items() if type(v) in (int, float)}
+        for task, said in tasks.items()
+        if isinstance(said, dict)
+    }

@@ -75,4 +75,4 @@ def run_info(device="cpu", **changes):
 
 
 def study(*results, devices=("cpu",)):
-    return study_of([run_info(d) for d in devices], results, ())
+    return study_of([run_info(d) for d in devices], results)

@@ -18,7 +18,8 @@ from kerneltruth.analysis.tables import (
 
 # Admissions to Berkeley in 1973 (Bickel, Hammel, O'Connell, 1975): departments by sex.
 ADMITTED = np.array([[512, 89], [353, 17], [120, 202], [138, 131], [53, 94], [22, 24]], float)
-APPLIED = ADMITTED + [[313, 19], [207, 8], [205, 391], [279, 244], [138, 299], [351, 317]]
+REFUSED = np.array([[313, 19], [207, 8], [205, 391], [279, 244], [138, 299], [351, 317]], float)
+APPLIED = ADMITTED + REFUSED
 
 
 def test_the_deviances_of_berkeleys_admissions_are_the_published_ones():

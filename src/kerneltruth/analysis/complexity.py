@@ -1,0 +1,54 @@
+"""Whether harder references make for more failures: proxies of complexity against failure. Pure.
+
+A proxy is a number of each task's reference: its lines, operators, parameters and flops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kerneltruth.analysis.groups import by_task
+from kerneltruth.analysis.ranks import Correlation, rank_correlation
+from kerneltruth.analysis.results import Result
+
+PROXIES = ("lines", "operators", "parameters", "flops")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComplexityRow:
+    """One proxy over tasks.
+
+    Attributes:
+        call: its rank correlation with the share of answers that do not run.
+        exe: with the share of answers that are not right, of all.
+    """
+
+    proxy: str
+    call: Correlation
+    exe: Correlation
+
+
+def complexity(
+    answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]], *, seed: int = 0
+) -> tuple[ComplexityRow, ...]:
+    """Rank correlations of proxies with failure over tasks; none where no task has facts."""
+    failures = {}
+    for task, own in by_task(r for r in answers if r.judged).items():
+        count = len(own)
+        failures[task] = (
+            sum(not r.called for r in own) / count,
+            sum(not r.correct for r in own) / count,
+        )
+    rows = []
+    for proxy in PROXIES:
+        known = [t for t in sorted(failures) if proxy in facts.get(t, {})]
+        if not known:
+            continue
+        values = [facts[t][proxy] for t in known]
+        call, exe = (
+            rank_correlation(values, [failures[t][stage] for t in known], seed=seed)
+            for stage in (0, 1)
+        )
+        rows.append(ComplexityRow(proxy=proxy, call=call, exe=exe))
+    return tuple(rows)

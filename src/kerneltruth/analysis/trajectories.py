@@ -1,0 +1,232 @@
+"""What rounds do to answers: rates by round, rescues and losses, repairs, and real speedups. Pure.
+
+A chain that ends early, since it has what it wants or nothing more to spend, stays where it ended:
+each round counts every chain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kerneltruth.analysis.groups import Group, grouped
+from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
+from kerneltruth.analysis.reading import answer_of, chains
+from kerneltruth.analysis.results import Against, Result
+from kerneltruth.analysis.speeds import EAGER
+
+Chain = tuple[Result, ...]
+BY = ("method", "model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRow:
+    """All chains of one group after a round.
+
+    Attributes:
+        made: chains that have an answer of this round; the others ended before.
+        call: by each chain's latest answer; likewise `exe`.
+        kept: correct by the best answer so far.
+        speedup: of the latest answers that are correct and timed.
+        steady: of the chains that are correct and timed in every round up to this one, so that
+            the same kernels' tasks are compared; None before there are any.
+    """
+
+    group: Group
+    round: int
+    chains: int
+    made: int
+    call: Rate
+    exe: Rate
+    kept: Rate
+    speedup: Estimate
+    steady: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    """How the chains of one group end; each ends in exactly one way.
+
+    Attributes:
+        persistent: right from the first round, and at the last.
+        rescued: wrong at first, right at the last.
+        lost: right at some time, wrong at the last.
+        never: not right in any round.
+        persistent_speedup: of the last answers that are timed; likewise for the rescued.
+    """
+
+    group: Group
+    chains: int
+    persistent: Rate
+    rescued: Rate
+    lost: Rate
+    never: Rate
+    persistent_speedup: Estimate
+    rescued_speedup: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What happens from one round to the next in one group.
+
+    Attributes:
+        steps: pairs of rounds that follow one another.
+        repaired: wrong, then right; of the steps that begin wrong.
+        regressed: right, then wrong; of the steps that begin right.
+        timed: steps from one correct timed answer to another.
+        higher: of them, those whose speedup is higher at all.
+        improved: those where it is higher by more than the interval and the noise floor allow.
+        worsened: likewise lower.
+        unsure: those whose intervals, or noise floor, leave both open.
+        repairs: how often each kind of wrong answer was followed by a right one.
+        moves: all steps by what they lead from and to: (before, after, count).
+    """
+
+    group: Group
+    steps: int
+    repaired: Rate
+    regressed: Rate
+    timed: int
+    higher: int
+    improved: int
+    worsened: int
+    unsure: int
+    repairs: dict[str, int]
+    moves: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectories:
+    """The chains of a study: by round, by how they end, and step by step."""
+
+    rounds: tuple[RoundRow, ...]
+    fates: tuple[Fates, ...]
+    changes: tuple[Changes, ...]
+
+
+def trajectories(
+    results: Sequence[Result], by: Sequence[str] = BY, *, baseline: str = EAGER, seed: int = 0
+) -> Trajectories:
+    """What rounds do, for each group that works in rounds: that has a chain of two or more."""
+    rounds: list[RoundRow] = []
+    fates: list[Fates] = []
+    changes: list[Changes] = []
+    in_rounds = [r for r in results if r.round is not None]
+    for group, members in grouped(in_rounds, by).items():
+        own = chains(members)
+        if max((len(chain) for chain in own), default=0) < 2:
+            continue
+        rounds += _rounds(group, own, baseline, seed)
+        fates.append(_fates(group, own, baseline, seed))
+        changes.append(_changes(group, own, baseline))
+    return Trajectories(rounds=tuple(rounds), fates=tuple(fates), changes=tuple(changes))
+
+
+def _rounds(group: Group, own: Sequence[Chain], baseline: str, seed: int) -> list[RoundRow]:
+    rows = []
+    for number in sorted({r.round or 0 for chain in own for r in chain}):
+        so_far = [tuple(r for r in chain if (r.round or 0) <= number) for chain in own]
+        begun = [chain for chain in so_far if chain]
+        latest = [chain[-1] for chain in begun]
+        steady = [c[-1] for c in begun if all(r.speedup(baseline) is not None for r in c)]
+        rows.append(
+            RoundRow(
+                group=group,
+                round=number,
+                chains=len(own),
+                made=sum(r.round == number for r in latest),
+                call=rate(sum(r.called for r in latest), len(own)),
+                exe=rate(sum(r.correct for r in latest), len(own)),
+                kept=rate(sum(answer_of(chain).correct for chain in begun), len(own)),
+                speedup=_speedup(latest, baseline, seed),
+                steady=_speedup(steady, baseline, seed),
+            )
+        )
+    return rows
+
+
+def _speedup(results: Sequence[Result], baseline: str, seed: int) -> Estimate:
+    timed = [(r.task, s) for r in results if (s := r.speedup(baseline)) is not None]
+    return geometric_mean([s for _, s in timed], [task for task, _ in timed], seed=seed)
+
+
+def _fates(group: Group, own: Sequence[Chain], baseline: str, seed: int) -> Fates:
+    persistent = [c for c in own if c[-1].correct and c[0].correct]
+    rescued = [c for c in own if c[-1].correct and not c[0].correct]
+    lost = sum(not c[-1].correct and any(r.correct for r in c) for c in own)
+    never = sum(not any(r.correct for r in c) for c in own)
+    return Fates(
+        group=group,
+        chains=len(own),
+        persistent=rate(len(persistent), len(own)),
+        rescued=rate(len(rescued), len(own)),
+        lost=rate(lost, len(own)),
+        never=rate(never, len(own)),
+        persistent_speedup=_speedup([c[-1] for c in persistent], baseline, seed),
+        rescued_speedup=_speedup([c[-1] for c in rescued], baseline, seed),
+    )
+
+
+def _changes(group: Group, own: Sequence[Chain], baseline: str) -> Changes:
+    steps = [(a, b) for chain in own for a, b in pairwise(chain)]
+    moves = Counter((state(a), state(b)) for a, b in steps)
+    repairs = Counter(state(a) for a, b in steps if b.correct and not a.correct)
+    wrong = sum(not a.correct for a, _ in steps)
+    gains = [
+        (gain, max(_floor(a), _floor(b)))
+        for a, b in steps
+        if (gain := gain_of(a.against(baseline), b.against(baseline))) is not None
+    ]
+    found = Counter(_call_of(gain, floor) for gain, floor in gains)
+    return Changes(
+        group=group,
+        steps=len(steps),
+        repaired=rate(sum(repairs.values()), wrong),
+        regressed=rate(sum(a.correct and not b.correct for a, b in steps), len(steps) - wrong),
+        timed=len(gains),
+        higher=sum(gain.speedup > 1 for gain, _ in gains),
+        improved=found["improved"],
+        worsened=found["worsened"],
+        unsure=found["unsure"],
+        repairs=dict(repairs.most_common()),
+        moves=tuple((before, after, count) for (before, after), count in moves.most_common()),
+    )
+
+
+def state(result: Result) -> str:
+    """How an attempt ended, in a word or two: `pass`, `fail value`, `compile_error`."""
+    return result.verdict if result.kind is None else f"{result.verdict} {result.kind}"
+
+
+def gain_of(before: Against | None, after: Against | None) -> Against | None:
+    """How much faster the second is than the first, by their speedups over the same baseline.
+
+    Each was measured beside that baseline, so what the device did differently meanwhile cancels.
+    """
+    if before is None or after is None:
+        return None
+    gain = after.speedup / before.speedup
+    ends = (before.low, before.high, after.low, after.high)
+    if any(end is None or end <= 0 for end in ends):
+        return Against(speedup=gain, low=None, high=None, standing=None)
+    first_low, first_high, second_low, second_high = (math.log(e) for e in ends if e is not None)
+    first, second = math.log(before.speedup), math.log(after.speedup)
+    below = math.hypot(second - second_low, first_high - first)
+    above = math.hypot(second_high - second, first - first_low)
+    return Against(
+        speedup=gain, low=gain * math.exp(-below), high=gain * math.exp(above), standing=None
+    )
+
+
+def _call_of(gain: Against, noise_floor: float) -> str:
+    if gain.low is None or gain.high is None:
+        return "unsure"
+    room = 1 + noise_floor
+    return "improved" if gain.low > room else "worsened" if gain.high < 1 / room else "unsure"
+
+
+def _floor(result: Result) -> float:
+    return (result.timing.noise_floor or 0.0) if result.timing else 0.0
