@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
 
 _IMAGE = {
@@ -64,6 +65,24 @@ def _silu_in_steps(
     """With the sigmoid kept, as PyTorch has it when it is written out."""
     x = _normalized(running_mean=running_mean, running_var=running_var, training=training, **more)
     out = x * torch.sigmoid(x)
+    return (out, running_mean, running_var) if training else (out,)
+
+
+def _silu_of_stored(
+    running_mean: Tensor, running_var: Tensor, training: bool, **more: Any
+) -> tuple[Tensor, ...]:
+    """With a channel's scale and shift, and what they give, kept in the inputs' dtype."""
+    x, weight, bias = more["input"], more["weight"], more["bias"]
+    inputs = x, running_mean.clone(), running_var.clone(), weight, bias
+    _normalized(running_mean=running_mean, running_var=running_var, training=training, **more)
+    mean, variance = inputs[1:3]
+    if training:
+        over = [d for d in range(x.ndim) if d != 1]
+        mean, variance = x.mean(over), x.var(over, correction=0)
+    scale = torch.rsqrt(variance + more["eps"]) * (1.0 if weight is None else weight)
+    shift = (0.0 if bias is None else bias) - mean * scale
+    scale, shift = (stored(t, *inputs).view(-1, *[1] * (x.ndim - 2)) for t in (scale, shift))
+    out = F.silu(stored(x * scale + shift, *inputs))
     return (out, running_mean, running_var) if training else (out,)
 
 
@@ -126,7 +145,7 @@ TASKS: tuple[Task, ...] = (
             Output(name="running_var", when="training"),
         ),
         reference=_silu_batch_norm,
-        admissible=(_silu_in_steps,),
+        admissible=(_silu_in_steps, _silu_of_stored),
         description="""First batch normalization over all dims but the second, the channels: x less
             the channel's mean over the square root of its variance plus eps, times weight and plus
             bias where they are not None; then SiLU, z / (1 + exp(-z)). The result has the input's

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.spec import Output, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
@@ -32,6 +33,15 @@ def _mul_relu(input: Tensor, other: Tensor, inplace: bool) -> Tensor:
     return torch.relu(input * other)
 
 
+def _softmax_mul(input: Tensor, other: Tensor, dim: int) -> Tensor:
+    return torch.softmax(input, dim) * other
+
+
+def _stored_softmax_mul(input: Tensor, other: Tensor, dim: int) -> Tensor:
+    """With the softmax kept in the inputs' dtype, where a small one is 0, and 0 * inf is NaN."""
+    return stored(torch.softmax(input, dim), input, other) * other
+
+
 def _broadcast(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     both = torch.broadcast_tensors(x, y)  # type: ignore[no-untyped-call]
     return tuple(t.clone() for t in both)
@@ -53,7 +63,7 @@ TASKS: tuple[Task, ...] = (
             repeated. A result may share memory with its input. x and y have from no dims to three,
             such as [M, N] and [N], [M, 1] and [N], [] and [M, N], [M, 1, N] and [2, 1].""",
         flops="0",
-        bytes="2*M*N",
+        bytes="0",
         benchmark=_SMALL,
         perf=_PERF,
     ),
@@ -96,7 +106,7 @@ TASKS: tuple[Task, ...] = (
             not matter. {_SAYS_RANK} A candidate may have the parameters dtype, layout, device,
             requires_grad and memory_format; they are never passed.""",
         flops="0",
-        bytes="M*N",
+        bytes="itemsize*M*N",
         benchmark=_SMALL,
         perf=_PERF,
     ),
@@ -108,7 +118,8 @@ TASKS: tuple[Task, ...] = (
         dims={"M": "batch", "N": "reduced"},
         attributes={"dim": (0, 1, -2), "_other": ("row", "scalar"), "_rank": (3,)},
         extended_dtypes=("float64",),
-        reference=lambda input, other, dim: torch.softmax(input, dim) * other,
+        reference=_softmax_mul,
+        admissible=(_stored_softmax_mul,),
         description=f"""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
             `dim` (negative ones counted from the end), with the largest element subtracted first,
             times other, a tensor of input's shape or one that broadcasts to it ([N] or no dims).

@@ -23,10 +23,10 @@ def made():
 
 @pytest.fixture
 def claims():
-    """The names of the claims that outputs break, of a task of KernelBenchX."""
+    """The names of the claims that outputs break, of a task of KernelBenchX or by its key."""
 
     def judge(name, outputs, **given):
-        task = find(name, "kernelbenchx")
+        task = find(name if "/" in name else f"kernelbenchx/{name}")
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
         settings = {a.name: a.default for a in task.attributes}
