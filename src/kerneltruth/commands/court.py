@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,9 @@ from typing import Any
 import torch
 
 from kerneltruth.cases.layouts import inspect
+from kerneltruth.clock.gate import checking, timing
 from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.commands.stages import NOT_RUN
-from kerneltruth.commands.stopwatch import NotTimedError, time_against_eager
-from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.commands.suites import is_foreign, register_at
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
@@ -47,7 +47,7 @@ class Job:
         task: name of the task.
         baseline_seed: from which the peers' checks draw; None leaves them out.
         effort: what explaining a failure may cost; None leaves it out.
-        timed: whether a right kernel is timed too, against eager PyTorch.
+        timed: whether a right kernel is to be timed afterwards.
     """
 
     name: str
@@ -61,7 +61,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What a hearing yields."""
+    """What a hearing yields.
+
+    Attributes:
+        perf: the perf stage; None where the candidate is yet to be timed, or is not timed at all.
+    """
 
     attempt: Attempt
     tags: tuple[str, ...] = ()
@@ -111,6 +115,10 @@ class Court:
     def hear(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
         """Judge one candidate; `report(n)` is called as cases are judged."""
         task = find(job.task)
+        with checking(self.runner.device) if job.timed else contextlib.nullcontext():
+            return self._judge(task, job, report)
+
+    def _judge(self, task: Task, job: Job, report: Callable[[int], None]) -> Heard:
         try:
             with Trial(
                 task, job.candidate, self.runner, self.cache, deadline_s=job.plan.deadline_s
@@ -145,21 +153,8 @@ class Court:
                 job.baseline_seed,
                 cache=self.draws,
             )
-        perf = self._timed(trial, task, attempt) if job.timed else None
+        perf = not_timed(attempt, self.runner.device) if job.timed else None
         return Heard(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
-
-    def _timed(self, trial: Trial, task: Task, attempt: Attempt) -> dict[str, Any]:
-        """The perf stage of a candidate that was judged."""
-        if not isinstance(attempt.verdict, Passed):
-            return {"outcome": NOT_RUN, "detail": f"exe: {word(attempt.verdict)}"}
-        if self.runner.device == "cpu":
-            return {"outcome": NOT_RUN, "detail": "no GPU: kernels are interpreted here"}
-        try:
-            return time_against_eager(
-                task, trial.session, eager_of(task), self.runner, deadline_s=trial.deadline_s
-            ).document()
-        except NotTimedError as error:
-            return {"outcome": "not_timed", "detail": str(error)}
 
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""
@@ -169,6 +164,42 @@ class Court:
             for name in task.mutates
         ]
         return answer(observation, mutated)
+
+
+class Timing:
+    """The perf stage: right candidates timed, by a timekeeper that is made when it is needed."""
+
+    def __init__(self, court: Court) -> None:
+        self._court = court
+        self._keeper: Any = None
+
+    def hear_and_time(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
+        """Judge one candidate, and time it if it is right."""
+        heard = self._court.hear(job, report)
+        return self.time(((job, heard),))[0] if job.timed and heard.perf is None else heard
+
+    def time(
+        self,
+        batch: Sequence[tuple[Job, Heard]],
+        report: Callable[[int], None] = lambda count: None,
+    ) -> list[Heard]:
+        """Time candidates one after the other, while nobody else uses the device."""
+        del report
+        with timing(self._court.runner.device):
+            return [replace(heard, perf=self._timed(job)) for job, heard in batch]
+
+    def _timed(self, job: Job) -> dict[str, Any]:
+        # Timing needs more of torch than judging does.
+        from kerneltruth.commands.timing import keeper_for_runs
+
+        if self._keeper is None:
+            self._keeper = keeper_for_runs(self._court.runner)
+        try:
+            timed: dict[str, Any] = self._keeper.time(find(job.task), job.candidate)
+        except (MemoryError, RuntimeError) as error:
+            # What the judge itself needs the device for, such as grading.
+            return {"outcome": "infra", "detail": f"{type(error).__name__}: {error}"[:300]}
+        return timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +221,16 @@ class CourtFactory:
             on_cpu = self.device == "cpu"
             register_at(self.suite, court.runner if on_cpu else Runner(device="cpu"))
         court.warm()
-        return court.hear
+        return Timing(court).hear_and_time
+
+
+def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
+    """Why a judged candidate is not timed: its perf stage. None where it is to be timed."""
+    if not isinstance(attempt.verdict, Passed):
+        return {"outcome": NOT_RUN, "detail": f"exe: {word(attempt.verdict)}"}
+    if device == "cpu":
+        return {"outcome": NOT_RUN, "detail": "no GPU: kernels are interpreted here"}
+    return None
 
 
 def why_not_loaded(verdict: Verdict) -> str:

@@ -46,6 +46,11 @@ def of_generate(document: dict[str, Any]) -> int:
     return NO_JUDGEMENT if document["unanswered"] else GOOD
 
 
+def of_time(document: dict[str, Any]) -> int:
+    """Whether the candidate was timed, and its times hold."""
+    return GOOD if document["outcome"] == "timed" else BAD
+
+
 def of_replay(document: dict[str, Any]) -> int:
     """Whether every finding was reproduced; 3 if the others cannot run here."""
     other = [r for r in document["results"] if not r["reproduced"]]

@@ -67,7 +67,7 @@ def _judge_file(
 
 
 def _job(options: CheckOptions, policy: Policy) -> Job:
-    candidate, task = _recognized(options.file, options.task, options.suite)
+    candidate, task = recognize(options.file, options.task, options.suite)
     domain: Domain = "core" if options.domain == "core" else "extended"
     plan = Plan(
         seed=options.seed,
@@ -90,7 +90,7 @@ def _job(options: CheckOptions, policy: Policy) -> Job:
     return Job(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
 
 
-def _recognized(file: Path, name: str | None, suite: str | None) -> tuple[Candidate, Task]:
+def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidate, Task]:
     """The candidate in a file and its task: as named, else by the entry, the core's tasks first.
 
     Raises:

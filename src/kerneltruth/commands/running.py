@@ -6,10 +6,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from kerneltruth.codec import content_hash
-from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, lost
+from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
 from kerneltruth.commands.run import RunOptions
@@ -20,7 +21,7 @@ from kerneltruth.commands.storing import store_attempt
 from kerneltruth.commands.suites import absolute, data_set_of, opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.cluster import Placement, run_on_ray
-from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
+from kerneltruth.executors.local import Done, Lost, Progress, Then, run_jobs
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken
@@ -147,7 +148,12 @@ class _Run:
     ) -> Iterator[Done[Job, Heard] | Progress[Job] | Lost[Job]]:
         if self._options.executor == "local":
             self._court.warm()
-            yield from run_jobs(jobs, self._court.hear, workers=judges)
+            timed = Then(
+                wanted=lambda job, heard: job.timed and heard.perf is None,
+                hear=Timing(self._court).time,
+                lost=_not_timed,
+            )
+            yield from run_jobs(jobs, self._court.hear, workers=judges, then=timed)
             return
         on_cpu = self._device == "cpu"
         yield from run_on_ray(
@@ -263,6 +269,12 @@ class _Run:
             "device": device_name(self._device),
             "run": str(self._store.path),
         }
+
+
+def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:
+    """What is left where a right candidate could not be timed for no fault of its own."""
+    del job
+    return replace(heard, perf={"outcome": "infra", "detail": reason})
 
 
 def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:

@@ -10,10 +10,10 @@ import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runner.sandbox import die_with_parent
@@ -58,6 +58,109 @@ class Lost(Generic[J]):
 
     job: J
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Then(Generic[J, R]):
+    """A second stage for some results, by one worker of its own: what must not run beside itself.
+
+    Attributes:
+        wanted: whether a result goes on.
+        hear: called in the worker's process with some jobs and their results, gives the results
+            that take their place.
+        lost: the result of a job whose worker died twice.
+        batch: the most jobs at once, of one task where possible.
+    """
+
+    wanted: Callable[[J, R], bool]
+    hear: Callable[[Sequence[tuple[J, R]], Callable[[int], None]], Sequence[R]]
+    lost: Callable[[J, R, str], R]
+    batch: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch(Generic[J, R]):
+    """Jobs for the second stage, as one."""
+
+    task: str
+    items: tuple[tuple[J, R], ...]
+
+
+class _Second(Generic[J, R]):
+    """The second stage as the parent sees it: a queue, and a worker that is made when needed."""
+
+    def __init__(self, then: Then[J, R]) -> None:
+        self._then = then
+        self._queue: list[tuple[J, R]] = []
+        self._tries = 0
+        self.judge: _Judge[Any, Any] | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.judge is not None and self.judge.job is not None
+
+    def takes(self, job: J, result: R) -> bool:
+        if not self._then.wanted(job, result):
+            return False
+        self._queue.append((job, result))
+        self._hand_out()
+        return True
+
+    def _hand_out(self) -> None:
+        if self.busy or not self._queue:
+            return
+        if self.judge is None:
+            hear = self._then.hear
+            self.judge = _Judge(lambda batch, report: hear(batch.items, report))
+        own = self.judge.last_task
+        tasks = [job.task for job, _ in self._queue]
+        task = own if own in tasks else tasks[0]
+        # The others of its batch come after those of the task in hand.
+        self._queue.sort(key=lambda item: item[0].task != task)
+        items = tuple(self._queue[: self._then.batch])
+        del self._queue[: len(items)]
+        self._tries = 0
+        self.judge.give(_Batch(task=items[-1][0].task, items=items))
+
+    def listen(self) -> Iterator[Done[J, R]]:
+        """Take one message of the worker, or its death."""
+        assert self.judge is not None and self.judge.job is not None
+        batch: _Batch[J, R] = self.judge.job
+        try:
+            word, value = self.judge.pipe.recv()
+        except (EOFError, ConnectionError):
+            yield from self._died(batch)
+            return
+        if word == "stopped":
+            raise value
+        if word == "broken":
+            raise InternalError(f"in the second stage: {value}")
+        if word == "done":
+            for (job, _), result in zip(batch.items, value, strict=True):
+                yield Done(job=job, result=result)
+            self.judge.job = None
+            self._hand_out()
+
+    def _died(self, batch: _Batch[J, R]) -> Iterator[Done[J, R]]:
+        assert self.judge is not None
+        self.judge.stop()
+        code = self.judge.process.exitcode
+        self.judge = None
+        self._tries += 1
+        if self._tries < TRIES:
+            self._queue = [*batch.items, *self._queue]
+            tries = self._tries
+            self._hand_out()
+            self._tries = tries
+            return
+        for job, result in batch.items:
+            reason = f"the process that times died twice (exit code {code})"
+            yield Done(job=job, result=self._then.lost(job, result, reason))
+        self._hand_out()
+
+    def stop(self) -> None:
+        if self.judge is not None:
+            self.judge.stop()
 
 
 class _Judge(Generic[J, R]):
@@ -126,6 +229,7 @@ def run_jobs(
     hear: Callable[[J, Callable[[int], None]], R],
     *,
     workers: int,
+    then: Then[J, R] | None = None,
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
     """Hear every job once; yields progress and exactly one `Done` or `Lost` for each.
 
@@ -135,6 +239,7 @@ def run_jobs(
         hear: called in a judge process, which was forked from this one, with a job and a function
             that reports progress.
         workers: the most judges at once.
+        then: a second stage, beside the judges.
 
     Raises:
         UserError, EnvironmentFault: `hear` raised it.
@@ -143,18 +248,35 @@ def run_jobs(
     waiting = Waiting(jobs)
     tries: dict[int, int] = {}
     judges: list[_Judge[J, R]] = []
+    second = None if then is None else _Second(then)
     try:
         judges = [_Judge(hear) for _ in range(min(workers, waiting.ahead()))]
         for judge in judges:
             _hand_out(judge, waiting, judges)
-        while any(judge.job is not None for judge in judges):
+        while True:
             busy = {j.pipe: j for j in judges if j.job is not None}
-            for pipe in wait(list(busy)):
-                judge = busy[pipe]  # type: ignore[index]
-                yield from _listen(judge, judges, waiting, tries, hear)
+            more = [second.judge.pipe] if second and second.judge and second.busy else []
+            if not busy and not more:
+                break
+            for pipe in wait([*busy, *more]):
+                if pipe not in busy:
+                    assert second is not None
+                    yield from second.listen()
+                    continue
+                judge = busy[pipe]
+                for event in _listen(judge, judges, waiting, tries, hear):
+                    goes_on = (
+                        second is not None
+                        and isinstance(event, Done)
+                        and second.takes(event.job, event.result)
+                    )
+                    if not goes_on:
+                        yield event
     finally:
         for judge in judges:
             judge.stop()
+        if second is not None:
+            second.stop()
 
 
 def _listen(

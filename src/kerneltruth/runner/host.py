@@ -25,6 +25,7 @@ from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Argument,
     Call,
+    Errand,
     Load,
     Observation,
     ProtocolError,
@@ -33,12 +34,14 @@ from kerneltruth.runner.protocol import (
 from kerneltruth.runner.sandbox import Limits
 from kerneltruth.runner.warmth import Zygote, ZygoteLost
 
-Mode = Literal["run", "compile"]
+Mode = Literal["run", "compile", "time"]
 
 CALL_S = 30.0
 LOAD_S = 60.0
 # nvcc takes its time.
 LOAD_CUDA_S = 240.0
+# `torch.compile` must not start processes of its own: the child may have few.
+_TIMED = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 class Runner:
@@ -124,7 +127,7 @@ class Runner:
             "folder": f"child-{os.getpid()}-{next(self._numbers)}",
             "cache": str(cache) if cache else None,
             "limits": asdict(self._limits),
-            "environment": {} if self.device == "cpu" else context_environment(candidate),
+            "environment": self._environment(candidate, mode),
         }
         for _ in range(2):
             zygote = self._zygote(mode)
@@ -134,6 +137,12 @@ class Runner:
                 zygote.close()
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault("the parent of candidate processes dies again and again")
+
+    def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
+        if self.device == "cpu":
+            return {}
+        # What is timed gets what it would have elsewhere.
+        return _TIMED if mode == "time" else context_environment(candidate)
 
     def _forget(self, session: Session) -> None:
         self._sessions.discard(session)
@@ -204,18 +213,35 @@ class Session:
         *,
         poison: bytes,
         config: int = 0,
-        repeats: int = 1,
         deadline_s: float = CALL_S,
     ) -> Observation:
-        """Call the entry once, or `repeats` times in a row; what came of it, of the last call.
+        """Call the entry once, and say what came of it.
 
         A candidate that does not load gives its load's observation.
         """
-        call = Call(arguments=tuple(arguments), poison=poison, config=config, repeats=repeats)
+        call = Call(arguments=tuple(arguments), poison=poison, config=config)
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":
             observation = self._attempt(call, deadline_s)
         return observation
+
+    def errand(
+        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = CALL_S
+    ) -> Observation:
+        """Have a child in mode "time" do one thing, and say what came of it.
+
+        What it holds is lost with it: nothing is tried again.
+
+        Args:
+            message: what to do.
+            sizes: for `Show`, bytes of the inputs that are shown.
+            deadline_s: seconds that it may take.
+        """
+        if self._link is None:
+            return Observation(ended="lost", message="the child that was timed is gone")
+        if self.loaded.ended != "returned":
+            return self.loaded
+        return self._exchange(message, time.monotonic() + deadline_s, sizes or {})
 
     def restart(self) -> None:
         """End the child and start a fresh one."""
@@ -261,7 +287,7 @@ class Session:
     def _await_load(self) -> Observation:
         return self._exchange(None, self._load_deadline, {})
 
-    def _exchange(self, call: Call | None, deadline: float, sizes: dict[str, int]) -> Observation:
+    def _exchange(self, call: Errand | None, deadline: float, sizes: dict[str, int]) -> Observation:
         """Send the call, if any, and take the answer; the child ends with what is not one."""
         assert self._link is not None
         try:

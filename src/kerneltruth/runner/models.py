@@ -30,6 +30,11 @@ def is_described(arguments: Sequence[Offered]) -> bool:
     return any(a.name == CONSTRUCTED for a in arguments)
 
 
+def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
+    """What the model is called with, among the arguments that describe it."""
+    return [a.value for a in arguments if a.name != CONSTRUCTED and not a.name.startswith(WEIGHTS)]
+
+
 def build(
     kind: type, arguments: Sequence[Offered], device: str | torch.device
 ) -> tuple[Callable[..., Any], list[Any]]:
@@ -38,7 +43,7 @@ def build(
     Raises:
         UnsupportedHere: the judge's weights find no place in it.
     """
-    inputs: list[Any] = []
+    inputs = inputs_of(arguments)
     weights: dict[str, torch.Tensor] = {}
     passed: Sequence[Any] = ()
     for a in arguments:
@@ -46,8 +51,6 @@ def build(
             passed = ast.literal_eval(a.value)
         elif a.name.startswith(WEIGHTS):
             weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
-        else:
-            inputs.append(a.value)
     model = _with_weights(kind, passed, weights)
     if isinstance(model, torch.nn.Module):
         tensors = (t for t in (*weights.values(), *inputs) if isinstance(t, torch.Tensor))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -40,7 +40,7 @@ class Placed:
 
 def place(argument: TensorArgument, device: torch.device) -> Placed:
     """Copy an input into fresh memory on the device, its buffer aligned to 512 bytes."""
-    dtype = _dtype(argument.dtype)
+    dtype = dtype_of(argument.dtype)
     data = torch.frombuffer(bytearray(argument.buffer), dtype=torch.uint8)
     memory = torch.empty(data.numel() + _ALIGNMENT, dtype=torch.uint8, device=device)
     start = -memory.data_ptr() % _ALIGNMENT
@@ -56,7 +56,8 @@ def place(argument: TensorArgument, device: torch.device) -> Placed:
     )
 
 
-def _dtype(name: str) -> torch.dtype:
+def dtype_of(name: str) -> torch.dtype:
+    """The torch dtype of that name, if this torch has it."""
     dtype = getattr(torch, name, None) if name in ITEMSIZE else None
     if not isinstance(dtype, torch.dtype):
         raise UnsupportedHere(f"torch {torch.__version__} has no dtype {name}")
@@ -90,6 +91,23 @@ def collect(returned: Any, inputs: Sequence[Placed], *, arrays: bool) -> tuple[R
         return ()
     values = list(islice(_flattened(returned), _MOST_RESULTS))
     return tuple(_result(value, inputs, arrays=arrays) for value in values)
+
+
+def aliases(returned: Any, inputs: Sequence[Placed]) -> tuple[str | None, ...]:
+    """Which input each of a call's results shares memory with; one item per result of `collect`."""
+    if returned is None:
+        return ()
+    return tuple(
+        _alias(value.data_ptr(), _steps(value), inputs)
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided
+        else None
+        for value in islice(_flattened(returned), _MOST_RESULTS)
+    )
+
+
+def with_alias(result: Result, alias: str | None) -> Result:
+    """The result, said to share memory with an input."""
+    return replace(result, alias=alias) if isinstance(result, TensorResult) else result
 
 
 def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:

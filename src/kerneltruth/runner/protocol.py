@@ -1,8 +1,9 @@
 """What crosses the wall between judge and child: a header and raw bytes, nothing else.
 
 A message is `MAGIC, version, header length, payload length, header (JSON), payload`. The header
-describes slices of the payload. Nothing is ever unpickled. The judge sends `Load` and `Call`; the
-child answers each with an `Observation`, which holds claims: the judge checks what it can.
+describes slices of the payload. Nothing is ever unpickled. The judge sends `Load` and then `Call`,
+or, to a child that is timed, `Stock`, `Rows`, `Refill`, `Capture`, `Lap` and `Show`; the child
+answers each with an `Observation`, which holds claims: the judge checks what it can.
 
 This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAGIC = b"KTRU"
-VERSION = 1
+VERSION = 2
 _PREFIX = struct.Struct("<4sHIQ")
 MAX_HEADER = 64 * 2**20
 
@@ -86,7 +87,8 @@ Argument = TensorArgument | ScalarArgument
 class Load:
     """Load the candidate: source text, its language, and the entry to call.
 
-    `mode` is "run" (really run) or "compile" (compile every launch for `targets`, run nothing).
+    `mode` is "run" (really run), "compile" (compile every launch for `targets`, run nothing) or
+    "time" (run as on any machine: Triton's own autotuner, nothing recorded, nothing guarded).
     """
 
     source: str
@@ -106,14 +108,92 @@ class Call:
         arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
         config: which configuration autotuned kernels take, modulo their number.
-        repeats: how often the entry is called, one call after the other; the last one's results
-            come back. The host times such calls with its own clock.
     """
 
     arguments: tuple[Argument, ...]
     poison: bytes
     config: int = 0
-    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """A tensor argument of timed calls, contiguous: each row holds a window of `pool`.
+
+    Attributes:
+        pool: elements; at least as many as the tensor has.
+        member_of: as in `TensorArgument`.
+        fixed: all calls share one copy of the pool's beginning, such as weights.
+        shown: whether `Show` reports the row's bytes.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    pool: bytes
+    member_of: str | None = None
+    fixed: bool = False
+    shown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """What timed calls take their inputs from; forgets what was stocked before.
+
+    Attributes:
+        arguments: in call order.
+        flush_bytes: how much memory is read before each lap, at least, to empty the caches.
+        compiled: for baselines: the mode in which `torch.compile` compiles the entry.
+    """
+
+    arguments: tuple[Supply | ScalarArgument, ...]
+    flush_bytes: int = 0
+    compiled: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Make so many rows: memory for the inputs of a call each."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refill:
+    """Give rows fresh contents.
+
+    Attributes:
+        rows: which ones.
+        windows: for each supply that is not fixed, where each row's window begins, in elements.
+        scales: likewise, by what each row's elements are multiplied; no numbers mean by 1.
+    """
+
+    rows: tuple[int, ...]
+    windows: tuple[tuple[int, ...], ...]
+    scales: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """Make a CUDA graph of the calls of each group of rows."""
+
+    groups: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """Make calls one after the other, wait for the device, and say how long it took.
+
+    Attributes:
+        rows: a call each, in this order; with `graphs` the groups that were captured.
+    """
+
+    rows: tuple[int, ...]
+    graphs: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """Show what the last call of the last lap gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +266,8 @@ class Observation:
         guards_hit: names of candidate allocations whose guard bands were written.
         launches: distinct kernel launches of this call.
         binaries: what was compiled, in compile mode.
+        timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
+            returned; of a single call also `peak_bytes` of memory allocated meanwhile.
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).
@@ -201,12 +283,14 @@ class Observation:
     guards_hit: tuple[str, ...] = ()
     launches: tuple[Launch, ...] = ()
     binaries: tuple[Binary, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
     output: str = ""
     seconds: float | None = None
     dirty: bool = False
 
 
-Message = Load | Call | Observation
+Errand = Call | Stock | Rows | Refill | Capture | Lap | Show
+Message = Load | Errand | Observation
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -214,6 +298,13 @@ _KINDS: dict[str, Any] = {
         ScalarArgument,
         Load,
         Call,
+        Supply,
+        Stock,
+        Rows,
+        Refill,
+        Capture,
+        Lap,
+        Show,
         TensorResult,
         OtherResult,
         Launch,
@@ -265,7 +356,7 @@ def decode(read: Callable[[int], bytes], *, limit: int) -> Message:
         message = _unpack(json.loads(header), payload)
     except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         raise ProtocolError(f"malformed message: {error}") from error
-    if not isinstance(message, Load | Call | Observation):
+    if not isinstance(message, Message):
         raise ProtocolError(f"{type(message).__name__} is not a message")
     return message
 

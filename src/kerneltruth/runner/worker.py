@@ -19,19 +19,26 @@ import traceback
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from kerneltruth.runner import binding, facade, guards, models, optimizers, placing
+from kerneltruth.runner import binding, facade, guards, models, optimizers, placing, track
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
     Call,
+    Capture,
+    Errand,
+    Lap,
     Load,
     Observation,
+    Refill,
+    Rows,
+    Stock,
     TensorArgument,
     UnsupportedHere,
     decode,
@@ -77,6 +84,8 @@ def main(wire: int) -> None:
             answer = worker.load()
         elif isinstance(message, Call) and worker is not None:
             answer = worker.call(message)
+        elif isinstance(message, Errand) and worker is not None:
+            answer = worker.time(message)
         else:
             answer = Observation(ended="lost", message="a call came before its load")
         _flush()
@@ -110,6 +119,8 @@ class _Worker:
         self._compiling = load.mode == "compile"
         self._launches: Any = None
         self._dry: Any = None
+        self._track: track.Track | None = None
+        self._compiled: str | None = None
 
     def load(self) -> Observation:
         """Import the source and find its entry."""
@@ -151,6 +162,8 @@ class _Worker:
             return
         if on_cpu:
             facade.install()
+        if self._load.mode == "time":
+            return
         if self._compiling:
             self._dry = importlib.import_module("kerneltruth.runner.dry")
             self._dry.install(self._load.targets)
@@ -182,13 +195,69 @@ class _Worker:
             observation = _failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
 
+    def time(self, errand: Errand) -> Observation:
+        """Do one errand of a timed candidate."""
+        start = time.perf_counter()
+        try:
+            observation = self._timed(errand)
+        except BaseException as error:
+            observation = _failure(error)
+        return replace(observation, seconds=time.perf_counter() - start)
+
+    def _timed(self, errand: Errand) -> Observation:
+        if isinstance(errand, Stock):
+            _seed()
+            self._track = None
+            self._compiled = errand.compiled
+            self._track = track.Track(errand, self._device, self._calls)
+            return Observation(ended="returned")
+        if self._track is None:
+            return Observation(ended="lost", message="a lap came before its stock")
+        timings: dict[str, float] = {}
+        match errand:
+            case Rows(count=count):
+                self._track.rows(count)
+            case Refill(rows=rows, windows=windows, scales=scales):
+                self._track.refill(rows, windows, scales)
+            case Capture(groups=groups):
+                self._track.capture(groups)
+            case Lap(rows=rows, graphs=graphs):
+                timings = self._track.lap(rows, graphs=graphs)
+            case _:
+                return self._track.show()
+        return Observation(ended="returned", timings=timings)
+
+    def _calls(self, rows: Sequence[Sequence[binding.Offered]]) -> list[Callable[[], Any]]:
+        """A call for each row; the entry is built, and compiled, once."""
+        if self._load.language == "numpy":
+            rows = [[_as_array(a) for a in row] for row in rows]
+        aside = [optimizers.set_aside(row) for row in rows]
+        owners = [optimizers.parameters(row, gradients) for row, gradients in aside]
+        first, gradients = aside[0]
+        if self._model is not None and models.is_described(first):
+            entry, _ = models.build(self._model, first, self._home)
+            bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
+                (models.inputs_of(row), {}) for row, _ in aside
+            ]
+        else:
+            entry, left = self._callable(first, as_it_is=bool(gradients))
+            wanted = {a.name for a in left}
+            forward = getattr(entry, "forward", entry)
+            bound = [
+                binding.bind(forward, [a for a in row if a.name in wanted]) for row, _ in aside
+            ]
+        if self._compiled is not None:
+            entry = torch.compile(entry, mode=self._compiled, dynamic=False)
+        calls: list[Callable[[], Any]] = [
+            partial(entry, *positional, **named) for positional, named in bound
+        ]
+        if not gradients:
+            return calls
+        return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
+
     def _offered(self, argument: Argument, inputs: list[placing.Placed]) -> binding.Offered:
         if not isinstance(argument, TensorArgument):
-            value, default = (
-                tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
-            )
-            same = type(value) is type(default) and value == default
-            return binding.Offered(name=argument.name, value=value, default=default, optional=same)
+            return track.offered_scalar(argument)
         placed = placing.place(argument, self._device)
         inputs.append(placed)
         as_array = self._load.language == "numpy"
@@ -203,8 +272,7 @@ class _Worker:
         entry, positional, named = self._bound(arguments, as_it_is=bool(gradients))
         poisoned = guards.numpy_poisoned(call.poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
-            for _ in range(call.repeats):
-                returned = entry(*positional, **named)
+            returned = entry(*positional, **named)
             if gradients:
                 returned = optimizers.stepped(returned, owners, gradients)
         if self._device.type == "cuda":
@@ -263,6 +331,17 @@ class _Worker:
             buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown},
             guards_hit=guard.hits(),
         )
+
+
+def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
+    """A call that makes an optimizer, and its steps."""
+    return optimizers.stepped(call(), owners, gradients)
+
+
+def _as_array(argument: binding.Offered) -> binding.Offered:
+    if not argument.tensor:
+        return argument
+    return replace(argument, value=placing.as_numpy(argument.value))
 
 
 def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observation:

@@ -1,0 +1,159 @@
+"""Pools: more elements than an input has, from whose windows each timed call gets its own values.
+
+A pool is drawn once for a case, with the recipes that fill ordinary cases. A window that begins
+elsewhere holds other values of the same mixture, so a call's contents cost one copy, can be had
+again by whoever has the pool, and come up no second time. Where the elements depend on each other
+(a triangular matrix, rows that sum to 1) a pool is a number of whole draws, and what is drawn from
+them is told apart by a factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.cases.philox import Stream, derive, stream
+from kerneltruth.cases.values import draw
+from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
+
+# Elements that stand beyond the first window, and so how many different windows there are.
+SLACK = 2**22
+# Whole draws where windows would break what elements have to do with each other.
+DRAWS = 5
+RECIPES = ("uniform", "normal")
+# Factors with few bits: a product with one is rounded alike everywhere, if at all.
+_FACTORS = tuple(k / 64 for k in range(32, 65))
+_WHOLE = ("tril", "triu", "stochastic", "mask", *MATRIX_KINDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """What one tensor of a case is filled from.
+
+    Attributes:
+        spec: the tensor.
+        shape: of each window.
+        elements: flat, in the tensor's dtype, on the CPU.
+        step: windows begin at multiples of it.
+        scaled: whether a window may be multiplied by a factor.
+        fixed: all calls share the first window: weights, and what a task prescribes.
+    """
+
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    elements: Tensor
+    step: int = 1
+    scaled: bool = False
+    fixed: bool = False
+
+    @property
+    def windows(self) -> int:
+        """How many different windows there are."""
+        count = math.prod(self.shape)
+        return 1 if self.fixed else (self.elements.numel() - count) // self.step + 1
+
+    def window(self, choice: Choice) -> Tensor:
+        """The tensor of one call."""
+        values = self.elements[choice.start : choice.start + math.prod(self.shape)]
+        if choice.factor != 1.0:
+            values = values * torch.tensor(choice.factor, dtype=values.dtype)
+        return values.reshape(self.shape).clone()
+
+    def choose(self, rng: Stream, count: int) -> list[Choice]:
+        """Windows for so many calls, all different while there are enough."""
+        if self.fixed:
+            return [Choice()] * count
+        starts = rng.integers(count, 0, self.windows).mul_(self.step).tolist()
+        if not self.scaled:
+            return [Choice(start=s) for s in starts]
+        factors = rng.integers(count, 0, len(_FACTORS)).tolist()
+        return [Choice(start=s, factor=_FACTORS[f]) for s, f in zip(starts, factors, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Where a window begins, in elements, and by what its elements are multiplied."""
+
+    start: int = 0
+    factor: float = 1.0
+
+
+def pools_of(task: Task, case: Case, *, device: str = "cpu") -> dict[str, Pool]:
+    """A pool for each tensor that the case passes, by name; drawn on `device`, kept on the CPU."""
+    settings = task.scalars(case.sizes, case.settings)
+    return {
+        spec.name: _pool(task, case, spec, settings, device)
+        for spec in task.tensors
+        if spec.name not in case.absent
+    }
+
+
+def _pool(
+    task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar], device: str
+) -> Pool:
+    shape = task.shape(spec, case.sizes, settings)
+    count = math.prod(shape)
+    if spec.held is not None:
+        held = spec.held(settings).contiguous().reshape(-1)
+        return Pool(spec=spec, shape=shape, elements=held, fixed=True)
+    if spec.kind == "weight":
+        parts = list(_draws(task, case, spec, shape, settings, device, (RECIPES[0],)))
+        return Pool(spec=spec, shape=shape, elements=parts[0], fixed=True)
+    if spec.kind in _WHOLE or _counts_up(spec):
+        recipes = tuple(RECIPES[i % len(RECIPES)] for i in range(DRAWS))
+        parts = list(_draws(task, case, spec, shape, settings, device, recipes))
+        scaled = spec.kind not in ("stochastic", "mask") and parts[0].is_floating_point()
+        return Pool(
+            spec=spec, shape=shape, elements=torch.cat(parts), step=max(count, 1), scaled=scaled
+        )
+    share = (count + min(SLACK, max(64 * count, 1024))) // len(RECIPES) + 1
+    flat = list(_draws(task, case, spec, (share,), settings, device, RECIPES))
+    return Pool(spec=spec, shape=shape, elements=torch.cat(flat))
+
+
+def _counts_up(spec: TensorSpec) -> bool:
+    """Whether the elements have an order, as offsets do, that a window would break."""
+    return spec.kind in INDEX_KINDS and spec.other is not None
+
+
+def _draws(
+    task: Task,
+    case: Case,
+    spec: TensorSpec,
+    shape: tuple[int, ...],
+    settings: dict[str, Scalar],
+    device: str,
+    recipes: tuple[str, ...],
+) -> Iterator[Tensor]:
+    scope = {**settings, **case.sizes}
+    for index, recipe in enumerate(recipes):
+        values = draw(
+            spec,
+            shape,
+            dtype=case.dtype,
+            recipe=recipe,
+            rng=stream(derive(case.seed, "pool", str(index)), spec.name, device=device),
+            extent=evaluate(spec.extent, scope) if spec.extent else None,
+            limits=task.values,
+            other=evaluate(spec.other, scope) if spec.other else None,
+            form=evaluate(spec.form, scope) if spec.form else None,
+        )
+        yield values.reshape(-1).cpu()
+
+
+def inputs_at(
+    task: Task, case: Case, pools: Mapping[str, Pool], at: Mapping[str, Choice]
+) -> Inputs:
+    """The inputs of the call that got these windows."""
+    tensors = {
+        spec.name: pools[spec.name].window(at[spec.name]) if spec.name in pools else None
+        for spec in task.tensors
+    }
+    settings = task.scalars(case.sizes, case.settings)
+    return Inputs(order=task.call_order(), tensors=tensors, scalars=settings, lists=task.lists())

@@ -1,0 +1,71 @@
+"""Commands that time: `time`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import AsJson, Device, Out, Timeout, follow, show_document
+from kerneltruth.commands import exit_codes
+
+
+@app.command(name="time")
+def time_(
+    file: Annotated[Path, typer.Argument(help="The kernel file to time.")],
+    task: Annotated[
+        str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", help="Working dtype; the task's first by default.")
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            help="eager, compile, compile_max_autotune or control (repeatable); "
+            "default: all but compile_max_autotune.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option("--budget", min=0.0, help="Seconds of measuring for each shape.")
+    ] = 1.0,
+    measure_again: Annotated[
+        bool, typer.Option("--measure-again", help="Forget what was measured of this device.")
+    ] = False,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", min=0, max=2**64 - 1, metavar="N", help="Of contents and order; default: any."
+        ),
+    ] = None,
+    out: Out = None,
+    timeout: Timeout = 30.0,
+) -> None:
+    """Time one kernel file side by side with its baselines."""
+    from kerneltruth.commands.time import TimeOptions, run_time
+    from kerneltruth.report.time_view import time_view
+
+    options = TimeOptions(
+        file=file,
+        task=task,
+        suite=suite,
+        dtype=dtype,
+        baselines=tuple(baseline or ()),
+        budget_s=budget,
+        measure_again=measure_again,
+        device=device,
+        seed=seed,
+        out=out,
+        deadline_s=timeout,
+    )
+    document = follow(run_time(options), quiet=as_json)
+    show_document(document, time_view, as_json)
+    raise typer.Exit(exit_codes.of_time(document))

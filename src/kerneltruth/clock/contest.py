@@ -1,0 +1,401 @@
+"""Candidates and baselines timed side by side: each in a process of its own, lap by lap in turn.
+
+A contest is on one case. Every lap calls one contestant a random number of times; each call finds
+inputs in memory of its own, with contents that no earlier call saw, and cold caches. A block is a
+lap of each and then, backwards, a lap of each again, so that a drift of the clocks hits all alike.
+What counts are device events within the lap; they are the child's claims, and the wall time that
+the judge sees around the lap, over random numbers of calls, is what they are held against.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs as Materialized
+from kerneltruth.cases.philox import Stream, stream
+from kerneltruth.cases.pools import Choice, Pool, inputs_at
+from kerneltruth.runner.protocol import (
+    Capture,
+    Errand,
+    Lap,
+    Observation,
+    Refill,
+    Rows,
+    ScalarArgument,
+    Show,
+    Stock,
+    Supply,
+)
+from kerneltruth.tasks.spec import Task
+
+# Rows that warm up and are never part of a measured lap: a graph must not hold known pointers.
+SPARE = 4
+MOST_ROWS = 768
+GROUPS = 8
+FIRST_S = 300.0
+
+
+class Timed(Protocol):
+    """A child in mode "time"; see `runner.host.Session`."""
+
+    def errand(
+        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    ) -> Observation:
+        """Have it do one thing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What a contest may cost, and how sure it is to be.
+
+    Attributes:
+        lap_s: device time of a lap, where rows suffice for it.
+        blocks: fewest and most blocks.
+        budget_s: seconds after which no further block begins, past the fewest.
+        graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
+            contestants allow it.
+        memory_bytes: for the rows of one contestant.
+        flush_bytes: read before each lap, at least.
+        shown: how many laps have their last result shown.
+        repeats: how many disturbed blocks are repeated.
+        deadline_s: for one lap.
+    """
+
+    lap_s: float = 0.004
+    blocks: tuple[int, int] = (8, 60)
+    budget_s: float = 1.0
+    graph_below_s: float = 100e-6
+    memory_bytes: int = 4 * 2**30
+    flush_bytes: int = 128 * 2**20
+    shown: int = 2
+    repeats: int = 20
+    deadline_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LapSeen:
+    """One lap: its calls, the judge's seconds around it, and what the child claims."""
+
+    calls: int
+    wall_s: float
+    device_s: float
+    host_s: float
+
+    @property
+    def per_call_s(self) -> float:
+        """Seconds of one call by the device's events."""
+        return self.device_s / self.calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A result of a measured lap: which inputs the call had, and what it gave."""
+
+    at: dict[str, Choice]
+    seen: Observation
+
+
+class ContestError(Exception):
+    """A contestant could not go on; the observation says why."""
+
+    def __init__(self, name: str, seen: Observation) -> None:
+        super().__init__(f"{name}: {seen.ended}: {seen.message or ''}"[:400])
+        self.name = name
+        self.seen = seen
+
+
+@dataclass(slots=True, kw_only=True)
+class Contestant:
+    """One side of a contest and what is known of it.
+
+    Attributes:
+        first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
+        rows: that it has for calls; 0 before it is stocked.
+        captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
+        peak_bytes: of memory that one call allocates beyond its inputs.
+        warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
+        warm_s: of a call on inputs that the caches hold, where that was measured.
+    """
+
+    name: str
+    child: Timed
+    compiled: str | None = None
+    first_s: float = 0.0
+    second_s: float = 0.0
+    warm_up_s: float = 0.0
+    launch_s: float = 0.0
+    warm_s: float | None = None
+    rows: int = 0
+    captured: bool | None = None
+    why_not: str | None = None
+    peak_bytes: int = 0
+
+    def do(self, message: Errand, deadline_s: float) -> Observation:
+        """Have the child do one thing.
+
+        Raises:
+            ContestError: it did not return.
+        """
+        seen = self.child.errand(message, deadline_s=deadline_s)
+        if seen.ended != "returned":
+            raise ContestError(self.name, seen)
+        return seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the calls of a contest take: arguments in order, and the pools behind them."""
+
+    arguments: tuple[Supply | ScalarArgument, ...]
+    pools: Mapping[str, Pool]
+
+    @property
+    def moving(self) -> list[Supply]:
+        """The tensors of which each call has its own."""
+        return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory of one call's inputs."""
+        sizes = (
+            math.prod(a.shape) * self.pools[a.name].elements.element_size() for a in self.moving
+        )
+        return sum(sizes)
+
+    def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Materialized:
+        """The tensors of the call that got these contents."""
+        return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
+
+    def draw(self, rng: Stream, count: int) -> list[dict[str, Choice]]:
+        """Contents for so many calls."""
+        drawn = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
+        return [{name: choices[i] for name, choices in drawn.items()} for i in range(count)]
+
+    def refill(self, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]) -> Refill:
+        """The errand that gives rows these contents."""
+        names = [a.name for a in self.moving]
+        scaled = any(self.pools[n].scaled for n in names)
+        return Refill(
+            rows=tuple(rows),
+            windows=tuple(tuple(c[n].start for c in contents) for n in names),
+            scales=tuple(
+                tuple(c[n].factor for c in contents) if self.pools[n].scaled else () for n in names
+            )
+            if scaled
+            else (),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Contest:
+    """A contest in progress.
+
+    Attributes:
+        sides: the candidate first.
+        known: contents whose results the judge knows, for the laps that are shown.
+        graphs: whether the calls are captured.
+        blocks: for each side its laps of one block, by the side's name.
+        disturbed: why blocks were thrown away and repeated.
+    """
+
+    sides: list[Contestant]
+    inputs: Inputs
+    effort: Effort
+    rng: Stream
+    known: Sequence[dict[str, Choice]] = ()
+    on_gpu: bool = True
+    graphs: bool = False
+    blocks: list[dict[str, tuple[LapSeen, ...]]] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
+
+    def prepare(self) -> None:
+        """Stock everyone who is not yet, have them compile, and settle how calls are made.
+
+        Raises:
+            ContestError: a contestant cannot.
+        """
+        fresh = [side for side in self.sides if not side.rows]
+        # Compiling takes long, and nothing is timed yet.
+        with ThreadPoolExecutor(max(len(fresh), 1)) as pool:
+            for done in [pool.submit(self._warm_up, side) for side in fresh]:
+                done.result()
+        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
+        for side in self.sides:
+            # Memory and clocks settle; nothing of it counts.
+            self._lap(side)
+
+    def run(
+        self,
+        enough: Callable[[Contest], bool],
+        disturbance: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Run blocks until there are enough, or the budget is spent.
+
+        Args:
+            enough: whether the blocks so far suffice.
+            disturbance: says what disturbed the device since it was last asked, if anything did:
+                such a block is repeated.
+        """
+        began = time.perf_counter()
+        least, most = self.effort.blocks
+        show_at = self._blocks_to_show(least)
+        disturbance()
+        while len(self.blocks) < most:
+            spent = time.perf_counter() - began
+            if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
+                break
+            block = self._block(show=len(self.blocks) in show_at)
+            reason = disturbance()
+            if reason is not None and len(self.disturbed) < self.effort.repeats:
+                self.disturbed.append(reason)
+                continue
+            self.blocks.append(block)
+
+    def _block(self, *, show: bool) -> dict[str, tuple[LapSeen, ...]]:
+        """A lap of each side, and backwards again."""
+        found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
+        for side in (*self.sides, *reversed(self.sides)):
+            shows = show and side is self.sides[0] and bool(found[side.name])
+            found[side.name].append(self._lap(side, show=shows))
+        return {name: tuple(laps) for name, laps in found.items()}
+
+    def measure_warm(self) -> None:
+        """How long a call takes on inputs that stay in the caches, for each side."""
+        for side in self.sides:
+            calls = max(4, min(side.rows, 64))
+            self._refill(side, [0], self.inputs.draw(self.rng, 1))
+            laps = [self._raw_lap(side, [0] * calls, graphs=False) for _ in range(3)]
+            side.warm_s = min(lap.per_call_s for lap in laps)
+
+    def _blocks_to_show(self, least: int) -> set[int]:
+        """Blocks whose last lap of the candidate is shown: the last of the fewest, and others."""
+        if not self.known:
+            return set()
+        picks = self.rng.integers(max(self.effort.shown - 1, 0), 0, least).tolist()
+        return {least - 1, *picks}
+
+    def _warm_up(self, side: Contestant) -> None:
+        effort = self.effort
+        stock = Stock(
+            arguments=self.inputs.arguments,
+            flush_bytes=effort.flush_bytes if self.on_gpu else 0,
+            compiled=side.compiled,
+        )
+        rng = stream(0, "warm-up", side.name)
+        side.do(stock, FIRST_S)
+        side.do(Rows(count=SPARE), FIRST_S)
+        self._refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
+        side.first_s = self._raw_lap(side, [0], graphs=False, deadline_s=FIRST_S).wall_s
+        side.second_s = self._raw_lap(side, [1], graphs=False, deadline_s=FIRST_S).wall_s
+        calls = SPARE
+        while True:
+            lap = self._raw_lap(side, [i % SPARE for i in range(calls)], graphs=False)
+            if lap.device_s >= effort.lap_s / 4 or calls >= MOST_ROWS:
+                break
+            calls *= 4
+        side.warm_up_s, side.launch_s = lap.per_call_s, lap.host_s / lap.calls
+        rows = self._row_count(side)
+        side.do(Rows(count=SPARE + rows), effort.deadline_s)
+        side.rows = rows
+
+    def _row_count(self, side: Contestant) -> int:
+        effort = self.effort
+        # A captured call takes less than the launch that the warm-up saw.
+        quick = 3.0 if side.warm_up_s < effort.graph_below_s else 1.0
+        wanted = math.ceil(quick * effort.lap_s / max(side.warm_up_s, 1e-7))
+        room = effort.memory_bytes // max(self.inputs.row_bytes, 1) - SPARE
+        rows = max(2, min(wanted, room, MOST_ROWS))
+        return rows // GROUPS * GROUPS if rows >= 2 * GROUPS else rows
+
+    def _wants_graphs(self) -> bool:
+        below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
+        return below and all(side.rows >= 2 * GROUPS for side in self.sides)
+
+    def _capture(self, side: Contestant) -> bool:
+        """Capture the calls of a side, unless that was tried before."""
+        if side.captured is None:
+            try:
+                self._refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
+                self._raw_lap(side, range(SPARE), graphs=False)
+                side.do(Capture(groups=_groups(side.rows)), self.effort.deadline_s)
+                side.captured = True
+            except ContestError as error:
+                if error.seen.ended in ("died", "timeout", "lost") or error.seen.dirty:
+                    raise
+                side.captured, side.why_not = False, str(error)
+        return side.captured
+
+    def _lap(self, side: Contestant, *, show: bool = False) -> LapSeen:
+        """A lap over a random number of rows in random order."""
+        if self.graphs:
+            count = GROUPS // 2 + int(self.rng.integers(1, 0, GROUPS // 2 + 1))
+            order = _shuffled(GROUPS, self.rng)[:count]
+            groups = _groups(side.rows)
+            rows = [row for g in order for row in groups[g]]
+        else:
+            least = math.ceil(side.rows / 2)
+            count = least + int(self.rng.integers(1, 0, side.rows - least + 1))
+            rows = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
+            order = rows
+        contents = self.inputs.draw(self.rng, len(rows))
+        if show:
+            contents[-1] = self.known[len(self.shown) % len(self.known)]
+        self._refill(side, rows, contents)
+        lap = self._raw_lap(side, order, graphs=self.graphs, calls=len(rows))
+        if show:
+            self.shown.append(Shown(at=contents[-1], seen=self._show(side)))
+        return lap
+
+    def _show(self, side: Contestant) -> Observation:
+        sizes = {
+            a.name: math.prod(a.shape) * self.inputs.pools[a.name].elements.element_size()
+            for a in self.inputs.arguments
+            if isinstance(a, Supply) and a.shown
+        }
+        return side.child.errand(Show(), sizes=sizes, deadline_s=self.effort.deadline_s)
+
+    def _refill(
+        self, side: Contestant, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]
+    ) -> None:
+        side.do(self.inputs.refill(rows, contents), self.effort.deadline_s)
+
+    def _raw_lap(
+        self,
+        side: Contestant,
+        rows: Sequence[int],
+        *,
+        graphs: bool,
+        calls: int | None = None,
+        deadline_s: float | None = None,
+    ) -> LapSeen:
+        message = Lap(rows=tuple(rows), graphs=graphs)
+        began = time.perf_counter()
+        seen = side.do(message, deadline_s or self.effort.deadline_s)
+        wall = time.perf_counter() - began
+        side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
+        return LapSeen(
+            calls=calls or len(rows),
+            wall_s=wall,
+            device_s=seen.timings.get("device_s", wall),
+            host_s=seen.timings.get("host_s", wall),
+        )
+
+
+def _groups(rows: int) -> tuple[tuple[int, ...], ...]:
+    """The rows that are captured together."""
+    size = rows // GROUPS
+    return tuple(tuple(range(SPARE + g * size, SPARE + (g + 1) * size)) for g in range(GROUPS))
+
+
+def _shuffled(count: int, rng: Stream) -> list[int]:
+    """0 .. count - 1 in random order."""
+    keys = rng.words(count).tolist()
+    return sorted(range(count), key=keys.__getitem__)

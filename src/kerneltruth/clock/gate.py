@@ -1,0 +1,52 @@
+"""Who may use a GPU: many that check, or one that times.
+
+Two locked files per device, so that it holds between processes of whatever parent. Whoever wants
+to time takes the entrance first: nobody who checks comes in after, and those inside leave in time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+# Devices that this process has alone.
+_HELD: set[str] = set()
+
+
+@contextlib.contextmanager
+def checking(device: str) -> Iterator[None]:
+    """Use the device beside others that check, while nobody times there."""
+    with _locked(device, "entrance", fcntl.LOCK_EX):
+        pass
+    with _locked(device, "room", fcntl.LOCK_SH):
+        yield
+
+
+@contextlib.contextmanager
+def timing(device: str) -> Iterator[None]:
+    """Have the device alone; within this, in the same process, it is had already."""
+    if device in _HELD:
+        yield
+        return
+    with _locked(device, "entrance", fcntl.LOCK_EX), _locked(device, "room", fcntl.LOCK_EX):
+        _HELD.add(device)
+        try:
+            yield
+        finally:
+            _HELD.discard(device)
+
+
+@contextlib.contextmanager
+def _locked(device: str, part: str, how: int) -> Iterator[None]:
+    # Where several GPUs are dealt out, each process sees its own as the first.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    name = re.sub(r"\W+", "-", f"{visible}-{device}-{part}")
+    path = Path(tempfile.gettempdir()) / f"kerneltruth-{os.getuid()}-{name}.lock"
+    with path.open("a") as lock:
+        fcntl.flock(lock, how)
+        yield

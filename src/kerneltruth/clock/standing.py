@@ -1,0 +1,133 @@
+"""What a contest shows: how a candidate stands against each baseline, and whether its times hold.
+
+A child's device events are claims. The judge's own clock saw every lap from outside, with an
+overhead that the baselines, which are trusted, have alike. A candidate whose laps took longer on
+the judge's clock than its events admit is suspect, and is given the judge's times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kerneltruth.clock.contest import Contest, LapSeen
+from kerneltruth.clock.summary import (
+    Block,
+    Interval,
+    Outcome,
+    agree,
+    outcome,
+    ratio_interval,
+    slope,
+    time_interval,
+)
+
+# How much slower the judge's clock may show a candidate, beyond both intervals: honest processes
+# differ by some tens of microseconds in what a lap costs around its calls.
+MORE_S = 1.5e-4
+SHARE = 0.03
+# A lap's calls cannot have taken less than nothing.
+_LEAST_S = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A candidate against one baseline: baseline time over candidate time, and what that means."""
+
+    baseline: str
+    baseline_s: float
+    ratio: Interval
+    outcome: Outcome
+    suspect: bool = False
+
+
+def candidate_times(contest: Contest) -> Interval:
+    """Seconds of one call of the candidate, over all laps that count."""
+    return time_interval([lap.per_call_s for lap in _laps(contest, contest.sides[0].name)])
+
+
+def standings(contest: Contest, *, noise_floor: float) -> tuple[Standing, ...]:
+    """The candidate against each other side, in order."""
+    suspect = is_suspect(contest)
+    found = []
+    for side in contest.sides[1:]:
+        ratio = ratio_interval(
+            _by_judge(contest, side.name) if suspect else by_events(contest, side.name),
+            noise_floor=noise_floor,
+        )
+        found.append(
+            Standing(
+                baseline=side.name,
+                baseline_s=median(lap.per_call_s for lap in _laps(contest, side.name)),
+                ratio=ratio,
+                outcome="tie" if suspect and ratio.estimate > 1 else outcome(ratio),
+                suspect=suspect,
+            )
+        )
+    return tuple(found)
+
+
+def by_events(contest: Contest, baseline: str) -> list[Block]:
+    """Blocks of per-call times as device events show them."""
+    own = contest.sides[0].name
+    return [
+        Block(
+            candidate_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[own]),
+            baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
+        )
+        for block in contest.blocks
+    ]
+
+
+def _by_judge(contest: Contest, baseline: str) -> list[Block]:
+    """The same with the candidate's times from the judge's clock, less the usual overhead."""
+    own = contest.sides[0].name
+    overhead = _overhead(contest)
+    return [
+        Block(
+            candidate_s=tuple(
+                max(lap.per_call_s, (lap.wall_s - overhead) / lap.calls, _LEAST_S)
+                for lap in block[own]
+            ),
+            baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
+        )
+        for block in contest.blocks
+    ]
+
+
+def is_suspect(contest: Contest) -> bool:
+    """Whether the judge's clock contradicts what the candidate's events claim."""
+    if not contest.blocks:
+        return False
+    laps = _laps(contest, contest.sides[0].name)
+    if len({lap.calls for lap in laps}) > 1:
+        line = slope([lap.calls for lap in laps], [lap.wall_s for lap in laps])
+        if not agree(median(lap.per_call_s for lap in laps), line, launch_s=_launch(contest, laps)):
+            return True
+    if len(contest.sides) < 2:
+        return False
+    trusted = contest.sides[1].name
+    more = median(_around(laps)) - _overhead(contest)
+    claimed = ratio_interval(by_events(contest, trusted))
+    seen = ratio_interval(_by_judge(contest, trusted))
+    return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
+
+
+def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
+    """Seconds that the host needs for a call; a graph is launched as a whole."""
+    return 0.0 if contest.graphs else median(lap.host_s / lap.calls for lap in laps)
+
+
+def _overhead(contest: Contest) -> float:
+    """What a lap costs on the judge's clock beyond its events, as trusted children have it."""
+    trusted = [lap for side in contest.sides[1:] for lap in _laps(contest, side.name)]
+    return median(_around(trusted)) if trusted else 0.0
+
+
+def _around(laps: Sequence[LapSeen]) -> list[float]:
+    return [lap.wall_s - lap.device_s for lap in laps]
+
+
+def _laps(contest: Contest, name: str) -> list[LapSeen]:
+    return [lap for block in contest.blocks for lap in block[name]]

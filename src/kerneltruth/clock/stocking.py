@@ -1,0 +1,78 @@
+"""What timed calls of a case take: arguments, pools, and which shapes are timed at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import benchmark_case
+from kerneltruth.cases.pools import pools_of
+from kerneltruth.clock.contest import Inputs
+from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec
+
+# Elements of all inputs together, beyond which a shape takes too long to prepare and to grade.
+MOST_ELEMENTS = 2**25
+
+
+def timed_cases(task: Task, *, dtype: str | None = None, seed: int = 0) -> tuple[Case, ...]:
+    """The task's shapes to time, small to large; its benchmark's shape where it names none."""
+    base = benchmark_case(task, seed, dtype or task.dtypes[0])
+    settings = base.settings
+    found = []
+    for shape in task.perf:
+        # A task without dims names its shapes by an attribute.
+        forms = settings | {n: v for n, v in shape.items() if n in settings}
+        fits = _elements(task, shape, forms) <= MOST_ELEMENTS
+        if fits and task.allows(shape, forms, to_time=True):
+            dims = tuple((d.symbol, shape[d.symbol]) for d in task.dims)
+            found.append(replace(base, dims=dims, attributes=tuple(forms.items())))
+    return tuple(found) or (base,)
+
+
+def _elements(task: Task, dims: Mapping[str, Any], settings: Mapping[str, Scalar]) -> int:
+    return sum(math.prod(task.shape(spec, dims, settings)) for spec in task.tensors)
+
+
+def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
+    """The inputs of a contest on a case; pools are drawn on `device`."""
+    pools = pools_of(task, case, device=device)
+    settings = task.scalars(case.sizes, case.settings)
+    present = dict.fromkeys(pools, True)
+    written = task.written(settings, present)
+    arguments: list[Supply | ScalarArgument] = []
+    for spec in task.arguments:
+        if not isinstance(spec, TensorSpec):
+            if isinstance(spec, Derived) or not spec.hidden:
+                default = getattr(spec, "default", None)
+                arguments.append(
+                    ScalarArgument(name=spec.name, value=settings[spec.name], default=default)
+                )
+            continue
+        pool = pools.get(spec.name)
+        if pool is None:
+            if spec.member_of is None:
+                arguments.append(ScalarArgument(name=spec.name, value=None))
+            continue
+        arguments.append(
+            Supply(
+                name=spec.name,
+                dtype=str(pool.elements.dtype).removeprefix("torch."),
+                shape=pool.shape,
+                pool=_bytes(pool.elements),
+                member_of=spec.member_of,
+                fixed=pool.fixed,
+                shown=spec.name in written,
+            )
+        )
+    return Inputs(arguments=tuple(arguments), pools=pools)
+
+
+def _bytes(elements: Tensor) -> bytes:
+    return elements.contiguous().view(torch.uint8).numpy().tobytes()

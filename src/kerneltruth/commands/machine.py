@@ -1,0 +1,231 @@
+"""What is known of the machine that times: its limits, its noise, and what disturbs it.
+
+Limits and noise are measured once per device and driver and kept beside the compiled kernels;
+`measure_again` forgets them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.ceilings import measure
+from kerneltruth.clock.contest import Contest, Contestant, Effort, LapSeen
+from kerneltruth.clock.gate import timing
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.summary import Block, Interval, noise_floor, ratio_interval
+from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of, regime
+from kerneltruth.codec import build, content_hash, dumps
+from kerneltruth.commands.head_start import cache_root
+from kerneltruth.commands.run_folder import environment
+from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import Task
+
+SCHEMA = 1
+# Kernels whose copies are timed against each other, with the shape: short, medium and long.
+NULL_KERNELS = (("kernelbenchx/relu", 0), ("kernelbenchx/matmul_fp16", 1), ("kernelbenchx/relu", 1))
+NULL_COPIES = 7
+NULL_EFFORT = Effort(blocks=(10, 10), budget_s=0.0, memory_bytes=2**30, shown=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How far the ratio of two copies of one kernel is from 1 on this machine.
+
+    Attributes:
+        seconds: of a call.
+        half_width: what intervals lack without it, in logs.
+        pairs: of copies.
+    """
+
+    seconds: float
+    half_width: float
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What was measured of a device."""
+
+    ceilings: Ceilings
+    noise: tuple[Noise, ...]
+    schema: int = SCHEMA
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """What disturbs a device while something is timed there."""
+
+    disturbance: Callable[[], str | None] = lambda: None
+
+    def flags(self, contest: Contest) -> list[str]:
+        """What is to be said of a contest."""
+        return ["disturbed"] if contest.disturbed else []
+
+
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """The machine as the timekeeper sees it; without facts nothing is held against limits."""
+
+    device: str = "cpu"
+    facts: Facts | None = None
+    _floors: dict[str, Floor] = field(default_factory=dict)
+    _limits: dict[str, Limit] = field(default_factory=dict)
+
+    def noise_floor(self, seconds: float) -> float:
+        """Half-width of what differs between processes, for calls of that length."""
+        noise = self.facts.noise if self.facts else ()
+        known = [n for n in noise if n.seconds <= seconds * 1.5] or list(noise[:1])
+        return known[-1].half_width if known else 0.0
+
+    def watch(self) -> Watch:
+        """Begin to look for what disturbs."""
+        return Watch()
+
+    def limits(
+        self, task: Task, case: Case, seconds: float, launch_s: float | None
+    ) -> dict[str, Any]:
+        """How near a time is to what the device can do: part of a shape's document."""
+        if self.facts is None:
+            return {"efficiency": None, "floor_us": None, "bound_by": None, "flags": []}
+        made = self._floor(task, case)
+        flags = []
+        # What sets the limit is costly to find, and it lies below the floor.
+        if made.efficiency(seconds) > 1 and impossible(seconds, self._limit(task, case)):
+            flags.append("below_floor")
+        return {
+            "efficiency": made.efficiency(seconds) if made.seconds else None,
+            "floor_us": made.seconds * 1e6,
+            "bound_by": regime(seconds, made, launch_s=launch_s),
+            "bytes": made.bytes,
+            "flops": made.flops,
+            "flags": flags,
+        }
+
+    def _floor(self, task: Task, case: Case) -> Floor:
+        assert self.facts is not None
+        if case.identity not in self._floors:
+            written = output_bytes(task, case)
+            made = floor(task, case, self.facts.ceilings, output_bytes=written)
+            self._floors[case.identity] = made
+        return self._floors[case.identity]
+
+    def _limit(self, task: Task, case: Case) -> Limit:
+        assert self.facts is not None
+        if case.identity not in self._limits:
+            inputs = stocked(task, case, device=self.device)
+            drawn = inputs.at(task, case, inputs.draw(stream(0, "limit"), 1)[0])
+            tensors = {
+                n: None if t is None else t.to(self.device) for n, t in drawn.tensors.items()
+            }
+            fixed = [name for name, pool in inputs.pools.items() if pool.fixed]
+            with torch.device(self.device):
+                read = needed_bytes(task, case, replace(drawn, tensors=tensors), kept=fixed)
+            shapes = output_shapes(task, case)
+            self._limits[case.identity] = limit_of(
+                task,
+                case,
+                self.facts.ceilings,
+                read_bytes=read,
+                output_elements=None if shapes is None else sum(math.prod(s) for s in shapes),
+            )
+        return self._limits[case.identity]
+
+
+def known_machine(
+    runner: Runner, *, again: bool = False, report: Callable[[str], None] = lambda text: None
+) -> Machine:
+    """The machine of a runner, measured if it was not yet.
+
+    Raises:
+        EnvironmentFault: it cannot be measured.
+    """
+    if runner.device == "cpu":
+        return Machine()
+    about = environment(runner.device)
+    versions = {name: value for name, value in about.items() if value}
+    identity = content_hash([SCHEMA, about])[:16]
+    folder = cache_root()
+    path = None if folder is None else folder.parent / "devices" / f"{identity}.json"
+    if path is not None and not again and (facts := _stored(path)) is not None:
+        return Machine(device=runner.device, facts=facts)
+    report("measuring what this device can do, once")
+    with timing(runner.device):
+        ceilings = measure(
+            runner,
+            device=about.get("device") or runner.device,
+            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions=versions,
+        )
+        report("measuring this machine's noise, once")
+        facts = Facts(ceilings=ceilings, noise=measure_noise(runner))
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dumps(facts, indent=1) + "\n", "utf-8")
+    return Machine(device=runner.device, facts=facts)
+
+
+def _stored(path: Path) -> Facts | None:
+    try:
+        return build(Facts, json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, UserError):
+        return None
+
+
+def measure_noise(runner: Runner) -> tuple[Noise, ...]:
+    """Kernels against copies of themselves, each copy in a process of its own."""
+    found = []
+    for name, shape in NULL_KERNELS:
+        task = find(name)
+        source = eager_of(task)
+        if source is None:
+            raise EnvironmentFault(f"{name} has no eager function to measure noise with")
+        case = timed_cases(task)[shape]
+        sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
+        try:
+            contest = Contest(
+                sides=[Contestant(name=f"{i}", child=s) for i, s in enumerate(sessions)],
+                inputs=stocked(task, case, device=runner.device),
+                effort=NULL_EFFORT,
+                rng=stream(0, "noise", name, str(shape)),
+            )
+            contest.prepare()
+            contest.run(lambda c: False)
+        finally:
+            for session in sessions:
+                session.close(wait=False)
+        found.append(_noise(contest))
+    return tuple(sorted(found, key=lambda n: n.seconds))
+
+
+def _noise(contest: Contest) -> Noise:
+    pairs = list(itertools.combinations([side.name for side in contest.sides], 2))
+    laps: list[LapSeen] = [lap for block in contest.blocks for lap in block["0"]]
+    null: list[Interval] = [
+        ratio_interval(
+            [
+                Block(
+                    candidate_s=tuple(lap.per_call_s for lap in block[one]),
+                    baseline_s=tuple(lap.per_call_s for lap in block[other]),
+                )
+                for block in contest.blocks
+            ]
+        )
+        for one, other in pairs
+    ]
+    seconds = sum(lap.per_call_s for lap in laps) / len(laps)
+    return Noise(seconds=seconds, half_width=noise_floor(null), pairs=len(pairs))

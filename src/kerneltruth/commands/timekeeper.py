@@ -1,0 +1,302 @@
+"""The timekeeper: candidates timed against baselines that stay warm between them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import derive, stream
+from kerneltruth.cases.pools import Choice
+from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort, Inputs
+from kerneltruth.clock.gate import timing
+from kerneltruth.clock.standing import by_events, candidate_times, standings
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.summary import enough
+from kerneltruth.codec import plain
+from kerneltruth.commands.machine import Machine, Watch
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.grading import due, grade
+from kerneltruth.oracle.verdict import Passed, word
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner, Session
+from kerneltruth.tasks.spec import Task
+
+CANDIDATE = "candidate"
+# What `torch.compile` is told for each baseline that it makes of eager PyTorch.
+COMPILED = {
+    "eager": None,
+    "compile": "default",
+    # Without graphs of its own: calls of everyone are captured, or of nobody.
+    "compile_max_autotune": "max-autotune-no-cudagraphs",
+}
+BASELINES = (*COMPILED, "control")
+DEFAULT_BASELINES = ("eager", "compile", "control")
+KNOWN = 2
+PRECISION = 0.0025
+
+
+@dataclass(slots=True, kw_only=True)
+class _Ground:
+    """What contests on one case share: inputs, contents whose results are known, baselines."""
+
+    case: Case
+    inputs: Inputs
+    known: list[dict[str, Choice]]
+    sides: list[Contestant] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    expected: dict[int, Expectation | str] = field(default_factory=dict)
+
+
+class Timekeeper:
+    """Times candidates on one device, one after the other.
+
+    Baselines of the task in hand stay: another candidate of the same task meets them warm. They
+    are measured again beside every candidate all the same.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        machine: Machine,
+        seed: int,
+        baselines: tuple[str, ...] = DEFAULT_BASELINES,
+        effort: Effort | None = None,
+        sources: Callable[[Task], dict[str, Candidate]],
+    ) -> None:
+        """A timekeeper.
+
+        Args:
+            runner: whose children are timed.
+            machine: what is known of the device.
+            seed: of contents and of the order of calls; a candidate must not know it.
+            baselines: which, of `BASELINES`.
+            effort: what a contest may cost.
+            sources: gives a task's `eager` and `control` candidates, where there are such.
+        """
+        unknown = [name for name in baselines if name not in BASELINES]
+        if unknown:
+            raise UserError(f"--baseline {unknown[0]!r}: must be one of {', '.join(BASELINES)}")
+        self._runner = runner
+        self._machine = machine
+        self._seed = seed
+        self._baselines = baselines
+        self._effort = effort or Effort()
+        self._sources = sources
+        self._on_gpu = runner.device != "cpu"
+        self._key: tuple[str, str | None] | None = None
+        self._grounds: dict[str, _Ground] = {}
+        self._sessions: list[Session] = []
+        self._count = 0
+
+    def close(self) -> None:
+        """End the baselines' children."""
+        for session in self._sessions:
+            session.close(wait=False)
+        self._sessions.clear()
+        self._grounds.clear()
+
+    def time(
+        self,
+        task: Task,
+        candidate: Candidate,
+        *,
+        dtype: str | None = None,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> dict[str, Any]:
+        """Time a candidate on the task's shapes: the document of `time --json`, less its frame."""
+        if (task.key, dtype) != self._key:
+            self.close()
+            self._key = (task.key, dtype)
+        self._count += 1
+        shapes: list[dict[str, Any]] = []
+        document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
+        with self._runner.open(candidate, mode="time") as child:
+            for case in timed_cases(task, dtype=dtype, seed=self._seed):
+                report(case.summary())
+                side = Contestant(name=CANDIDATE, child=child)
+                try:
+                    shape = self._contest(task, self._ground(task, case), side, candidate)
+                except ContestError as error:
+                    return document | _failed(error, case)
+                shapes.append(shape)
+                if len(shapes) == 1:
+                    document |= self._costs(child, side)
+        wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
+        if wrong is not None:
+            document |= {"outcome": "wrong", "detail": wrong["graded"]["wrong"][0]}
+        elif any({"timing_suspect", "below_floor"} & {*s["flags"]} for s in shapes):
+            document["outcome"] = "timing_suspect"
+        peaks = [s.pop("peak_bytes") for s in shapes]
+        return document | {
+            "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
+            "peak_bytes": max((p[CANDIDATE] for p in peaks), default=0),
+            "baseline_peak_bytes": {
+                name: max(p.get(name, 0) for p in peaks)
+                for name in dict.fromkeys(n for p in peaks for n in p if n != CANDIDATE)
+            },
+        }
+
+    def _costs(self, child: Session, side: Contestant) -> dict[str, Any]:
+        """What a candidate costs before and around its steady state."""
+        return {
+            "import_s": child.loaded.seconds,
+            "first_call_s": side.first_s,
+            "compile_s": max(side.first_s - side.second_s, 0.0),
+            "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
+        }
+
+    def _ground(self, task: Task, case: Case) -> _Ground:
+        """What contests on the case share; made when it is first asked for."""
+        found = self._grounds.get(case.identity)
+        if found is None:
+            inputs = stocked(task, case, device=self._runner.device)
+            known = inputs.draw(stream(self._seed, "known", case.identity), KNOWN)
+            found = _Ground(case=case, inputs=inputs, known=known)
+            sources = self._sources(task)
+            for name in self._baselines:
+                source = sources.get("control" if name == "control" else "eager")
+                if source is None:
+                    continue
+                session = self._runner.open(source, mode="time")
+                self._sessions.append(session)
+                found.sides.append(
+                    Contestant(name=name, child=session, compiled=COMPILED.get(name))
+                )
+            self._grounds[case.identity] = found
+        return found
+
+    def _contest(
+        self, task: Task, ground: _Ground, side: Contestant, candidate: Candidate
+    ) -> dict[str, Any]:
+        for index in range(KNOWN):
+            self._expectation(task, ground, index)
+        purpose = (candidate.sha256, ground.case.identity, str(self._count))
+        while True:
+            contest = Contest(
+                sides=[side, *ground.sides],
+                inputs=ground.inputs,
+                effort=self._effort,
+                rng=stream(derive(self._seed, *purpose), "contest"),
+                known=[c for i, c in enumerate(ground.known) if self._is_known(ground, i)],
+                on_gpu=self._on_gpu,
+            )
+            try:
+                with self._alone() as watch:
+                    contest.prepare()
+                    contest.run(self._enough, watch.disturbance)
+                    contest.measure_warm()
+            except ContestError as error:
+                if error.name == CANDIDATE:
+                    raise
+                # A baseline that cannot go on says nothing of the candidate.
+                ground.failed[error.name] = str(error)
+                ground.sides = [s for s in ground.sides if s.name != error.name]
+                side.rows, side.captured = 0, None
+                continue
+            return self._document(task, ground, contest, watch)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[Watch]:
+        with timing(self._runner.device):
+            yield self._machine.watch()
+
+    def _enough(self, contest: Contest) -> bool:
+        return (
+            all(
+                enough(by_events(contest, side.name), precision=PRECISION)
+                for side in contest.sides[1:]
+            )
+            and len(contest.sides) > 1
+        )
+
+    def _expectation(self, task: Task, ground: _Ground, index: int) -> Expectation | str:
+        """What the call on known contents must give, or why that cannot be had."""
+        if index not in ground.expected:
+            inputs = ground.inputs.at(task, ground.case, ground.known[index])
+            try:
+                ground.expected[index] = due(task, ground.case, inputs, device=self._runner.device)
+            except Exception as error:
+                ground.expected[index] = f"{type(error).__name__}: {error}".splitlines()[0]
+        return ground.expected[index]
+
+    def _is_known(self, ground: _Ground, index: int) -> bool:
+        return isinstance(ground.expected[index], Expectation)
+
+    def _graded(self, task: Task, ground: _Ground, contest: Contest) -> dict[str, Any]:
+        """The shown results against what was due."""
+        wrong = []
+        for shown in contest.shown:
+            index = ground.known.index(shown.at)
+            expectation = ground.expected[index]
+            assert isinstance(expectation, Expectation)
+            verdict = grade(task, expectation, shown.seen)
+            if not isinstance(verdict, Passed):
+                said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
+                wrong.append(f"{word(verdict)}: {said}"[:300])
+        unknown = [e for e in ground.expected.values() if isinstance(e, str)]
+        return {
+            "calls": len(contest.shown),
+            "wrong": wrong,
+            "not_graded": unknown[0] if unknown and not contest.shown else None,
+        }
+
+    def _document(
+        self, task: Task, ground: _Ground, contest: Contest, watch: Watch
+    ) -> dict[str, Any]:
+        own = candidate_times(contest)
+        noise = self._machine.noise_floor(own.estimate)
+        found = standings(contest, noise_floor=noise)
+        launch_s = None if contest.graphs else contest.sides[0].launch_s
+        limits = self._machine.limits(task, ground.case, own.estimate, launch_s)
+        flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
+        if any(s.suspect for s in found):
+            flags.append("timing_suspect")
+        not_faster = bool({"timing_suspect", "below_floor"} & {*flags})
+        return {
+            "case": plain(ground.case),
+            "summary": ground.case.summary(),
+            "candidate_us": own.estimate * 1e6,
+            "candidate_low": own.low * 1e6,
+            "candidate_high": own.high * 1e6,
+            "method": "graph" if contest.graphs else "calls",
+            "regime": "cold" if self._on_gpu else "cpu",
+            "warm_us": _us(contest.sides[0].warm_s),
+            "blocks": len(contest.blocks),
+            "noise_floor": noise,
+            "baselines": {
+                s.baseline: {
+                    "us": s.baseline_s * 1e6,
+                    "warm_us": _us(side.warm_s),
+                    "ratio": s.ratio.estimate,
+                    "low": s.ratio.low,
+                    "high": s.ratio.high,
+                    "outcome": "tie" if not_faster and s.outcome == "faster" else s.outcome,
+                }
+                for s, side in zip(found, contest.sides[1:], strict=True)
+            },
+            "baselines_failed": dict(ground.failed),
+            **limits,
+            "graded": self._graded(task, ground, contest),
+            "not_captured": next((s.why_not for s in contest.sides if s.why_not), None),
+            "flags": flags,
+            "peak_bytes": {s.name: s.peak_bytes for s in contest.sides},
+        }
+
+
+def _us(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e6
+
+
+def _failed(error: ContestError, case: Case) -> dict[str, Any]:
+    """The outcome of a candidate that could not be timed to the end."""
+    seen = error.seen
+    said = seen.message or seen.ended
+    return {
+        "outcome": "failed",
+        "detail": f"{case.summary()}: {seen.ended}: {seen.error or ''} {said}"[:400],
+    }

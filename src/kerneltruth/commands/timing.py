@@ -1,0 +1,141 @@
+"""One file timed: from options to the document of `time --json`; and whom candidates meet."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from kerneltruth.clock.contest import Effort
+from kerneltruth.codec import dumps
+from kerneltruth.commands.devices import device_name
+from kerneltruth.commands.judging import SHORT_DTYPES, recognize
+from kerneltruth.commands.machine import known_machine
+from kerneltruth.commands.run_folder import environment
+from kerneltruth.commands.step import Step
+from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.commands.suites import opened
+from kerneltruth.commands.time import TimeOptions
+from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
+from kerneltruth.corpus import ENTRIES
+from kerneltruth.corpus.entry import filename, source
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.importers.kernelbench.suite import Problems
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.tasks.spec import Task
+
+# Of a shape, in a run: baselines included a few tenths of a second.
+RUN_EFFORT = Effort(blocks=(8, 24), budget_s=0.35)
+NEEDS_A_GPU = ("triton", "cuda")
+
+
+def time_file(
+    options: TimeOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Time the file with a runner that is warming up; `start` is when the command began."""
+    with opened(options.suite, runner) as suite:
+        return (yield from _time_file(replace(options, suite=suite), runner, start))
+
+
+def _time_file(
+    options: TimeOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    candidate, task = recognize(options.file, options.task, options.suite)
+    if runner.device == "cpu" and candidate.language in NEEDS_A_GPU:
+        raise EnvironmentFault(
+            f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
+            "and that is not timed; run this where `kerneltruth doctor` shows a device"
+        )
+    dtype = _dtype(options.dtype, task)
+    said: list[str] = []
+    yield Step(done=0, total=0, text="warming up")
+    machine = known_machine(runner, again=options.measure_again, report=said.append)
+    keeper = Timekeeper(
+        runner,
+        machine=machine,
+        # Contents that a candidate could foresee would be no test of its work.
+        seed=secrets.randbits(64) if options.seed is None else options.seed,
+        baselines=options.baselines or DEFAULT_BASELINES,
+        effort=Effort(budget_s=options.budget_s, deadline_s=options.deadline_s),
+        sources=opponents,
+    )
+    try:
+        yield Step(done=0, total=0, text=f"timing {task.key}")
+        timed = keeper.time(task, candidate, dtype=dtype, report=said.append)
+    finally:
+        keeper.close()
+    document = {
+        "schema": 1,
+        "task": task.key,
+        "device": device_name(runner.device),
+        "candidate": {
+            "sha256": candidate.sha256,
+            "path": candidate.path,
+            "language": candidate.language,
+            "entry": candidate.entry,
+        },
+        **timed,
+        "environment": environment(runner.device),
+        "seconds": time.monotonic() - start,
+    }
+    if options.out is not None:
+        _write(options, document)
+    return document
+
+
+def keeper_for_runs(runner: Runner) -> Timekeeper:
+    """The timekeeper of a run with many candidates."""
+    return Timekeeper(
+        runner,
+        machine=known_machine(runner),
+        seed=secrets.randbits(64),
+        effort=RUN_EFFORT,
+        sources=opponents,
+    )
+
+
+def _dtype(name: str | None, task: Task) -> str | None:
+    if name is None:
+        return None
+    known = (*task.dtypes, *task.extended_dtypes)
+    full = SHORT_DTYPES.get(name, name)
+    if full not in known:
+        raise UserError(f"--dtype {name!r}: {task.name} has {', '.join(known)}")
+    return full
+
+
+def _write(options: TimeOptions, document: dict[str, Any]) -> None:
+    assert options.out is not None
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "time.json").write_text(dumps(document, indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise EnvironmentFault(
+            f"--out {options.out}: cannot be written: {error.strerror}"
+        ) from error
+
+
+def opponents(task: Task) -> dict[str, Candidate]:
+    """What a task's candidates are timed against: eager PyTorch, and a control of the corpus."""
+    found: dict[str, Candidate] = {}
+    eager = eager_of(task) or _own_model(task)
+    if eager is not None:
+        found["eager"] = eager
+    control = next((e for e in ENTRIES if e.role == "control" and e.task == task.key), None)
+    if control is not None:
+        found["control"] = read_candidate(
+            source(control), filename(control), task_names=(task.name,), task=task.name
+        )
+    return found
+
+
+def _own_model(task: Task) -> Candidate | None:
+    """The model of a problem of KernelBench, which is its own eager PyTorch."""
+    if task.suite != "kernelbench":
+        return None
+    problems = tasks_of("kernelbench")
+    return problems.own_model(task.name) if isinstance(problems, Problems) else None

@@ -1,0 +1,119 @@
+"""Results of timed calls, graded: at shapes of the size that is timed, on whatever device.
+
+The same reference and rules as for any case, with a bound made of fewer evaluations and, in turn,
+wider. It is there to tell work from no work: stale, skipped, cached and unfinished results are
+wrong by far more. How exact a kernel is has been judged before, on the cases of the exe stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import Placed
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.oracle.admissible import Implementation, compute_dtype, implementations
+from kerneltruth.oracle.bounds import spread_bound
+from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.judge import rule
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
+from kerneltruth.oracle.verdict import Verdict
+from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.tasks.spec import Task
+
+# By how much the bound is wider than one of all evaluations, whose spread is a few times larger.
+SLACK = 4.0
+
+
+def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expectation:
+    """What a timed call on these inputs must give; evaluated on `device`, returned on the CPU.
+
+    Raises:
+        Exception: whatever torch raises where the operator does not accept the inputs.
+    """
+    with quietly(), torch.device(device):
+        tensors = {n: None if t is None else t.to(device) for n, t in inputs.tensors.items()}
+        truth = evaluate(task, cast(task, tensors, torch.float64), inputs.scalars)
+        specs = task.due(inputs.scalars, inputs.tensors)
+        known: tuple[Implementation, ...] = ()
+        if any(o.compare != "contract" for o in specs):
+            known = tuple(_implementations(task, case, tensors, inputs.scalars))
+        outputs = []
+        for index, (spec, value) in enumerate(zip(specs, truth, strict=True)):
+            dtype = spec.parts_at(case.dtype)
+            rounded = value.to(DTYPES[dtype])
+            bound = None
+            if is_float(dtype):
+                value = value.to(torch.float64)
+                tf32 = task.contracted()
+                bound = spread_bound(task, case, dtype, value, known, index, tf32=tf32) * SLACK
+            elif spec.compare == "bound":
+                bound = torch.ones(value.shape, dtype=torch.float64)
+            outputs.append(
+                ExpectedOutput(
+                    spec=spec,
+                    dtype=dtype,
+                    promised=spec.dtype_at(case.dtype),
+                    reference=value.cpu(),
+                    rounded=rounded.cpu(),
+                    bound=None if bound is None else bound.cpu(),
+                )
+            )
+    return Expectation(case=case, inputs=inputs, outputs=tuple(outputs))
+
+
+def _implementations(
+    task: Task, case: Case, tensors: Tensors, scalars: Scalars
+) -> list[Implementation]:
+    found = list(
+        implementations(task, case.dtype, tensors, scalars, seed=case.seed, tf32=True, few=True)
+    )
+    inner = compute_dtype(case.dtype)
+    if not is_float(inner):
+        return found
+    for name, factor in (("up", 1 + epsilon(inner)), ("down", 1 - epsilon(inner))):
+        moved = {
+            n: t.to(torch.float64) * factor if t is not None and t.is_floating_point() else t
+            for n, t in tensors.items()
+        }
+        outputs = evaluate(task, moved, scalars)
+        found.append(Implementation(name=name, outputs=outputs, settles=False))
+    return found
+
+
+def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
+    """Judge what a timed call gave; the inputs that it wrote are among what was seen."""
+    placed = {
+        name: _placed(tensor)
+        for name, tensor in expectation.inputs.tensors.items()
+        if tensor is not None and name in _written(task, expectation)
+    }
+    # A kernel's buffers may be reused from call to call, and its views be of its inputs.
+    ruling = rule(task, expectation, placed, _without_aliases(seen), deadline_s=0.0)
+    return ruling.verdict
+
+
+def _written(task: Task, expectation: Expectation) -> tuple[str, ...]:
+    return task.written(expectation.inputs.scalars, expectation.inputs.tensors)
+
+
+def _without_aliases(seen: Observation) -> Observation:
+    results = tuple(
+        replace(r, alias=None) if isinstance(r, TensorResult) else r for r in seen.results
+    )
+    return replace(seen, results=results)
+
+
+def _placed(tensor: torch.Tensor) -> Placed:
+    """A tensor as it lay in its row: contiguous, and nothing around it."""
+    flat = tensor.contiguous().reshape(-1).view(torch.uint8)
+    return Placed(
+        buffer=flat.numpy().tobytes(),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.contiguous().stride()),
+        offset=0,
+    )

@@ -1,0 +1,135 @@
+"""The view of `time`: a table of shapes, a plot of ratios, and what else was seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 41
+_COLOURS = {"faster": "green", "slower": "red", "tie": ""}
+
+
+def time_view(document: dict[str, Any]) -> RenderableType:
+    """What a candidate takes on each shape, and how that stands against each baseline."""
+    parts: list[RenderableType] = [Text(f"{document['task']} on {document['device']}", "bold")]
+    shapes = document["shapes"]
+    if shapes:
+        parts += [_table(shapes), _plot(shapes), _costs(document)]
+    for shape in shapes:
+        parts += _remarks(shape)
+    if document["outcome"] != "timed":
+        said = document.get("detail") or "the times contradict each other; nothing is called faster"
+        parts.append(Text(f"{document['outcome']}: {said}", "red"))
+    return Group(*parts)
+
+
+def _table(shapes: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("shape", overflow="fold")
+    for name in ("time", "baseline", "its time", "ratio", "95% interval", ""):
+        table.add_column(name, justify="left" if name in ("baseline", "") else "right")
+    for shape in shapes:
+        first = (shape["summary"], duration(shape["candidate_us"]))
+        rows = shape["baselines"].items()
+        for name, b in rows:
+            table.add_row(
+                *first,
+                name,
+                duration(b["us"]),
+                f"{b['ratio']:.3f}x",
+                f"{b['low']:.3f} to {b['high']:.3f}",
+                Text(b["outcome"], _COLOURS[b["outcome"]]),
+            )
+            first = ("", "")
+        if not rows:
+            table.add_row(*first, "none", "", "", "", "")
+    return table
+
+
+def _plot(shapes: list[dict[str, Any]]) -> RenderableType:
+    """Intervals on a logarithmic scale around 1, one line for each shape and baseline."""
+    bars = [(i, name, b) for i, s in enumerate(shapes, 1) for name, b in s["baselines"].items()]
+    if not bars:
+        return Text("")
+    reach = max(max(abs(math.log(max(b["low"], 1e-6))), abs(math.log(b["high"]))) for *_, b in bars)
+    reach = max(reach, math.log(1.1)) * 1.05
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
+    for index, name, b in bars:
+        table.add_row(f"{index} {name}", Text(_bar(b, reach), _COLOURS[b["outcome"]]))
+    low, high = f"{math.exp(-reach):.2g}x", f"{math.exp(reach):.2g}x"
+    half = WIDTH // 2
+    scale = low + "1x".rjust(half + 1 - len(low)) + high.rjust(WIDTH - half - 1)
+    table.add_row("", Text(scale, "dim"))
+    return table
+
+
+def _bar(b: dict[str, Any], reach: float) -> str:
+    def place(ratio: float) -> int:
+        share = (math.log(max(ratio, 1e-9)) / reach + 1) / 2
+        return min(max(round(share * (WIDTH - 1)), 0), WIDTH - 1)
+
+    cells = [" "] * WIDTH
+    cells[WIDTH // 2] = "|"
+    for i in range(place(b["low"]), place(b["high"]) + 1):
+        cells[i] = "-"
+    cells[place(b["ratio"])] = "o"
+    return "".join(cells)
+
+
+def _costs(document: dict[str, Any]) -> Text:
+    parts = [
+        f"compile {document['compile_s']:.2f} s",
+        f"first call {document['first_call_s']:.2f} s",
+    ]
+    if document.get("import_s") is not None:
+        parts.append(f"import {document['import_s']:.2f} s")
+    if document.get("launch_us") is not None:
+        parts.append(f"launch {document['launch_us']:.1f} us")
+    parts.append(f"peak memory {memory(document['peak_bytes'])}")
+    for name, peak in document.get("baseline_peak_bytes", {}).items():
+        parts.append(f"{name} {memory(peak)}")
+    parts.append(f"noise of this machine {document['noise_floor']:.2%}")
+    return Text("; ".join(parts))
+
+
+def _remarks(shape: dict[str, Any]) -> list[RenderableType]:
+    found: list[RenderableType] = []
+    words = []
+    if shape.get("bound_by"):
+        words.append(f"bound by {shape['bound_by']}")
+    if shape.get("efficiency") is not None:
+        words.append(f"{shape['efficiency']:.0%} of the speed of light")
+    if shape.get("warm_us") is not None and shape["regime"] == "cold":
+        words.append(f"{duration(shape['warm_us'])} with warm caches, launches included")
+    if words:
+        found.append(Text(f"{shape['summary']}: {', '.join(words)}"))
+    for flag in shape["flags"]:
+        found.append(Text(f"{shape['summary']}: {flag}", "yellow"))
+    for name, why in shape["baselines_failed"].items():
+        found.append(Text(f"{shape['summary']}: no baseline {name}: {why}", "yellow"))
+    graded = shape["graded"]
+    if graded["not_graded"]:
+        found.append(Text(f"{shape['summary']}: not graded: {graded['not_graded']}", "yellow"))
+    return found
+
+
+def duration(us: float) -> str:
+    """Microseconds for people."""
+    if us < 1000:
+        return f"{us:.3g} us"
+    return f"{us / 1000:.3g} ms" if us < 1e6 else f"{us / 1e6:.3g} s"
+
+
+def memory(count: int) -> str:
+    """Bytes for people."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} GiB"

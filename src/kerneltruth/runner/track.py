@@ -1,0 +1,305 @@
+"""Timed calls, in the child: rows of inputs, laps over them, and what the last call gave.
+
+The judge says which rows a lap takes and what they hold; each call of a lap finds inputs in memory
+of its own with contents that no earlier call saw. Times taken here are claims: the judge holds its
+own clock against them.
+
+What fills the rows and empties the caches is looked up before a candidate could replace it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+
+from kerneltruth.runner import placing
+from kerneltruth.runner.binding import Offered
+from kerneltruth.runner.protocol import Observation, ScalarArgument, Stock, Supply
+
+Caller = Callable[[], Any]
+# From the arguments of each row to the calls: the entry is built once.
+Ready = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
+
+_ALIGNMENT = 512
+# Rows of at most so many elements are filled together, in one go.
+_TOGETHER = 2**16
+# cudaLimitPersistingL2CacheSize of cudaDeviceSetLimit.
+_PERSISTING_L2 = 0x06
+
+_sum = torch.ops.aten.sum.default
+_copy = torch.ops.aten.copy_.default
+_multiply = torch.ops.aten.mul_.Tensor
+_multiply_by = torch.ops.aten.mul_.Scalar
+_select = torch.ops.aten.index_select.default
+_put = torch.ops.aten.index_copy_.default
+_clone = torch.ops.aten.clone.default
+_synchronize = torch._C._cuda_synchronize if hasattr(torch._C, "_cuda_synchronize") else None
+_perf_counter = time.perf_counter
+
+
+@dataclass(slots=True)
+class _Held:
+    """A supply in the child's memory: its pool, and a row for each call."""
+
+    supply: Supply
+    pool: torch.Tensor
+    slab: torch.Tensor | None = None
+
+    @property
+    def count(self) -> int:
+        return prod(self.supply.shape)
+
+    def make(self, rows: int) -> None:
+        if self.supply.fixed:
+            return
+        step = _ALIGNMENT // self.pool.element_size()
+        width = -(-max(self.count, 1) // step) * step
+        self.slab = None
+        self.slab = torch.zeros((rows, width), dtype=self.pool.dtype, device=self.pool.device)
+
+    def row(self, index: int) -> torch.Tensor:
+        whole = self.pool if self.slab is None else self.slab[index]
+        return whole[: self.count].view(self.supply.shape)
+
+    def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
+        assert self.slab is not None
+        if self.count == 0:
+            return
+        if self.count <= _TOGETHER:
+            device = self.pool.device
+            starts = torch.tensor(windows, dtype=torch.int64, device=device)
+            fresh = _select(self.pool.unfold(0, self.count, 1), 0, starts)
+            if scales:
+                factors = torch.tensor(scales, dtype=self.pool.dtype, device=device)
+                _multiply(fresh, factors.unsqueeze(1))
+            index = torch.tensor(rows, dtype=torch.int64, device=device)
+            _put(self.slab[:, : self.count], 0, index, fresh)
+            return
+        for place, (row, start) in enumerate(zip(rows, windows, strict=True)):
+            _copy(self.slab[row, : self.count], self.pool[start : start + self.count])
+            if scales:
+                _multiply_by(self.slab[row, : self.count], scales[place])
+
+
+@dataclass(slots=True)
+class _Graphs:
+    """Captured groups of calls, with the row and the result of each group's last call."""
+
+    pool: Any
+    made: list[tuple[Any, int, Any]] = field(default_factory=list)
+
+
+class Track:
+    """Rows of inputs for one entry, and laps over them."""
+
+    def __init__(self, stock: Stock, device: torch.device, ready: Ready) -> None:
+        self._stock = stock
+        self._device = device
+        self._ready = ready
+        self._on_gpu = device.type == "cuda"
+        self._held = [self._hold(a) for a in stock.arguments if isinstance(a, Supply)]
+        self._flush = torch.zeros(self._flush_words(), dtype=torch.int64, device=device)
+        self._calls: list[Caller] = []
+        self._graphs: _Graphs | None = None
+        self._row = 0
+        self._last: Any = None
+        self._snapshot: Any = None
+
+    def _hold(self, supply: Supply) -> _Held:
+        dtype = placing.dtype_of(supply.dtype)
+        data = torch.frombuffer(bytearray(supply.pool), dtype=dtype)
+        return _Held(supply=supply, pool=data.to(self._device))
+
+    def _flush_words(self) -> int:
+        """As much memory as the judge says, and at least twice the L2 cache."""
+        if not (self._stock.flush_bytes and self._on_gpu):
+            return self._stock.flush_bytes // 8
+        cache = torch.cuda.get_device_properties(self._device).L2_cache_size
+        return max(self._stock.flush_bytes, 2 * cache) // 8
+
+    def rows(self, count: int) -> None:
+        """Make rows, with no contents yet, and the calls on them."""
+        self._calls, self._graphs, self._last, self._snapshot = [], None, None, None
+        for held in self._held:
+            held.make(count)
+        self._calls = self._ready([self._offered(row) for row in range(count)])
+
+    def _offered(self, row: int) -> list[Offered]:
+        held = iter(self._held)
+        offered = []
+        for a in self._stock.arguments:
+            if isinstance(a, ScalarArgument):
+                offered.append(offered_scalar(a))
+            else:
+                offered.append(
+                    Offered(
+                        name=a.name, value=next(held).row(row), tensor=True, member_of=a.member_of
+                    )
+                )
+        return offered
+
+    def refill(
+        self,
+        rows: Sequence[int],
+        windows: Sequence[Sequence[int]],
+        scales: Sequence[Sequence[float]],
+    ) -> None:
+        """Give rows fresh contents."""
+        moving = [h for h in self._held if not h.supply.fixed]
+        for i, held in enumerate(moving):
+            held.refill(rows, windows[i], scales[i] if scales else ())
+        if self._on_gpu:
+            _no_persisting_lines()
+        self._wait()
+
+    def capture(self, groups: Sequence[Sequence[int]]) -> None:
+        """Make a CUDA graph of each group of calls."""
+        graphs = _Graphs(pool=torch.cuda.graph_pool_handle())
+        self._wait()
+        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream), torch.no_grad():
+            for rows in groups:
+                calls = [self._calls[row] for row in rows]
+                graph = torch.cuda.CUDAGraph()
+                graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
+                try:
+                    last = None
+                    for call in calls:
+                        last = call()
+                finally:
+                    graph.capture_end()
+                graphs.made.append((graph, rows[-1], last))
+        self._wait()
+        self._graphs = graphs
+
+    def lap(self, rows: Sequence[int], *, graphs: bool) -> dict[str, float]:
+        """Make the calls, and say what they took."""
+        # Not before the clock starts: a result of the last lap would be freed within this one.
+        self._last = self._snapshot = None
+        if graphs:
+            assert self._graphs is not None
+            made = [self._graphs.made[i] for i in rows]
+            calls = [graph.replay for graph, _, _ in made]
+            self._row = made[-1][1]
+        else:
+            calls = [self._calls[row] for row in rows]
+            self._row = rows[-1]
+        # Reading leaves no lines that a call would first have to write back, and while the device
+        # is at it the host gets ahead.
+        _sum(self._flush)
+        timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)
+        self._last = made[-1][2] if graphs else last
+        # At once: what another thread or stream has not written yet stays unwritten here.
+        self._snapshot = _copied(self._last)
+        self._wait()
+        return timings
+
+    def _timed(self, calls: Sequence[Caller]) -> tuple[dict[str, float], Any]:
+        alone = len(calls) == 1
+        if alone:
+            base = torch.cuda.memory_allocated(self._device)
+            torch.cuda.reset_peak_memory_stats(self._device)
+        before = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        after = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        last = None
+        with torch.no_grad():
+            began = _perf_counter()
+            before.record()
+            for call in calls:
+                last = call()
+            after.record()
+            host = _perf_counter() - began
+        self._wait()
+        timings = {"device_s": before.elapsed_time(after) / 1000, "host_s": host}
+        if alone:
+            timings["peak_bytes"] = float(torch.cuda.max_memory_allocated(self._device) - base)
+        return timings, last
+
+    def _timed_on_cpu(self, calls: Sequence[Caller]) -> tuple[dict[str, float], Any]:
+        last = None
+        with torch.no_grad():
+            began = _perf_counter()
+            for call in calls:
+                last = call()
+            host = _perf_counter() - began
+        return {"device_s": host, "host_s": host}, last
+
+    def show(self) -> Observation:
+        """What the last call of the last lap gave."""
+        inputs = [
+            placing.Placed(
+                name=h.supply.name,
+                view=h.row(self._row),
+                buffer=h.row(self._row).reshape(-1).view(torch.uint8),
+            )
+            for h in self._held
+            if h.count
+        ]
+        results = placing.collect(self._snapshot, [], arrays=True)
+        shared = placing.aliases(self._last, inputs)
+        return Observation(
+            ended="returned",
+            results=tuple(placing.with_alias(r, a) for r, a in zip(results, shared, strict=True)),
+            buffers={
+                h.supply.name: placing.raw_bytes(h.row(self._row))
+                for h in self._held
+                if h.supply.shown
+            },
+        )
+
+    def _wait(self) -> None:
+        if self._on_gpu and _synchronize is not None:
+            _synchronize()
+
+
+def offered_scalar(argument: ScalarArgument) -> Offered:
+    """An attribute as the candidate is offered it."""
+    value, default = (
+        tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
+    )
+    same = type(value) is type(default) and value == default
+    return Offered(name=argument.name, value=value, default=default, optional=same)
+
+
+def _copied(value: Any, depth: int = 0) -> Any:
+    """Copies of the tensors in a result; what is no plain tensor is shown as the raw memory is."""
+    if isinstance(value, tuple | list) and depth < 4:
+        return [_copied(item, depth + 1) for item in value]
+    if isinstance(value, Mapping) and depth < 4:
+        return [_copied(item, depth + 1) for item in value.values()]
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return value
+    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+        plain = value if type(value) is torch.Tensor else value.as_subclass(torch.Tensor)
+        return _clone(torch._C._TensorBase.detach(plain))
+
+
+def _no_persisting_lines() -> None:
+    """Set aside no part of the L2 cache for lines that a flush would not evict."""
+    library = _runtime_library()
+    if library is not None:
+        library.cudaDeviceSetLimit(_PERSISTING_L2, ctypes.c_size_t(0))
+        library.cudaCtxResetPersistingL2Cache()
+
+
+_LIBRARY: list[Any] = []
+
+
+def _runtime_library() -> Any:
+    """The CUDA runtime that torch has loaded, if it can be found."""
+    if not _LIBRARY:
+        found = None
+        major = (torch.version.cuda or "12").partition(".")[0]
+        for name in (f"libcudart.so.{major}", "libcudart.so"):
+            with contextlib.suppress(OSError):
+                found = ctypes.CDLL(name)
+                break
+        _LIBRARY.append(found)
+    return _LIBRARY[0]
