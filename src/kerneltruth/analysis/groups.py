@@ -33,7 +33,7 @@ def check_dimensions(by: Sequence[str]) -> tuple[str, ...]:
     for name in by:
         if name not in DIMENSIONS and name != DTYPE:
             known = ", ".join((*DIMENSIONS, DTYPE))
-            raise UserError(f"--by {name!r}: must be of {known}, joined by commas")
+            raise UserError(f"--by {name}: must be of {known}; join several by commas")
     return tuple(dict.fromkeys(by))
 
 

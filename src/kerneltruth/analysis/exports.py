@@ -1,0 +1,163 @@
+"""Results as tables for other programs (CSV, Parquet), and the suite as a BibTeX entry."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.analysis.illusions import checks_of
+from kerneltruth.analysis.logistic import MissingPackage
+from kerneltruth.analysis.reading import RunInfo, Study
+from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.speeds import baselines_of, efficiency
+from kerneltruth.runs.files import write_whole, writing
+
+PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
+
+_TEXT: tuple[tuple[str, Callable[[Result], str | None]], ...] = (
+    ("suite", lambda r: r.suite),
+    ("task", lambda r: r.task),
+    ("category", lambda r: r.category),
+    ("method", lambda r: r.method),
+    ("model", lambda r: r.model),
+    ("key", lambda r: r.key),
+    ("origin", lambda r: r.origin),
+    ("sha256", lambda r: r.sha256),
+    ("same_as", lambda r: r.same_as),
+    ("language", lambda r: r.language),
+    ("call", lambda r: r.call),
+    ("exe", lambda r: r.exe),
+    ("perf", lambda r: r.perf),
+    ("verdict", lambda r: r.verdict),
+    ("kind", lambda r: r.kind),
+    ("detail", lambda r: r.detail or None),
+    ("finding", lambda r: r.finding),
+)
+_NUMBERS: tuple[tuple[str, Callable[[Result], int | None]], ...] = (
+    ("sample", lambda r: r.sample),
+    ("round", lambda r: r.round),
+    ("cases", lambda r: r.cases),
+    ("failed", lambda r: r.failed),
+)
+
+
+def columns(study: Study) -> dict[str, list[Any]]:
+    """Every attempt as a row, a list per column; what was not measured is None.
+
+    `distinct` and `answer` say which attempts the tables count.
+    """
+    results = study.attempts
+    distinct = {id(r) for r in study.distinct}
+    answers = {id(r) for r in study.answers}
+    found: dict[str, list[Any]] = {
+        "run": [study.runs[r.run].path for r in results],
+        "device": [study.device_of(r) for r in results],
+        "distinct": [id(r) in distinct for r in results],
+        "answer": [id(r) in answers for r in results],
+    }
+    for name, text in _TEXT:
+        found[name] = [text(r) for r in results]
+    for name, number in _NUMBERS:
+        found[name] = [number(r) for r in results]
+    for baseline in baselines_of(results):
+        against = [r.against(baseline) for r in results]
+        found[f"speedup_{baseline}"] = [None if a is None else a.speedup for a in against]
+        found[f"low_{baseline}"] = [None if a is None else a.low for a in against]
+        found[f"high_{baseline}"] = [None if a is None else a.high for a in against]
+        found[f"standing_{baseline}"] = [None if a is None else a.standing for a in against]
+    found["efficiency"] = [efficiency(r) for r in results]
+    for check in checks_of(results):
+        found[f"check_{check}"] = [r.checks.get(check) for r in results]
+    return found
+
+
+def write_csv(study: Study, path: Path) -> None:
+    """Write the attempts as CSV with a head line; an empty cell is what was not measured."""
+    table = columns(study)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*map(_cells, table.values()), strict=True))
+    with writing(path):
+        write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _cells(column: Sequence[Any]) -> Iterator[Any]:
+    for value in column:
+        yield str(value).lower() if isinstance(value, bool) else value
+
+
+def write_parquet(study: Study, path: Path) -> None:
+    """Write the attempts as Parquet.
+
+    Raises:
+        MissingPackage: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingPackage(PARQUET_HINT) from error
+    numbers = {name for name, _ in _NUMBERS}
+    arrays = {}
+    for name, values in columns(study).items():
+        if name in ("distinct", "answer"):
+            kind = pa.bool_()
+        elif name in numbers:
+            kind = pa.int64()
+        elif name == "efficiency" or name.startswith(("speedup_", "low_", "high_")):
+            kind = pa.float64()
+        else:
+            kind = pa.string()
+            values = [None if v is None else _encodable(v) for v in values]
+        arrays[name] = pa.array(values, kind)
+    sink = io.BytesIO()
+    pq.write_table(pa.table(arrays), sink)
+    with writing(path):
+        write_whole(path, sink.getvalue())
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def bibtex(study: Study) -> str:
+    """An entry for each version of a suite that the runs were judged on."""
+    entries: dict[tuple[str, str, str], RunInfo] = {}
+    for result in study.attempts:
+        run = study.runs[result.run]
+        entries.setdefault((result.suite, run.version, run.suite_hash), run)
+    return "\n\n".join(_entry(suite, run) for (suite, _, _), run in sorted(entries.items()))
+
+
+def _entry(suite: str, run: RunInfo) -> str:
+    year, month = (run.started[:4], run.started[5:7]) if len(run.started) >= 7 else ("", "")
+    key = re.sub(r"[^A-Za-z0-9.-]+", "-", f"kerneltruth-{suite}-{run.version}-{run.suite_hash[:8]}")
+    fields = {
+        "title": f"{{kerneltruth}}: the suite {_latex(suite)}, version {_latex(run.version)}",
+        "author": "{The kerneltruth authors}",
+        "year": _latex(year),
+        "month": _latex(month),
+        "howpublished": "Software",
+        "note": f"Declarations of tasks with the SHA-256 {_latex(run.suite_hash)}",
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join([f"@misc{{{key},", *lines, "}"])
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{c: f"\\{c}" for c in "&%$#_"},
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(c, c) for c in text)

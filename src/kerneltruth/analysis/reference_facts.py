@@ -1,0 +1,159 @@
+"""How complex a task's reference is: its lines, operators, parameters and flops.
+
+Read from the declaration and the source of the reference, with the functions of its own package
+that it calls; nothing is run. A foreign task's reference runs in a child, and its source says
+nothing about torch's operators alone: of those only parameters and flops are known.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import Any
+
+from kerneltruth.tasks.expressions import evaluate
+from kerneltruth.tasks.spec import Derived, Task
+
+_OWN = "kerneltruth.tasks"
+_BUILTIN = frozenset(dir(builtins))
+_NO_ARITHMETIC = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+Function = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFacts:
+    """Numbers of one reference; None where it cannot be told.
+
+    Attributes:
+        lines: of code, without blank ones, comments and docstrings.
+        operators: calls, and arithmetic and comparing operators.
+        parameters: of the call: tensors and attributes.
+        flops: at the shape of a one-shape benchmark; 0 of what only moves data.
+    """
+
+    lines: int | None
+    operators: int | None
+    parameters: int
+    flops: float | None
+
+
+def facts_of(task: Task) -> ReferenceFacts:
+    """The facts of one task's reference."""
+    code = None if task.foreign else _code_of(task.reference)
+    derived = {a.name for a in task.arguments if isinstance(a, Derived)}
+    return ReferenceFacts(
+        lines=None if code is None else code[0],
+        operators=None if code is None else code[1],
+        parameters=sum(name not in derived for name in task.call_order()),
+        flops=_flops(task),
+    )
+
+
+def _flops(task: Task) -> float | None:
+    scope = {**task.scalars(task.benchmark.dims, {}), **task.benchmark.dims}
+    try:
+        return float(evaluate(task.flops, scope))
+    except (ArithmeticError, KeyError, NameError, TypeError, ValueError):
+        return None
+
+
+def _code_of(reference: Callable[..., Any]) -> tuple[int, int] | None:
+    """Lines and operators of a reference and of the helpers that it calls, each counted once."""
+    function = _plain(reference)
+    if function is None:
+        # torch's own function, passed as it is.
+        return 1, 1
+    seen: dict[FunctionType, Function] = {}
+    waiting = [function]
+    while waiting:
+        now = waiting.pop()
+        if now in seen:
+            continue
+        node = _node_of(now)
+        if node is None:
+            return None
+        seen[now] = node
+        waiting += _helpers(now, node)
+    helpers = {f.__name__ for f in seen}
+    lines = sum(_lines(node) for node in seen.values())
+    return lines, sum(_operators(node, helpers) for node in seen.values())
+
+
+def _plain(reference: Any) -> FunctionType | None:
+    while isinstance(reference, partial):
+        reference = reference.func
+    return reference if isinstance(reference, FunctionType) else None
+
+
+@lru_cache(maxsize=64)
+def _module(path: str) -> ast.Module:
+    with open(path, encoding="utf-8") as file:
+        return ast.parse(file.read())
+
+
+def _node_of(function: FunctionType) -> Function | None:
+    """Where a function stands in its file; of lambdas in one line, the one of its parameters."""
+    path = inspect.getsourcefile(function)
+    if path is None:
+        return None
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    line = function.__code__.co_firstlineno
+    for node in ast.walk(_module(path)):
+        if not isinstance(node, Function):
+            continue
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        first = min([node.lineno, *(d.lineno for d in decorators)])
+        if first == line and tuple(a.arg for a in node.args.args) == names:
+            return node
+    return None
+
+
+def _helpers(function: FunctionType, node: Function) -> Iterator[FunctionType]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            found = _plain(function.__globals__.get(inner.id))
+            if found is not None and found.__module__.startswith(_OWN):
+                yield found
+
+
+def _lines(node: Function) -> int:
+    """The lines on which code of the function stands: those where some node begins or ends."""
+    body = [node.body] if isinstance(node, ast.Lambda) else _without_docstring(node.body)
+    found = {node.lineno}
+    for statement in body:
+        for inner in ast.walk(statement):
+            if isinstance(inner, ast.expr | ast.stmt) and inner.end_lineno is not None:
+                found |= {inner.lineno, inner.end_lineno}
+    return len(found)
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1:] if is_text else body
+
+
+def _operators(node: Function, helpers: set[str]) -> int:
+    count = 0
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Name(id=name)):
+                count += name not in _BUILTIN and name not in helpers
+            case ast.Call():
+                count += 1
+            case ast.BinOp() | ast.AugAssign():
+                count += 1
+            case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=operand):
+                count += not isinstance(operand, ast.Constant)
+            case ast.Compare(ops=ops):
+                count += sum(
+                    not isinstance(o, ast.Is | ast.IsNot | ast.In | ast.NotIn) for o in ops
+                )
+            case _:
+                pass
+    return count

@@ -1,0 +1,33 @@
+"""What a run keeps of the tasks that it judges on: `tasks.json`, for the study's complexity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from kerneltruth.analysis.reading import read_facts
+from kerneltruth.analysis.reference_facts import facts_of
+from kerneltruth.runs.files import write_whole, writing
+from kerneltruth.tasks.registry import FOREIGN, find
+
+SCHEMA = 1
+
+
+def store_facts(run: Path, tasks: Iterable[str]) -> None:
+    """Store the facts of these tasks in a run, beside those that it has.
+
+    A foreign suite's tasks are left out: making one may take seconds, and their references are not
+    in the terms of torch's operators alone.
+    """
+    known = read_facts(run)
+    missing = {t for t in tasks if t not in known and t.partition("/")[0] not in FOREIGN}
+    if not missing:
+        return
+    for task in sorted(missing):
+        facts = asdict(facts_of(find(task)))
+        known[task] = {name: value for name, value in facts.items() if value is not None}
+    text = json.dumps({"schema": SCHEMA, "tasks": known}, indent=1)
+    with writing(run / "tasks.json"):
+        write_whole(run / "tasks.json", text.encode() + b"\n")
