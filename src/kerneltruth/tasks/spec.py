@@ -106,7 +106,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
     admissible: Sequence[Callable[..., Any]] = (),
     contract: Contract | None = None,
     random: bool = False,
-    perf: Sequence[Mapping[str, int]] = (),
+    perf: Sequence[Mapping[str, Any]] = (),
     core: Mapping[str, Sequence[Scalar]] | None = None,
     entry: str | None = None,
 ) -> Task:
@@ -141,7 +141,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         contract: claims that hold for every right answer, where that is not unique; for the
             outputs compared by `contract`.
         random: whether two calls may differ.
-        perf: shapes to time, small to large.
+        perf: shapes to time, small to large; with attributes, where those must change too.
         core: attribute values beside the defaults that a plain kernel must serve; None means all.
         entry: the function to call, where it is not named as the task.
     """

@@ -1,5 +1,6 @@
 """Every declaration is sound: references run, expressions evaluate, names are unique."""
 
+import math
 import warnings
 
 import pytest
@@ -83,6 +84,28 @@ def test_the_work_model_evaluates_to_a_count(name):
     assert evaluate(declared.flops, scope) >= 0
     if declared.bytes is not None:
         assert evaluate(declared.bytes, {**scope, "itemsize": 4}) > 0
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_three_shapes_are_timed_of_which_one_is_quick_to_grade(name):
+    declared = TASKS[name]
+    settings = {a.name: a.default for a in declared.attributes}
+    assert len(declared.perf) == 3
+    scopes = [{**settings, **shape} for shape in declared.perf]
+    assert all(declared.allows(s, s, to_time=True) for s in scopes)
+    elements = [sum(math.prod(declared.shape(t, s, s)) for t in declared.tensors) for s in scopes]
+    work = [evaluate(declared.flops, s) for s in scopes]
+    assert elements == sorted(set(elements))
+    assert work == sorted(work)
+    assert elements[0] <= 2**24
+    if declared.bytes is not None:
+        assert evaluate(declared.bytes, {**scopes[0], "itemsize": 4}) > 0
+
+
+def test_a_causal_query_costs_what_it_sees():
+    flops = TASKS["causal_attention"].flops
+    by_pairs = {(m, n): sum(min(i + 1, n) for i in range(m)) for m in (3, 5) for n in (2, 5, 7)}
+    assert all(evaluate(flops, {"M": m, "N": n, "D": 1}) == 9 * p for (m, n), p in by_pairs.items())
 
 
 @pytest.mark.parametrize("name", TASKS)

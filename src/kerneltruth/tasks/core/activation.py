@@ -12,6 +12,8 @@ _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _ROWS: dict[str, Role | Dim] = {"B": "batch", "N": "reduced"}
 _UNIFORM = {"M": 16, "N": 256}
 _SOFTMAX = Benchmark(dims={"B": 8, "N": 256}, distribution="normal")
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_LARGE_ROWS = ({"B": 1024, "N": 1024}, {"B": 4096, "N": 4096}, {"B": 8192, "N": 8192})
 
 _ELEMENTWISE = {"float32": 1e-4, "float16": 5e-2}
 _PIECEWISE = {"float32": 1e-5, "float16": 1e-3}
@@ -50,6 +52,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_UNIFORM,
         extended_dtypes=("float64", "int32"),
         tolerance=_PIECEWISE,
+        perf=_LARGE,
     ),
     task(
         "leaky_relu(input[M, N], negative_slope=0.01)",
@@ -61,6 +64,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_UNIFORM,
         attributes={"negative_slope": (0.2,)},
         tolerance=_PIECEWISE,
+        perf=_LARGE,
     ),
     task(
         "sigmoid(input[M, N])",
@@ -72,6 +76,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
         admissible=(lambda input: 1 / (1 + torch.exp(-input)),),
+        perf=_LARGE,
     ),
     task(
         "tanh(input_tensor[M, N])",
@@ -82,6 +87,7 @@ TASKS: tuple[Task, ...] = (
         flops="6*M*N",
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
+        perf=_LARGE,
     ),
     task(
         "silu(input[M, N])",
@@ -93,6 +99,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=Benchmark(dims=_UNIFORM, distribution="normal"),
         tolerance=_ELEMENTWISE,
         admissible=(lambda input: input * torch.sigmoid(input),),
+        perf=_LARGE,
     ),
     task(
         'gelu(input[M, N], approximate="none")',
@@ -106,6 +113,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"approximate": ("tanh",)},
         tolerance=_ELEMENTWISE,
         admissible=(_gelu_by_erf,),
+        perf=_LARGE,
     ),
     task(
         "elu(input[M, N], alpha=1.0)",
@@ -118,6 +126,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"alpha": (0.5,)},
         tolerance=_ELEMENTWISE,
         admissible=(_elu_by_exp,),
+        perf=_LARGE,
     ),
     task(
         "softplus(input[M, N], beta=1.0, threshold=20.0)",
@@ -131,6 +140,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"beta": (2.0, 0.5), "threshold": (5.0,)},
         tolerance=_ELEMENTWISE,
         admissible=(_softplus_by_log,),
+        perf=_LARGE,
     ),
     task(
         "softmax(input[B, N], dim=-1)",
@@ -142,6 +152,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_SOFTMAX,
         tolerance={"float32": 1e-5, "float16": 2e-2},
         admissible=(_softmax_by_exp,),
+        perf=_LARGE_ROWS,
     ),
     task(
         "log_softmax(input[B, N], dim=-1)",
@@ -151,5 +162,6 @@ TASKS: tuple[Task, ...] = (
         description="The logarithm of the softmax along the last dim, without forming the softmax.",
         flops="5*B*N",
         benchmark=_SOFTMAX,
+        perf=_LARGE_ROWS,
     ),
 )

@@ -10,6 +10,10 @@ import torch
 from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "channel"}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+# As many elements in all, about, where two or three tensors have the shape.
+_LARGE_PAIR = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 2048}, {"M": 8192, "N": 8192})
+_LARGE_TRIPLE = ({"M": 1024, "N": 1024}, {"M": 2048, "N": 2048}, {"M": 8192, "N": 8192})
 
 
 def accept_top_indices(
@@ -39,8 +43,14 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, weight: weight[input],
         description="Row input[t] of weight for every t: out[T, D].",
         flops="0",
-        bytes="(8 + 2*itemsize*D)*T",
+        # As many rows are read as T random indices differ in.
+        bytes="8*T + itemsize*D*(T + V*(1 - (1 - 1/V)**T))",
         benchmark={"T": 64, "V": 128, "D": 128},
+        perf=(
+            {"T": 2048, "V": 4096, "D": 256},
+            {"T": 8192, "V": 32000, "D": 512},
+            {"T": 32768, "V": 128256, "D": 1024},
+        ),
     ),
     task(
         "index_select(input[M, N], index[K]: index(M))",
@@ -49,7 +59,14 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, index: input.index_select(0, index),
         description="Rows of input picked by index along dim 0: out[K, N].",
         flops="0",
+        # As many rows are read as K random indices differ in.
+        bytes="8*K + itemsize*N*(K + M*(1 - (1 - 1/M)**K))",
         benchmark={"M": 64, "N": 128, "K": 64},
+        perf=(
+            {"M": 4096, "N": 256, "K": 4096},
+            {"M": 16384, "N": 512, "K": 16384},
+            {"M": 65536, "N": 1024, "K": 65536},
+        ),
     ),
     task(
         "gather(input[M, N], index[M, K]: index(N))",
@@ -58,7 +75,13 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, index: input.gather(1, index),
         description="out[i, j] = input[i, index[i, j]]: out[M, K].",
         flops="0",
+        bytes="8*M*K + itemsize*M*(K + min(K, N))",
         benchmark={"M": 32, "N": 64, "K": 64},
+        perf=(
+            {"M": 1024, "N": 1024, "K": 1024},
+            {"M": 4096, "N": 2048, "K": 2048},
+            {"M": 8192, "N": 8192, "K": 8192},
+        ),
     ),
     task(
         "scatter_add(input[N], index[K]: index(N), src[K])",
@@ -69,6 +92,7 @@ TASKS: tuple[Task, ...] = (
             index may come several times. The input itself stays as it is.""",
         flops="K",
         benchmark={"N": 256, "K": 1024},
+        perf=({"N": 2**16, "K": 2**18}, {"N": 2**20, "K": 2**22}, {"N": 2**22, "K": 2**24}),
     ),
     task(
         "masked_fill(input[M, N], mask[M, N]: bool, value=0.0)",
@@ -79,6 +103,7 @@ TASKS: tuple[Task, ...] = (
         description="input where mask is False, value where it is True, even over NaN.",
         flops="0",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE_PAIR,
     ),
     task(
         "where(condition[M, N]: bool, input[M, N], other[M, N])",
@@ -88,6 +113,7 @@ TASKS: tuple[Task, ...] = (
         description="input where condition is True, other elsewhere.",
         flops="0",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE_TRIPLE,
     ),
     task(
         "topk(input[M, N], k=3)",
@@ -105,6 +131,7 @@ TASKS: tuple[Task, ...] = (
             index comes only once.""",
         flops="k*M*N",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "transpose_copy(input[M, N])",
@@ -114,6 +141,7 @@ TASKS: tuple[Task, ...] = (
         description="A contiguous copy of the transpose: out[N, M].",
         flops="0",
         benchmark={"M": 64, "N": 64},
+        perf=_LARGE,
     ),
     task(
         "roll(input[M, N], shifts=1)",
@@ -125,5 +153,6 @@ TASKS: tuple[Task, ...] = (
             than N.""",
         flops="0",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE,
     ),
 )

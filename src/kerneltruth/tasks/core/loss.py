@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from kerneltruth.tasks.spec import Dim, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 2048}, {"M": 8192, "N": 8192})
 
 
 def _reduced(losses: torch.Tensor, reduction: str) -> torch.Tensor:
@@ -66,6 +67,7 @@ TASKS: tuple[Task, ...] = (
             label_smoothing mixes the target with the uniform distribution, as in torch.""",
         flops="5*N*C",
         benchmark={"N": 32, "C": 128},
+        perf=({"N": 1024, "C": 1000}, {"N": 512, "C": 32000}, {"N": 4096, "C": 32000}),
     ),
     task(
         "kl_div(input[N, C], target[N, C]: probability, reduction='batchmean')",
@@ -78,6 +80,7 @@ TASKS: tuple[Task, ...] = (
             returns the terms.""",
         flops="4*N*C",
         benchmark={"N": 32, "C": 128},
+        perf=({"N": 1024, "C": 1024}, {"N": 4096, "C": 2048}, {"N": 8192, "C": 8192}),
     ),
     task(
         "binary_cross_entropy(input[M, N]: probability, target[M, N]: probability, "
@@ -90,6 +93,7 @@ TASKS: tuple[Task, ...] = (
             clamped from below at -100; the mean, the sum, or with `none` all elements.""",
         flops="8*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "mse_loss(input[M, N], target[M, N], reduction='mean')",
@@ -100,6 +104,7 @@ TASKS: tuple[Task, ...] = (
         description="(input - target)^2: the mean, the sum, or with `none` all elements.",
         flops="3*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "smooth_l1_loss(input[M, N], target[M, N], beta=1.0, reduction='mean')",
@@ -111,5 +116,6 @@ TASKS: tuple[Task, ...] = (
             beta may be 0. The mean, the sum, or with `none` all elements.""",
         flops="5*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
 )

@@ -8,6 +8,10 @@ from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+# As many elements in all, about, where two or three tensors have the shape.
+_LARGE_PAIR = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 2048}, {"M": 8192, "N": 8192})
+_LARGE_TRIPLE = ({"M": 1024, "N": 1024}, {"M": 2048, "N": 2048}, {"M": 8192, "N": 8192})
 
 
 def _masked_softmax(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -30,6 +34,7 @@ TASKS: tuple[Task, ...] = (
         description="The largest integer not above each element, in the input's dtype.",
         flops="M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "pow(input[M, N], exponent=2.0)",
@@ -41,6 +46,7 @@ TASKS: tuple[Task, ...] = (
             is defined, with another one it gives NaN.""",
         flops="M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "clamp(input[M, N], min=-1.0, max=1.0)",
@@ -53,6 +59,7 @@ TASKS: tuple[Task, ...] = (
             if min is above max, every number becomes max.""",
         flops="2*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "rad2deg(input[M, N])",
@@ -62,6 +69,7 @@ TASKS: tuple[Task, ...] = (
         description="Radians to degrees: input * 180 / pi.",
         flops="M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "logit(input[M, N]: probability, eps=None)",
@@ -72,6 +80,7 @@ TASKS: tuple[Task, ...] = (
         description="log(x / (1 - x)); unless eps is None, x is input clamped to [eps, 1 - eps].",
         flops="4*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "lerp(input[M, N], end[M, N], weight=0.5)",
@@ -83,6 +92,7 @@ TASKS: tuple[Task, ...] = (
             0.5 and more it is end - (end - input) * (1 - weight).""",
         flops="3*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE_PAIR,
     ),
     task(
         "addcmul(input[M, N], tensor1[M, N], tensor2[M, N], value=1.0)",
@@ -93,6 +103,7 @@ TASKS: tuple[Task, ...] = (
         description="input + value * tensor1 * tensor2.",
         flops="3*M*N",
         benchmark={"M": 16, "N": 64},
+        perf=_LARGE_TRIPLE,
     ),
     task(
         "gcd(input[N]: int32, other[N]: int32)",
@@ -104,6 +115,7 @@ TASKS: tuple[Task, ...] = (
         description="Greatest common divisor of integers of either sign, as torch.gcd.",
         flops="N",
         benchmark={"N": 256},
+        perf=({"N": 2**20}, {"N": 2**23}, {"N": 2**26}),
     ),
     task(
         "cumsum(input[M, N])",
@@ -113,6 +125,7 @@ TASKS: tuple[Task, ...] = (
         description="Running sum along each row.",
         flops="M*N",
         benchmark={"M": 8, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "reverse_cumsum(input[M, N])",
@@ -122,6 +135,7 @@ TASKS: tuple[Task, ...] = (
         description="Running sum along each row from its end: out[i, j] = sum of input[i, j:].",
         flops="M*N",
         benchmark={"M": 8, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "count_nonzero(input[M, N]: bool)",
@@ -133,6 +147,7 @@ TASKS: tuple[Task, ...] = (
         description="How many elements of each row are True, as int64.",
         flops="M*N",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "amax(input[M, N])",
@@ -145,6 +160,7 @@ TASKS: tuple[Task, ...] = (
         description="The largest element of the whole tensor, a scalar; NaN if there is one.",
         flops="M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "masked_softmax(input[M, N], mask[M, N]: bool)",
@@ -155,6 +171,7 @@ TASKS: tuple[Task, ...] = (
             and a row with no True is all 0.""",
         flops="5*M*N",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE_PAIR,
     ),
     task(
         "gram(input[M, K])",
@@ -162,7 +179,9 @@ TASKS: tuple[Task, ...] = (
         dims={"M": "batch", "K": "contracted"},
         reference=lambda input: input @ input.T,
         description="input @ input.T, accumulated in float32: out[M, M].",
-        flops="2*M*M*K",
+        # The result is symmetric: half of it and the diagonal are enough.
+        flops="M*(M + 1)*K",
         benchmark={"M": 32, "K": 64},
+        perf=({"M": 512, "K": 512}, {"M": 2048, "K": 2048}, {"M": 4096, "K": 4096}),
     ),
 )

@@ -9,6 +9,7 @@ from kerneltruth.tasks.spec import Dim, Role, Task, task
 
 _MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
 _BENCHMARK = {"M": 64, "N": 64, "K": 64}
+_LARGE = tuple({"M": n, "N": n, "K": n} for n in (512, 2048, 4096))
 
 
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: float, alpha: float) -> Tensor:
@@ -26,6 +27,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*N*K",
         benchmark=_BENCHMARK,
         tolerance={"float32": 5e-2},
+        perf=_LARGE,
     ),
     task(
         "addmm(input[M, N], mat1[M, K], mat2[K, N], beta=1.0, alpha=1.0)",
@@ -42,5 +44,6 @@ TASKS: tuple[Task, ...] = (
                 input, mat1, mat2, beta=beta, alpha=alpha
             ),
         ),
+        perf=_LARGE,
     ),
 )

@@ -11,6 +11,7 @@ from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 _ROWS: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
 _BENCHMARK = Benchmark(dims={"M": 8, "N": 256}, distribution="normal")
 _TOLERANCE = {"float32": 1e-4, "float16": 5e-2}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
 
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -43,6 +44,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         tolerance=_TOLERANCE,
         admissible=(_layer_norm_by_steps,),
+        perf=_LARGE,
     ),
     task(
         "rms_norm(x[M, N], weight[N], eps=1e-6)",
@@ -56,6 +58,7 @@ TASKS: tuple[Task, ...] = (
         flops="4*M*N",
         benchmark=_BENCHMARK,
         tolerance=_TOLERANCE,
+        perf=_LARGE,
     ),
     task(
         "l2_norm(x[M, N], eps=1e-6)",
@@ -69,5 +72,6 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         tolerance=_TOLERANCE,
         admissible=(lambda x, eps: x / x.square().sum(-1, True).sqrt().clamp_min(eps),),
+        perf=_LARGE,
     ),
 )

@@ -59,6 +59,7 @@ TASKS: tuple[Task, ...] = (
             False. ceil_mode rounds the number of windows up, as in torch.""",
         flops="kernel_size*C*(L//stride)",
         benchmark={"C": 16, "L": 128},
+        perf=({"C": 1024, "L": 1024}, {"C": 4096, "L": 4096}, {"C": 8192, "L": 8192}),
     ),
     task(
         "max_pool2d(input[C, H, W], kernel_size=3, stride=2, padding=1)",
@@ -77,6 +78,11 @@ TASKS: tuple[Task, ...] = (
             wins, a NaN in the window does.""",
         flops="kernel_size**2*C*(H//stride)*(W//stride)",
         benchmark={"C": 4, "H": 32, "W": 32},
+        perf=(
+            {"C": 64, "H": 128, "W": 128},
+            {"C": 256, "H": 256, "W": 256},
+            {"C": 1024, "H": 256, "W": 256},
+        ),
     ),
     task(
         "adaptive_avg_pool2d(input[C, H, W], output_size=(4, 4))",
@@ -93,5 +99,10 @@ TASKS: tuple[Task, ...] = (
             from floor(i * H / O) to ceil((i + 1) * H / O). H may be smaller than O.""",
         flops="C*H*W",
         benchmark={"C": 8, "H": 32, "W": 32},
+        perf=(
+            {"C": 256, "H": 64, "W": 64},
+            {"C": 1024, "H": 128, "W": 128},
+            {"C": 4096, "H": 128, "W": 128},
+        ),
     ),
 )

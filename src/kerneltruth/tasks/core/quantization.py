@@ -7,6 +7,7 @@ import torch
 from kerneltruth.tasks.spec import Output, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
 
 def _to_int8(values: torch.Tensor) -> torch.Tensor:
@@ -52,6 +53,7 @@ TASKS: tuple[Task, ...] = (
             saturating at -128 and 127; NaN gives 0.""",
         flops="3*M*N",
         benchmark={"M": 32, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "quantize_int8_rows(input[M, N])",
@@ -65,6 +67,7 @@ TASKS: tuple[Task, ...] = (
             0 and quantises to 0, and so does what is NaN after the division.""",
         flops="4*M*N",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE,
     ),
     task(
         "dequantize_int8(input[M, N]: int8, scale[M]: positive)",
@@ -74,5 +77,6 @@ TASKS: tuple[Task, ...] = (
         description="input[i, j] * scale[i], in scale's dtype.",
         flops="M*N",
         benchmark={"M": 16, "N": 128},
+        perf=_LARGE,
     ),
 )

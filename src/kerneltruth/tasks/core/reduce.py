@@ -11,6 +11,7 @@ _ROWS: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
 _NONEMPTY: dict[str, Role | Dim] = {"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)}
 _UNIFORM = {"M": 8, "N": 256}
 _NORMAL = Benchmark(dims=_UNIFORM, distribution="normal")
+_LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
 
 def _std(input: Tensor, dim: int, correction: int, keepdim: bool) -> Tensor:
@@ -38,6 +39,7 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark=_UNIFORM,
         attributes={"keepdim": (True,)},
+        perf=_LARGE,
     ),
     task(
         "mean(input[M, N], dim=-1, keepdim=False)",
@@ -48,6 +50,7 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark=_UNIFORM,
         attributes={"keepdim": (True,)},
+        perf=_LARGE,
     ),
     task(
         "std(input[M, N], dim=-1, correction=1, keepdim=False)",
@@ -59,6 +62,7 @@ TASKS: tuple[Task, ...] = (
         flops="4*M*N",
         benchmark=_NORMAL,
         attributes={"correction": (0,), "keepdim": (True,)},
+        perf=_LARGE,
     ),
     task(
         "row_max(input[M, N], dim=-1, keepdim=False)",
@@ -69,6 +73,7 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark=_UNIFORM,
         attributes={"keepdim": (True,)},
+        perf=_LARGE,
     ),
     task(
         "argmax(input_tensor[M, N], dim=-1, keepdim=False)",
@@ -81,6 +86,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_UNIFORM,
         outputs=(Output(dtype="int64", compare="exact"),),
         attributes={"keepdim": (True,)},
+        perf=_LARGE,
     ),
     task(
         "logsumexp(input[M, N], dim=-1, keepdim=False)",
@@ -92,5 +98,6 @@ TASKS: tuple[Task, ...] = (
         benchmark=_NORMAL,
         attributes={"keepdim": (True,)},
         admissible=(_logsumexp_by_steps,),
+        perf=_LARGE,
     ),
 )

@@ -6,6 +6,8 @@ is rounded: the position of output i is a fraction whose floor and remainder are
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from kerneltruth.tasks.spec import Dim, Role, Task, task
@@ -15,6 +17,12 @@ _IMAGE: dict[str, Role | Dim] = {
     "H": Dim(symbol="H", role="spatial", low=1),
     "W": Dim(symbol="W", role="spatial", low=1),
 }
+# To twice the height and width: at the default size, large images would be thinned out.
+_LARGE: tuple[dict[str, Any], ...] = (
+    {"C": 64, "H": 64, "W": 64, "size": (128, 128)},
+    {"C": 256, "H": 128, "W": 128, "size": (256, 256)},
+    {"C": 1024, "H": 256, "W": 256, "size": (512, 512)},
+)
 
 
 def _nearest(input: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
@@ -58,7 +66,9 @@ TASKS: tuple[Task, ...] = (
         description="""Resize to size by the nearest element: output (i, j) is input
             (floor(i * H / size[0]), floor(j * W / size[1])).""",
         flops="0",
+        bytes="itemsize*C*(min(H, size[0])*min(W, size[1]) + size[0]*size[1])",
         benchmark={"C": 4, "H": 64, "W": 64},
+        perf=_LARGE,
     ),
     task(
         "interpolate_bilinear(input[C, H, W], size=(16, 16), align_corners=False)",
@@ -71,6 +81,8 @@ TASKS: tuple[Task, ...] = (
             align_corners=True it lies at i * (H - 1) / (size[0] - 1), or 0 if size[0] is 1.
             Positions beyond the last row or column take the last one.""",
         flops="8*C*size[0]*size[1]",
+        bytes="itemsize*C*(min(H, 2*size[0])*min(W, 2*size[1]) + size[0]*size[1])",
         benchmark={"C": 4, "H": 32, "W": 32},
+        perf=_LARGE,
     ),
 )
