@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ ENOUGH_SHAPES = 3
 MEASURED = "## Measured\n"
 
 
-def judge(checkout: Path, name: str, device: str, cases: int) -> dict[str, Any]:
-    """One problem: its schema, and its own model as a candidate."""
+def judge(checkout: Path, name: str, device: str, cases: int) -> Iterator[dict[str, Any]]:
+    """What is known of one problem by its schema, and then by its own model as a candidate."""
     with Runner(device=device) as runner, opened(f"kernelbench:{checkout}", runner):
         problems = tasks_of("kernelbench")
         assert isinstance(problems, Problems)
@@ -53,14 +54,15 @@ def judge(checkout: Path, name: str, device: str, cases: int) -> dict[str, Any]:
             "trouble": schema.trouble,
             "schema_s": time.monotonic() - start,
         }
+        yield found
         if schema.trouble is not None:
-            return found
+            return
         plan = Plan(cases=cases, stop_at_first=False, compile=False, deadline_s=60.0)
         job = Job(
             name=name, task=f"kernelbench/{name}", candidate=problems.own_model(name), plan=plan
         )
         attempt = Court(policy=Policy(), runner=runner).hear(job).attempt
-        return found | judged(attempt)
+        yield found | judged(attempt)
 
 
 def judged(attempt: Attempt) -> dict[str, Any]:
@@ -88,13 +90,16 @@ def in_a_process(options: argparse.Namespace, name: str) -> dict[str, Any]:
     command = [sys.executable, __file__, str(options.checkout), "--one", name]
     command += ["--device", options.device, "--cases", str(options.cases)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.deadline)
-    except subprocess.TimeoutExpired:
-        return {"name": name, "error": f"not done within {options.deadline:g} s"}
-    if done.returncode:
-        return {"name": name, "error": (done.stderr.strip().splitlines() or ["died"])[-1]}
-    outcome: dict[str, Any] = json.loads(done.stdout)
-    return outcome
+        done = subprocess.run(command, capture_output=True, timeout=options.deadline)
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["died"]
+        error = said[-1] if done.returncode else None
+        printed = done.stdout
+    except subprocess.TimeoutExpired as late:
+        error, printed = f"not judged within {options.deadline:g} s", late.stdout or b""
+    # The last whole line says most; a process that is ended early leaves the first.
+    lines = [line for line in printed.splitlines(keepends=True) if line.endswith(b"\n")]
+    outcome: dict[str, Any] = json.loads(lines[-1]) if lines else {"name": name}
+    return outcome if error is None else outcome | {"error": error}
 
 
 def outcomes(options: argparse.Namespace, names: list[str]) -> list[dict[str, Any]]:
@@ -145,7 +150,7 @@ def table(found: list[dict[str, Any]], cases: int, device: str) -> str:
         why = o.get("error") or o.get("trouble") or (o["said"] if o["verdict"] != "pass" else "")
         if why:
             rows.append(f"| {o['name']} {o.get('title', '')} | {' '.join(str(why).split())} |")
-    few = [o for o in found if o.get("choices", o.get("sets")) and o["distinct"] < ENOUGH_SHAPES]
+    few = [o for o in found if o.get("sets") and o["distinct"] < ENOUGH_SHAPES]
     if few:
         rows += ["", "### Fewer than three shapes", ""]
         rows += [f"- {o['name']} {o['title']}: {o['distinct']}" for o in few]
@@ -194,7 +199,8 @@ def main() -> int:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(dumps(judge(options.checkout, options.one, options.device, options.cases)))
+        for known in judge(options.checkout, options.one, options.device, options.cases):
+            print(dumps(known), flush=True)
         return 0
     problems = read_problems(options.checkout)
     names = [n for n, p in problems.items() if p.level in options.levels]

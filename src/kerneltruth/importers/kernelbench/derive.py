@@ -128,18 +128,23 @@ def changed(problem: Problem, constants: Constants) -> str:
 def _derive(problem: Problem, session: ProblemSession) -> Schema:
     if problem.trouble is not None:
         return Schema(trouble=problem.trouble)
-    found: list[searching.Found] = []
+    seed = seed_of(0, "kernelbench", problem.sha256)
     refusal: str | None = None
     for device in ("meta", "cpu"):
         prober = _Prober(problem, session, device)
-        seed = seed_of(0, "kernelbench", problem.sha256)
         found = searching.Search(problem.constants, prober.attempt, seed=seed).run()
         if found:
-            break
-        refusal = refusal or _too_large(prober) or prober.refusal
-    if not found:
-        return Schema(trouble=refusal or "no set of constants is accepted")
-    choices = [
+            original = _original(problem, prober)
+            schema = _with_facts(session, _choices(problem, found), original)
+            return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
+        if prober.smallest is not None and device == "meta":
+            return _too_large(problem, prober, seed)
+        refusal = refusal or prober.refusal
+    return Schema(trouble=refusal or "no set of constants is accepted")
+
+
+def _choices(problem: Problem, found: list[searching.Found]) -> list[Choice]:
+    return [
         Choice(
             label=label(f.constants) or "as in the file",
             constants=changed(problem, f.constants),
@@ -148,19 +153,19 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
         )
         for f in found
     ]
-    schema = _with_facts(session, choices, _original(problem, prober))
-    return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
 
 
-def _too_large(prober: _Prober) -> str | None:
-    """What to say where the problem accepts constants, and none that are small."""
-    small = prober.smallest
-    if small is None:
-        return None
-    return (
-        f"too large for a float64 reference on a CPU: in its smallest form it has "
+def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
+    """Where the problem accepts constants, and none that are small: its sets, never computed."""
+    search = searching.Search(problem.constants, prober.attempt, seed=seed, most=searching.ANY)
+    choices = _choices(problem, search.run())
+    small = choices[0].outline
+    return Schema(
+        choices=tuple(choices),
+        original=_original(problem, prober),
+        trouble=f"too large for a float64 reference on a CPU: in its smallest form it has "
         f"{small.weights:,} weights, {small.elements:,} elements in and out, and needs "
-        f"{small.flops:,} operations"
+        f"{small.flops:,} operations",
     )
 
 

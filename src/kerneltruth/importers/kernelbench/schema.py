@@ -114,7 +114,8 @@ class Schema:
         original: the file's own constants, where an outline of them can be had.
         inputs: what the draws of each input have in common.
         state: how the constructor fills each parameter and buffer.
-        dtypes: the dtypes of the outputs, by the dtype of inputs and weights.
+        dtypes: the dtypes of the outputs, by the dtype of inputs and weights; of none where no
+            choice was run.
         trouble: why no candidate can be judged on it.
     """
 

@@ -6,6 +6,7 @@ are tried alone, then together, and what is refused is given up value by value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ _OF_STRUCTURE = (1, 2, 3, 5)
 _ATTEMPTS = 40
 # One set in so many changes what the model is too.
 _STRUCTURE_EVERY = 3
+# After so many values that give a model other weights, all others do: it counts its layers.
+_ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,9 @@ class Budget:
 
 
 PREFERRED = Budget(elements=2**15, weights=2**17, flops=2**25)
-MOST = Budget(elements=2**23, weights=48 * 2**20, flops=2**35)
+MOST = Budget(elements=2**23, weights=60 * 2**20, flops=2**35)
+# For sets that are listed and never computed.
+ANY = Budget(elements=2**62, weights=2**62, flops=2**62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +75,16 @@ class Search:
         constants: the file's own.
         attempt: the outline for a set of constants, or None where the problem rejects them.
         seed: from which sets are composed.
+        most: what the smallest set may cost.
     """
 
-    def __init__(self, constants: Constants, attempt: Try, *, seed: int) -> None:
+    def __init__(
+        self, constants: Constants, attempt: Try, *, seed: int, most: Budget = MOST
+    ) -> None:
         self._own = constants
         self._attempt = attempt
         self._seed = seed
+        self._most = most
         self._slots = slots_of(constants)
         self._structural: frozenset[Slot] = frozenset()
 
@@ -86,7 +95,7 @@ class Search:
             return []
         self._structural = frozenset(self._structure(base))
         small = PREFERRED.holds(base.outline)
-        budget = PREFERRED if small else _around(base.outline)
+        budget = PREFERRED if small else self._around(base.outline)
         values = {s: self._values(s, base, budget, most=20 if small else 5) for s in self._slots}
         found = [base]
         for k in range(_ATTEMPTS):
@@ -109,7 +118,7 @@ class Search:
             for slot in self._slots:
                 if slot.value > max(STRUCTURAL, cap):
                     constants = slot.put(constants, cap)
-            outline = self._try(constants, MOST)
+            outline = self._try(constants, self._most)
             if outline is None:
                 continue
             if PREFERRED.holds(outline):
@@ -132,7 +141,7 @@ class Search:
                 if outline is None:
                     continue
                 constants = slot.put(constants, value)
-                if MOST.holds(outline):
+                if self._most.holds(outline):
                     best = Found(constants=constants, outline=outline)
                 break
             if best is not None and PREFERRED.holds(best.outline):
@@ -156,11 +165,20 @@ class Search:
             deck = [n for n in (*_OF_STRUCTURE, now + 1) if n != now]
         else:
             deck = [n for n in (*_SIZES, 2 * now, 3 * now, now + 1) if n != now]
-        accepted = []
+        accepted: list[int] = []
+        of_other_form, too_large = 0, math.inf
         for value in list(dict.fromkeys(deck))[:most]:
-            outline = self._try(slot.put(base.constants, value), budget)
-            if outline is not None and _same_form(outline, base.outline):
+            if value > too_large or (of_other_form >= _ENOUGH and not accepted):
+                continue
+            outline = self._attempt(slot.put(base.constants, value))
+            if outline is None:
+                continue
+            if not _same_form(outline, base.outline):
+                of_other_form += 1
+            elif budget.holds(outline):
                 accepted.append(value)
+            elif slot not in self._structural:
+                too_large = value
         return accepted
 
     def _compose(
@@ -199,17 +217,17 @@ class Search:
         value = _TIED[k // 2 % len(_TIED)]
         return {s: value for group in groups.values() if len(group) > 1 for s in group}
 
+    def _around(self, outline: Outline) -> Budget:
+        """What sets may cost where even the smallest known one is large."""
+        most = self._most
+        return Budget(
+            elements=max(PREFERRED.elements, min(2 * outline.elements, most.elements)),
+            weights=max(PREFERRED.weights, min(2 * outline.weights, most.weights)),
+            flops=max(PREFERRED.flops, min(3 * outline.flops, most.flops)),
+        )
+
     def _pick(self, n: int, k: int, slot: Slot, purpose: str = "value") -> int:
         return derive(self._seed, purpose, slot.name, str(slot.places), str(k)) % n
-
-
-def _around(outline: Outline) -> Budget:
-    """What sets may cost where even the smallest known one is large."""
-    return Budget(
-        elements=max(PREFERRED.elements, min(2 * outline.elements, MOST.elements)),
-        weights=max(PREFERRED.weights, min(2 * outline.weights, MOST.weights)),
-        flops=max(PREFERRED.flops, min(3 * outline.flops, MOST.flops)),
-    )
 
 
 def _same_form(one: Outline, other: Outline) -> bool:

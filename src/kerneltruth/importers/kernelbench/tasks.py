@@ -93,8 +93,9 @@ class Reference:
 def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
     """The task of a problem. One that cannot be judged on is a task too, and says why."""
     choices = schema.choices
-    if not choices:
-        return _task(problem, schema, arguments=(), outputs=(), reference=_never)
+    if not schema.dtypes:
+        unseen = Schema(trouble=schema.trouble)
+        return _task(problem, unseen, arguments=(), outputs=(), reference=_never)
     last = choices[-1].outline
     specs = _inputs(schema)
     order = [s.name for s in specs]

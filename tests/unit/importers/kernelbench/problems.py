@@ -89,6 +89,35 @@ def get_init_inputs():
 """
 )
 
+# Its constructor reads numbers, and it has a recurrent layer.
+STACKED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        rates = [x.item() for x in torch.linspace(0, 0.5, 3)]
+        self.rate = rates[-1]
+        self.turns = torch.arange(4.0)
+        self.layer = nn.GRU(features, hidden, 2, batch_first=True)
+
+    def forward(self, x):
+        out, last = self.layer(x)
+        return out * self.rate, last.sum() + self.turns.sum()
+
+
+batch, steps, features, hidden = 64, 2048, 256, 256
+
+
+def get_inputs():
+    return [torch.rand(batch, steps, features)]
+
+
+def get_init_inputs():
+    return [features, hidden]
+"""
+)
+
 
 def function(body, inputs, constants=""):
     """A problem without weights: the model's forward, and what get_inputs returns."""

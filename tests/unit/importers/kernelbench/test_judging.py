@@ -17,7 +17,7 @@ from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, Unsupporte
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 
-from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, function, problem
+from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, STACKED, function, problem
 
 TUPLE = function(
     'return {"both": (a0 + a1, [a0 * a1]), "mean": float(a0.mean())}',
@@ -108,7 +108,7 @@ def candidate(source):
     "source",
     [
         *(LINEAR, GROUPED, TUPLE, TARGETS, LOGARITHM, TRIANGLE, MASKED, PLAIN_NUMBER, LISTED),
-        REMEMBERING,
+        *(REMEMBERING, STACKED),
     ],
     ids=[
         "linear",
@@ -121,6 +121,7 @@ def candidate(source):
         "number",
         "listed",
         "remembering",
+        "stacked",
     ],
 )
 def test_a_problems_own_model_passes(runner, made, source):
@@ -134,6 +135,16 @@ def test_a_problems_own_model_passes(runner, made, source):
 @pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, TRIANGLE])
 def test_a_problem_gets_three_or_more_shapes(runner, schemas, source):
     assert schema_of(problem(source), runner, schemas).distinct >= 3
+
+
+def test_a_problem_that_nothing_makes_small_has_shapes_and_is_not_judged(runner, made):
+    source = LINEAR.replace("nn.Linear(features,", "nn.Linear(features * 0 + 2**18,")
+    source = source.replace("torch.rand(rows, features)", "torch.rand(rows, 2**18)")
+    source = source.replace("[features, outputs]", "[features, 256 + outputs]")
+    suite, task = made(source)
+    assert suite.schema("level1/1").distinct >= 3
+    assert task.unrefereeable.startswith("too large for a float64 reference on a CPU")
+    assert isinstance(attempt_of(runner, task, candidate(LINEAR)).verdict, Unrefereeable)
 
 
 def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):

@@ -1,7 +1,9 @@
 """Sets of constants are found by trying: what is refused teaches the constraints."""
 
+from dataclasses import replace
+
 from kerneltruth.importers.kernelbench.schema import Input, Outline
-from kerneltruth.importers.kernelbench.search import PREFERRED, WANTED, Search
+from kerneltruth.importers.kernelbench.search import ANY, PREFERRED, WANTED, Search
 
 
 def outline(shape, *, flops=None, weights=()):
@@ -103,3 +105,25 @@ def test_the_same_seed_finds_the_same_sets():
         return search({"rows": 4096, "columns": 512}, lambda c: outline(c.values()))
 
     assert [f.constants for f in once()] == [f.constants for f in once()]
+
+
+def test_a_constant_that_counts_layers_is_not_tried_to_the_end():
+    tried = []
+
+    def attempt(constants):
+        tried.append(constants["layers"])
+        made = outline((constants["rows"], 4))
+        return replace(made, state={f"w{i}": (4,) for i in range(constants["layers"])})
+
+    found = search({"rows": 512, "layers": 6}, attempt)
+    assert len({f.constants["rows"] for f in found}) >= 5
+    assert max(tried) <= 33
+
+
+def test_what_is_never_small_is_found_where_any_cost_is_allowed():
+    def attempt(constants):
+        return outline((constants["rows"], 4), weights=(2**30,))
+
+    assert search({"rows": 512}, attempt) == []
+    found = Search({"rows": 512}, attempt, seed=7, most=ANY).run()
+    assert len({f.constants["rows"] for f in found}) >= 3

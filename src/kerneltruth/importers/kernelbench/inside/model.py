@@ -159,6 +159,16 @@ def cast(model: Any, dtype: torch.dtype) -> Any:
     return model
 
 
+def emptied(model: Any) -> Any:
+    """The model without its numbers, of which only shapes remain."""
+    model = model.to("meta")
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor):
+                setattr(module, name, value.to("meta"))
+    return model
+
+
 def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
     """The values with every real tensor in a dtype."""
     return [

@@ -1,4 +1,4 @@
-"""Modes that watch or change the operators of a model: counting, and products in TF32."""
+"""Modes that watch or change a model's operators: counting, shortening, products in TF32."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.importers.kernelbench.inside.model import flat, is_float
@@ -71,6 +72,69 @@ def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: to
     if "group_norm" in name or "layer_norm" in name:
         return max(first.numel() // max(first.shape[0], 1), 1)
     return max(first.numel() // max(made.numel(), 1), 1)
+
+
+class OneStep(TorchFunctionMode):
+    """Recurrent layers take one step of their sequence, which is counted for all of them.
+
+    Where nothing is computed a further step shows nothing, and hundreds of them take seconds.
+    """
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        """Shorten, call, and lengthen the output."""
+        if getattr(func, "__name__", "") not in _RECURRENT or not _is_padded(args):
+            return func(*args, **(kwargs or {}))
+        sequence, *others = args
+        time = 1 if args[_BATCH_FIRST] else 0
+        steps = sequence.shape[time]
+        if steps < 2 or not sequence.is_meta:
+            return func(*args, **(kwargs or {}))
+        flops, products = self._counter.flops, self._counter.products
+        output, *states = func(sequence.narrow(time, 0, 1), *others, **(kwargs or {}))
+        self._counter.flops = flops + steps * (self._counter.flops - flops)
+        self._counter.products = products + steps * (self._counter.products - products)
+        shape = list(output.shape)
+        shape[time] = steps
+        return (output.new_empty(shape), *states)
+
+
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_BATCH_FIRST = 8
+
+
+def _is_padded(args: Sequence[Any]) -> bool:
+    """Whether the call is of a plain tensor: one of a packed sequence has its weights later."""
+    return len(args) > _BATCH_FIRST and isinstance(args[3], bool)
+
+
+class Unfilled(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Large parameters keep what their memory holds, whatever an initializer would write.
+
+    A model that is built for its shapes alone costs little then, on a real device too.
+    """
+
+
+def _left(
+    mode: Unfilled, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    target = args[0] if args else None
+    if (
+        isinstance(target, torch.nn.Parameter)
+        and target.numel() > _LARGE
+        and _operator(func).endswith("_")
+    ):
+        return target
+    return func(*args, **(kwargs or {}))
+
+
+_LARGE = 4096
+Unfilled.__torch_dispatch__ = _left  # type: ignore[assignment,method-assign]
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -27,13 +27,14 @@ from kerneltruth.importers.kernelbench.inside.model import (
     cast,
     default,
     described,
+    emptied,
     flat,
     is_plain,
     parameters,
     seeded,
     state,
 )
-from kerneltruth.importers.kernelbench.inside.modes import Counter, Rounding
+from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep, Rounding, Unfilled
 
 # Models kept with the constants and dtype that they were built for, as long as they are small.
 _KEPT_MODELS = 3
@@ -81,12 +82,12 @@ class Harness:
         space = self._problem.space(asked["constants"])
         counter = Counter()
         outputs: list[Any] = []
+        model = self._shaped(asked["constants"], asked["device"])
         with torch.device(asked["device"]):
             init = space.get_init_inputs()
-            model = self._problem.build(asked["constants"])
             inputs = list(space.get_inputs())
             if asked["forward"]:
-                with counter:
+                with counter, OneStep(counter):
                     outputs = flat(model(*inputs))
         return {
             "init": repr(list(init)),
@@ -101,6 +102,17 @@ class Harness:
             "terms": counter.terms,
             "products": counter.products,
         }
+
+    def _shaped(self, constants: str, device: str) -> Any:
+        """The model on a device; on meta also one whose constructor reads numbers."""
+        try:
+            with torch.device(device):
+                return self._problem.build(constants)
+        except (RuntimeError, NotImplementedError) as error:
+            if device != "meta" or "meta" not in str(error):
+                raise
+        with Unfilled():  # type: ignore[no-untyped-call]
+            return emptied(self._problem.build(constants))
 
     def _truth(
         self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]

@@ -1,0 +1,61 @@
+"""What runs in the child: shapes and costs of a model, without computing it."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep
+from kerneltruth.importers.kernelbench.inside.serving import Harness
+
+from .problems import STACKED
+
+LAYERS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+def outline(source, **asked):
+    request = {"what": "outline", "constants": "{}", "device": "meta", "forward": True} | asked
+    return json.loads(bytes(Harness(source).answer(json.dumps(request)).numpy()))
+
+
+def counted(call, shortened):
+    counter = Counter()
+    with torch.no_grad(), counter:
+        if not shortened:
+            return counter, call()
+        with OneStep(counter):
+            return counter, call()
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_one_step_of_a_recurrent_layer_stands_for_all(kind, batch_first):
+    with torch.device("meta"):
+        layer = LAYERS[kind](5, 7, 2, bidirectional=True, batch_first=batch_first)
+        x = torch.rand(6, 9, 5)
+    all_steps, whole = counted(lambda: layer(x), shortened=False)
+    one_step, short = counted(lambda: layer(x), shortened=True)
+    assert short[0].shape == whole[0].shape
+    assert [t.shape for t in short[1]] == [t.shape for t in whole[1]]
+    assert one_step.flops == pytest.approx(all_steps.flops, rel=0.25)
+    assert one_step.terms == all_steps.terms
+
+
+def test_a_sequence_of_real_numbers_goes_through_all_steps():
+    layer, x = nn.GRU(5, 7), torch.rand(6, 9, 5)
+    _, whole = counted(lambda: layer(x), shortened=False)
+    _, again = counted(lambda: layer(x), shortened=True)
+    assert torch.equal(whole[0], again[0])
+
+
+def test_a_constructor_that_reads_numbers_is_laid_out_all_the_same():
+    found = outline(STACKED)
+    assert found["outputs"][0] == {"shape": [64, 2048, 256], "dtype": "float32"}
+    assert found["state"]["layer.weight_hh_l1"] == [768, 256]
+
+
+def test_what_a_model_rejects_is_rejected_where_its_constructor_reads_numbers():
+    source = STACKED.replace("return [features, hidden]", "return [features + 1, hidden]")
+    with pytest.raises(RuntimeError, match=r"input.size"):
+        outline(source)
