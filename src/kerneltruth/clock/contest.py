@@ -50,6 +50,10 @@ class Timed(Protocol):
         """Have it do one thing."""
         ...
 
+    def restart(self) -> None:
+        """Begin anew in a fresh process."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
@@ -270,9 +274,10 @@ class Contest:
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for each side."""
         for side in self.sides:
-            calls = max(4, min(side.rows, 64))
+            calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
+            rows = [GROUPS] if self.graphs else [0] * calls
             self._refill(side, [0], self.inputs.draw(self.rng, 1))
-            laps = [self._raw_lap(side, [0] * calls, graphs=False) for _ in range(3)]
+            laps = [self._raw_lap(side, rows, graphs=self.graphs, calls=calls) for _ in range(3)]
             side.warm_s = min(lap.per_call_s for lap in laps)
 
     def _blocks_to_show(self, least: int) -> set[int]:
@@ -325,12 +330,16 @@ class Contest:
             try:
                 self._refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
                 self._raw_lap(side, range(SPARE), graphs=False)
-                side.do(Capture(groups=_groups(side.rows)), self.effort.deadline_s)
+                warm = (0,) * (side.rows // GROUPS)
+                side.do(Capture(groups=(*_groups(side.rows), warm)), self.effort.deadline_s)
                 side.captured = True
             except ContestError as error:
-                if error.seen.ended in ("died", "timeout", "lost") or error.seen.dirty:
+                if error.seen.ended in ("died", "timeout", "lost"):
                     raise
+                # What was begun may have broken the child's CUDA context.
                 side.captured, side.why_not = False, str(error)
+                side.child.restart()
+                self._warm_up(side)
         return side.captured
 
     def _lap(self, side: Contestant, *, show: bool = False) -> LapSeen:

@@ -43,8 +43,12 @@ class Standing:
 
 
 def candidate_times(contest: Contest) -> Interval:
-    """Seconds of one call of the candidate, over all laps that count."""
-    return time_interval([lap.per_call_s for lap in _laps(contest, contest.sides[0].name)])
+    """Seconds of one call of the candidate, over all laps that count; by the slower clock."""
+    laps = _laps(contest, contest.sides[0].name)
+    if is_suspect(contest):
+        overhead = _overhead(contest)
+        return time_interval([_net(lap, overhead) for lap in laps])
+    return time_interval([max(lap.per_call_s, _LEAST_S) for lap in laps])
 
 
 def standings(contest: Contest, *, noise_floor: float) -> tuple[Standing, ...]:
@@ -86,14 +90,16 @@ def _by_judge(contest: Contest, baseline: str) -> list[Block]:
     overhead = _overhead(contest)
     return [
         Block(
-            candidate_s=tuple(
-                max(lap.per_call_s, (lap.wall_s - overhead) / lap.calls, _LEAST_S)
-                for lap in block[own]
-            ),
+            candidate_s=tuple(_net(lap, overhead) for lap in block[own]),
             baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
         )
         for block in contest.blocks
     ]
+
+
+def _net(lap: LapSeen, overhead: float) -> float:
+    """A call's seconds on the judge's clock, less what a lap usually costs around its calls."""
+    return max(lap.per_call_s, (lap.wall_s - overhead) / lap.calls, _LEAST_S)
 
 
 def is_suspect(contest: Contest) -> bool:

@@ -1,7 +1,6 @@
 """What is known of the machine that times: its limits, its noise, and what disturbs it.
 
-Limits and noise are measured once per device and driver and kept beside the compiled kernels;
-`measure_again` forgets them.
+Limits and noise are measured once per device and driver, and kept beside the compiled kernels.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +21,17 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.ceilings import measure
 from kerneltruth.clock.contest import Contest, Contestant, Effort, LapSeen
 from kerneltruth.clock.gate import timing
+from kerneltruth.clock.nvml import open_telemetry
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Block, Interval, noise_floor, ratio_interval
+from kerneltruth.clock.telemetry import (
+    HARMFUL,
+    Conditions,
+    Lookout,
+    NoTelemetry,
+    Telemetry,
+    conditions,
+)
 from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of, regime
 from kerneltruth.codec import build, content_hash, dumps
@@ -39,7 +47,7 @@ SCHEMA = 1
 # Kernels whose copies are timed against each other, with the shape: short, medium and long.
 NULL_KERNELS = (("kernelbenchx/relu", 0), ("kernelbenchx/matmul_fp16", 1), ("kernelbenchx/relu", 1))
 NULL_COPIES = 7
-NULL_EFFORT = Effort(blocks=(10, 10), budget_s=0.0, memory_bytes=2**30, shown=0)
+NULL_EFFORT = Effort(blocks=(10, 10), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +74,29 @@ class Facts:
     schema: int = SCHEMA
 
 
-@dataclass(slots=True, kw_only=True)
 class Watch:
     """What disturbs a device while something is timed there."""
 
-    disturbance: Callable[[], str | None] = lambda: None
+    def __init__(self, telemetry: Telemetry) -> None:
+        self.disturbance = Lookout(telemetry)
 
     def flags(self, contest: Contest) -> list[str]:
-        """What is to be said of a contest."""
-        return ["disturbed"] if contest.disturbed else []
+        """What is to be said of a contest: blocks that were repeated, and what remains."""
+        seen = self.conditions()
+        flags = ["repeated_blocks"] if contest.disturbed else []
+        if len(contest.disturbed) >= contest.effort.repeats:
+            flags.append("disturbed")
+        if seen is not None and {*seen.throttle} & {*HARMFUL}:
+            flags.append("throttled")
+        if seen is not None and "sw_power_cap" in seen.throttle:
+            flags.append("power_capped")
+        if seen is not None and seen.others:
+            flags.append("shared_device")
+        return flags
+
+    def conditions(self) -> Conditions | None:
+        """The device's clocks, temperature and power meanwhile."""
+        return conditions(self.disturbance.readings)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +105,7 @@ class Machine:
 
     device: str = "cpu"
     facts: Facts | None = None
+    telemetry: Telemetry = field(default_factory=NoTelemetry)
     _floors: dict[str, Floor] = field(default_factory=dict)
     _limits: dict[str, Limit] = field(default_factory=dict)
 
@@ -94,7 +117,7 @@ class Machine:
 
     def watch(self) -> Watch:
         """Begin to look for what disturbs."""
-        return Watch()
+        return Watch(self.telemetry)
 
     def limits(
         self, task: Task, case: Case, seconds: float, launch_s: float | None
@@ -146,10 +169,18 @@ class Machine:
         return self._limits[case.identity]
 
 
-def known_machine(
-    runner: Runner, *, again: bool = False, report: Callable[[str], None] = lambda text: None
-) -> Machine:
+def is_known(runner: Runner) -> bool:
+    """Whether nothing is left to be measured of a runner's device."""
+    return runner.device == "cpu" or _stored(_path(environment(runner.device))) is not None
+
+
+def known_machine(runner: Runner, *, again: bool = False, root: int | None = None) -> Machine:
     """The machine of a runner, measured if it was not yet.
+
+    Args:
+        runner: whose device it is about.
+        again: whether to measure all the same.
+        root: the process whose descendants may use the device while something is timed.
 
     Raises:
         EnvironmentFault: it cannot be measured.
@@ -157,29 +188,36 @@ def known_machine(
     if runner.device == "cpu":
         return Machine()
     about = environment(runner.device)
-    versions = {name: value for name, value in about.items() if value}
-    identity = content_hash([SCHEMA, about])[:16]
+    path = _path(about)
+    facts = None if again else _stored(path)
+    if facts is None:
+        with timing(runner.device):
+            facts = Facts(
+                ceilings=measure(
+                    runner,
+                    device=about.get("device_name") or runner.device,
+                    measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                    versions={name: value for name, value in about.items() if value},
+                ),
+                noise=measure_noise(runner),
+            )
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(dumps(facts, indent=1) + "\n", "utf-8")
+    telemetry = open_telemetry(runner.device, root=root)
+    return Machine(device=runner.device, facts=facts, telemetry=telemetry)
+
+
+def _path(about: Mapping[str, str | None]) -> Path | None:
+    """Where the facts of a device are kept; None where nothing can be."""
     folder = cache_root()
-    path = None if folder is None else folder.parent / "devices" / f"{identity}.json"
-    if path is not None and not again and (facts := _stored(path)) is not None:
-        return Machine(device=runner.device, facts=facts)
-    report("measuring what this device can do, once")
-    with timing(runner.device):
-        ceilings = measure(
-            runner,
-            device=about.get("device") or runner.device,
-            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=versions,
-        )
-        report("measuring this machine's noise, once")
-        facts = Facts(ceilings=ceilings, noise=measure_noise(runner))
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dumps(facts, indent=1) + "\n", "utf-8")
-    return Machine(device=runner.device, facts=facts)
+    identity = content_hash([SCHEMA, dict(about)])[:16]
+    return None if folder is None else folder.parent / "devices" / f"{identity}.json"
 
 
-def _stored(path: Path) -> Facts | None:
+def _stored(path: Path | None) -> Facts | None:
+    if path is None:
+        return None
     try:
         return build(Facts, json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, UserError):

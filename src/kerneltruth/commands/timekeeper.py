@@ -106,7 +106,6 @@ class Timekeeper:
         candidate: Candidate,
         *,
         dtype: str | None = None,
-        report: Callable[[str], None] = lambda text: None,
     ) -> dict[str, Any]:
         """Time a candidate on the task's shapes: the document of `time --json`, less its frame."""
         if (task.key, dtype) != self._key:
@@ -117,7 +116,6 @@ class Timekeeper:
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
         with self._runner.open(candidate, mode="time") as child:
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
-                report(case.summary())
                 side = Contestant(name=CANDIDATE, child=child)
                 try:
                     shape = self._contest(task, self._ground(task, case), side, candidate)
@@ -283,6 +281,8 @@ class Timekeeper:
             **limits,
             "graded": self._graded(task, ground, contest),
             "not_captured": next((s.why_not for s in contest.sides if s.why_not), None),
+            "repeated": contest.disturbed,
+            "conditions": plain(watch.conditions()),
             "flags": flags,
             "peak_bytes": {s.name: s.peak_bytes for s in contest.sides},
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Generator
@@ -12,7 +13,7 @@ from kerneltruth.clock.contest import Effort
 from kerneltruth.codec import dumps
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize
-from kerneltruth.commands.machine import known_machine
+from kerneltruth.commands.machine import is_known, known_machine
 from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suite_audit import eager_of
@@ -51,9 +52,9 @@ def _time_file(
             "and that is not timed; run this where `kerneltruth doctor` shows a device"
         )
     dtype = _dtype(options.dtype, task)
-    said: list[str] = []
-    yield Step(done=0, total=0, text="warming up")
-    machine = known_machine(runner, again=options.measure_again, report=said.append)
+    if options.measure_again or not is_known(runner):
+        yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
+    machine = known_machine(runner, again=options.measure_again)
     keeper = Timekeeper(
         runner,
         machine=machine,
@@ -64,8 +65,8 @@ def _time_file(
         sources=opponents,
     )
     try:
-        yield Step(done=0, total=0, text=f"timing {task.key}")
-        timed = keeper.time(task, candidate, dtype=dtype, report=said.append)
+        yield Step(done=0, total=1, text=f"timing {task.key}")
+        timed = keeper.time(task, candidate, dtype=dtype)
     finally:
         keeper.close()
     document = {
@@ -91,7 +92,8 @@ def keeper_for_runs(runner: Runner) -> Timekeeper:
     """The timekeeper of a run with many candidates."""
     return Timekeeper(
         runner,
-        machine=known_machine(runner),
+        # Those who check meanwhile are children of the same parent.
+        machine=known_machine(runner, root=os.getppid()),
         seed=secrets.randbits(64),
         effort=RUN_EFFORT,
         sources=opponents,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -40,6 +41,12 @@ _multiply_by = torch.ops.aten.mul_.Scalar
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
+# More than one result stays alive, so that results lie in several places in turn.
+_KEPT_RESULTS = 8
+_KEPT_BYTES = 2**29
+
+_Event = torch.cuda.Event
+_record, _elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
 _synchronize = torch._C._cuda_synchronize if hasattr(torch._C, "_cuda_synchronize") else None
 _perf_counter = time.perf_counter
 
@@ -109,6 +116,7 @@ class Track:
         self._calls: list[Caller] = []
         self._graphs: _Graphs | None = None
         self._row = 0
+        self._kept = 1
         self._last: Any = None
         self._snapshot: Any = None
 
@@ -170,9 +178,7 @@ class Track:
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
                 try:
-                    last = None
-                    for call in calls:
-                        last = call()
+                    last = self._called(calls)
                 finally:
                     graph.capture_end()
                 graphs.made.append((graph, rows[-1], last))
@@ -201,33 +207,37 @@ class Track:
         self._wait()
         return timings
 
+    def _called(self, calls: Sequence[Caller]) -> Any:
+        """Make calls; some results stay alive meanwhile. Gives the last one."""
+        kept: deque[Any] = deque(maxlen=self._kept)
+        for call in calls:
+            kept.append(call())
+        return kept[-1]
+
     def _timed(self, calls: Sequence[Caller]) -> tuple[dict[str, float], Any]:
         alone = len(calls) == 1
         if alone:
             base = torch.cuda.memory_allocated(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
-        before = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        after = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        last = None
+        before, after = (_Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         with torch.no_grad():
             began = _perf_counter()
-            before.record()
-            for call in calls:
-                last = call()
-            after.record()
+            _record(before)
+            last = self._called(calls)
+            _record(after)
             host = _perf_counter() - began
         self._wait()
-        timings = {"device_s": before.elapsed_time(after) / 1000, "host_s": host}
+        timings = {"device_s": _elapsed(before, after) / 1000, "host_s": host}
         if alone:
-            timings["peak_bytes"] = float(torch.cuda.max_memory_allocated(self._device) - base)
+            peak = torch.cuda.max_memory_allocated(self._device) - base
+            timings["peak_bytes"] = float(peak)
+            self._kept = max(1, min(_KEPT_RESULTS, _KEPT_BYTES // max(peak, 1)))
         return timings, last
 
     def _timed_on_cpu(self, calls: Sequence[Caller]) -> tuple[dict[str, float], Any]:
-        last = None
         with torch.no_grad():
             began = _perf_counter()
-            for call in calls:
-                last = call()
+            last = self._called(calls)
             host = _perf_counter() - began
         return {"device_s": host, "host_s": host}, last
 
