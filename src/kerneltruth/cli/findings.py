@@ -83,10 +83,10 @@ def compare(
     device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
 ) -> None:
-    """Compare runs of the same thing on several devices: the same verdicts, or which differ."""
+    """Compare runs of the same thing, on several devices or again: verdicts and speedups."""
     del device, seed
     from kerneltruth.commands.compare import compare_runs
-    from kerneltruth.report.audit_view import compare_view
+    from kerneltruth.report.compare_view import compare_view
 
     document = compare_runs(runs)
     show_document(document, compare_view, as_json)

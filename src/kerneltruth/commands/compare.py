@@ -1,4 +1,4 @@
-"""`compare`: runs of the same thing on several devices: the same verdicts, or which differ."""
+"""`compare`: runs of the same thing: which verdicts differ, and how far speedups move."""
 
 from __future__ import annotations
 
@@ -6,49 +6,121 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.analysis.reading import Study, read_study
+from kerneltruth.analysis.results import Ratio, Result
+from kerneltruth.analysis.speeds import baselines_of
+from kerneltruth.clock.portability import Portability, Timed, portability
+from kerneltruth.clock.summary import Interval
+from kerneltruth.codec import plain
 from kerneltruth.errors import UserError
-from kerneltruth.runs.store import RunStore
 
 
 def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
-    """The document of `compare --json`."""
+    """The document of `compare --json`.
+
+    Raises:
+        UserError: fewer than two runs, or one that cannot be read.
+    """
     if len(paths) < 2:
         raise UserError(f"compare takes two or more runs, got {len(paths)}; name another run")
-    runs = [RunStore.open(path) for path in paths]
-    verdicts = [{line["name"]: _verdict(line) for line in run.results()} for run in runs]
-    names = sorted({name for known in verdicts for name in known})
+    studies = [read_study([path]) for path in paths]
+    runs = [{r.key: r for r in study.attempts} for study in studies]
+    names = sorted({name for known in runs for name in known})
     differing: list[dict[str, Any]] = []
     missing: list[dict[str, Any]] = []
-    same = 0
+    same = same_kind = 0
     for name in names:
-        absent = [str(p) for p, known in zip(paths, verdicts, strict=True) if name not in known]
+        absent = [str(p) for p, known in zip(paths, runs, strict=True) if name not in known]
         if absent:
             missing.append({"name": name, "absent": absent})
             continue
-        said = [known[name] for known in verdicts]
-        if len({v.partition(" ")[0] for v in said}) == 1:
+        said = [_verdict(known[name]) for known in runs]
+        same_kind += len(set(said)) == 1
+        if len({known[name].verdict for known in runs}) == 1:
             same += 1
         else:
             differing.append({"name": name, "verdicts": said})
     return {
         "schema": 1,
-        "runs": [
-            {
-                "path": str(path),
-                "device": run.manifest.environment.get("device_name")
-                or run.manifest.environment.get("device"),
-                "attempts": len(known),
-            }
-            for path, run, known in zip(paths, runs, verdicts, strict=True)
-        ],
+        "runs": [_about(study) for study in studies],
         "kernels": len(names),
         "same": same,
-        "same_kind": sum(len({known.get(name) for known in verdicts}) == 1 for name in names),
+        "same_kind": same_kind,
         "differing": differing,
         "missing": missing,
+        "other_source": [name for name in names if _has_other_source(name, runs)],
+        "speed": _speed(runs),
     }
 
 
-def _verdict(line: dict[str, Any]) -> str:
-    verdict = line["attempt"]["verdict"]
-    return f"{verdict['verdict']} {verdict.get('kind') or ''}".strip()
+def _about(study: Study) -> dict[str, Any]:
+    run = study.runs[0]
+    return {"path": run.path, "device": run.device, "attempts": run.attempts}
+
+
+def _verdict(result: Result) -> str:
+    return f"{result.verdict} {result.kind or ''}".strip()
+
+
+def _has_other_source(name: str, runs: Sequence[dict[str, Result]]) -> bool:
+    return len({known[name].sha256 for known in runs if name in known}) > 1
+
+
+def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, dict[str, Any]]:
+    """Speedups by baseline, of kernels that are right and the same source in each run."""
+    comparable = [
+        {n: r for n, r in known.items() if r.correct and not _has_other_source(n, runs)}
+        for known in runs
+    ]
+    found = {}
+    for baseline in baselines_of([r for known in comparable for r in known.values()]):
+        compared = portability([_timed(known, baseline) for known in comparable])
+        found[baseline] = _document(compared)
+    return found
+
+
+def _timed(results: dict[str, Result], baseline: str) -> Timed:
+    return {
+        name: {
+            shape.case: _interval(shape.baselines[baseline])
+            for shape in result.timing.shapes
+            if baseline in shape.baselines
+        }
+        for name, result in results.items()
+        if result.timing is not None
+    }
+
+
+def _interval(ratio: Ratio) -> Interval:
+    """The ratio; one without an interval, as runs of old have it, may be anywhere."""
+    low = 0.0 if ratio.low is None else min(ratio.low, ratio.ratio)
+    high = float("inf") if ratio.high is None else max(ratio.high, ratio.ratio)
+    return Interval(estimate=ratio.ratio, low=low, high=high)
+
+
+def _document(found: Portability) -> dict[str, Any]:
+    return {
+        "timed": list(found.timed),
+        "shared": len(found.kernels),
+        "differ": found.differ,
+        "flips": found.flips,
+        "within": {f"{share:.0%}": count for share, count in found.within.items()},
+        "spread": plain(found.spread),
+        "speedups": plain(found.speedups),
+        "kernels": [
+            {
+                "name": k.name,
+                "shapes": k.shapes,
+                "speedups": [
+                    None
+                    if s is None
+                    else {"ratio": s.estimate, "low": plain(s.low), "high": plain(s.high)}
+                    for s in k.speedups
+                ],
+                "spread": k.spread,
+                "differs": k.differs,
+                "flips": k.flips,
+            }
+            for k in found.kernels
+        ],
+    }

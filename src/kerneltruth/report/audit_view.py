@@ -1,4 +1,4 @@
-"""Views of `audit` and `compare`."""
+"""The view of `audit`."""
 
 from __future__ import annotations
 
@@ -105,15 +105,3 @@ def _counts(document: dict[str, Any], checks: list[str]) -> list[RenderableType]
     )
     lines.append(f"run: {document['run']}")
     return [Text(line) for line in lines]
-
-
-def compare_view(document: dict[str, Any]) -> RenderableType:
-    """Which kernels have other verdicts elsewhere."""
-    lines = [f"{r['path']}: {r['device']}, kernels: {r['attempts']}" for r in document["runs"]]
-    lines.append(f"same verdict: {document['same']} of {document['kernels']}")
-    for kernel in document["differing"]:
-        verdicts = ", ".join(f"{v}" for v in kernel["verdicts"])
-        lines.append(f"  differs: {kernel['name']}: {verdicts}")
-    for kernel in document["missing"]:
-        lines.append(f"  missing: {kernel['name']} in {', '.join(kernel['absent'])}")
-    return Text("\n".join(lines))

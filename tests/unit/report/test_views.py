@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kerneltruth.report.audit_view import audit_view, compare_view
+from kerneltruth.report.audit_view import audit_view
 from kerneltruth.report.terminal import piped
 from kerneltruth.report.verdict_view import check_view, replay_view
 
@@ -117,19 +117,6 @@ def test_the_audit_gives_every_count_with_its_denominator():
     assert "bugs caught     1 of 1" in text
     assert "kernelbench          1 of 1" in text
     assert "4 cases not run: too large" in text
-
-
-def test_a_comparison_names_what_differs_and_what_is_missing():
-    document = {
-        "runs": [{"path": "a", "device": "cpu", "attempts": 2}],
-        "same": 0,
-        "kernels": 2,
-        "differing": [{"name": "k", "verdicts": ["pass", "fail value"]}],
-        "missing": [{"name": "m", "absent": ["b"]}],
-    }
-    text = piped(compare_view(document))
-    assert "differs: k: pass, fail value" in text
-    assert "missing: m in b" in text
 
 
 def shown(view, width):

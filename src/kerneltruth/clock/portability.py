@@ -1,0 +1,147 @@
+"""The same kernels timed in several runs, on one device or many: do their speedups travel? Pure.
+
+A kernel's speedup in a run is the geometric mean of its ratios, over the shapes that were timed in
+every run that timed it at all, so that runs are compared on the same shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from kerneltruth.clock.summary import Interval, outcome
+
+# Ratios of one run, by kernel and shape.
+Timed = Mapping[str, Mapping[str, Interval]]
+
+WITHIN = (0.01, 0.05, 0.10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel that two or more runs have timed on a shape that they share.
+
+    Attributes:
+        name: as the runs call it.
+        shapes: how many shapes the speedups are of.
+        speedups: by run, in their order; None where a run did not time it.
+        spread: the largest speedup over the smallest.
+        differs: whether some two runs exclude each other: their intervals do not meet.
+        flips: whether it is faster than the baseline in one run and slower in another.
+    """
+
+    name: str
+    shapes: int
+    speedups: tuple[Interval | None, ...]
+    spread: float
+    differs: bool
+    flips: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """A distribution of `count` numbers; the rest is None where there are none."""
+
+    count: int
+    least: float | None
+    p10: float | None
+    p25: float | None
+    median: float | None
+    p75: float | None
+    p90: float | None
+    most: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portability:
+    """What changes from run to run.
+
+    Attributes:
+        timed: kernels that each run has timed.
+        kernels: those that two or more runs share, the largest spread first; every count below is
+            of these.
+        speedups: their distribution in each run.
+        spread: distribution of largest over smallest.
+        within: how many spreads are at most so large, by share (0.01 is 1%).
+        differ: how many differ beyond their intervals.
+        flips: how many are faster here and slower there.
+    """
+
+    timed: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+    speedups: tuple[Quantiles, ...]
+    spread: Quantiles
+    within: Mapping[float, int]
+    differ: int
+    flips: int
+
+
+def portability(runs: Sequence[Timed]) -> Portability:
+    """Compare what runs have timed."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    found = [k for name in names if (k := _kernel(name, runs)) is not None]
+    found.sort(key=lambda k: (-k.spread, k.name))
+    spreads = [k.spread for k in found]
+    return Portability(
+        timed=tuple(sum(bool(shapes) for shapes in run.values()) for run in runs),
+        kernels=tuple(found),
+        speedups=tuple(
+            quantiles(s.estimate for k in found if (s := k.speedups[i]) is not None)
+            for i in range(len(runs))
+        ),
+        spread=quantiles(spreads),
+        within={share: sum(s <= 1 + share for s in spreads) for share in WITHIN},
+        differ=sum(k.differs for k in found),
+        flips=sum(k.flips for k in found),
+    )
+
+
+def _kernel(name: str, runs: Sequence[Timed]) -> Kernel | None:
+    seen = [run.get(name) or {} for run in runs]
+    shared = set.intersection(*(set(shapes) for shapes in seen if shapes))
+    speedups = tuple(
+        combined([shapes[s] for s in sorted(shared)]) if shapes and shared else None
+        for shapes in seen
+    )
+    known = [s for s in speedups if s is not None]
+    if len(known) < 2:
+        return None
+    outcomes = {outcome(s) for s in known}
+    return Kernel(
+        name=name,
+        shapes=len(shared),
+        speedups=speedups,
+        spread=max(s.estimate for s in known) / min(s.estimate for s in known),
+        differs=any(a.high < b.low or b.high < a.low for a, b in combinations(known, 2)),
+        flips={"faster", "slower"} <= outcomes,
+    )
+
+
+def combined(ratios: Sequence[Interval]) -> Interval:
+    """The geometric mean of independent ratios: half-widths add up in squares, in logs."""
+    count = len(ratios)
+    centre = math.fsum(math.log(r.estimate) for r in ratios) / count
+    if any(r.half_width == math.inf for r in ratios):
+        return Interval(estimate=math.exp(centre), low=0.0, high=math.inf, level=ratios[0].level)
+    down = math.hypot(*(math.log(r.estimate / r.low) for r in ratios)) / count
+    up = math.hypot(*(math.log(r.high / r.estimate) for r in ratios)) / count
+    return Interval(
+        estimate=math.exp(centre),
+        low=math.exp(centre - down),
+        high=math.exp(centre + up),
+        level=ratios[0].level,
+    )
+
+
+def quantiles(values: Iterable[float]) -> Quantiles:
+    """The distribution of some numbers, between neighbours by linear interpolation."""
+    known = list(values)
+    names = ("least", "p10", "p25", "median", "p75", "p90", "most")
+    if not known:
+        return Quantiles(count=0, **dict.fromkeys(names))
+    places = np.quantile(known, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1]).tolist()
+    return Quantiles(count=len(known), **dict(zip(names, places, strict=True)))
