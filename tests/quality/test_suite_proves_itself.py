@@ -1,4 +1,4 @@
-"""KernelBenchX's tasks: all there, and PyTorch itself is right on them."""
+"""The suites' tasks: all there, and PyTorch itself is right on them."""
 
 import ast
 from collections import Counter
@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.cases.strategies import generate
+from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.commands.suite_audit import eager_candidate, prove
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.tasks.registry import eager_modules, tasks_of
 from kerneltruth.tasks.spec import Attribute, Derived, evaluate
-from kerneltruth.tasks.suite import modules_by_key
 
-TASKS = tasks_of("kernelbenchx")
-MODULES = modules_by_key()
+SUITES = ("kernelbenchx", "tritonbench")
+TASKS = {key: task for suite in SUITES for key, task in tasks_of(suite).items()}
+MODULES = {key: module for suite in SUITES for key, module in eager_modules(suite).items()}
 
 # What KernelBenchX says of itself: 176 tasks in 15 categories.
 COUNTS = {
@@ -43,6 +44,33 @@ ENTRIES = {
     "RMSProp": "rmsprop_step",
     "SGD": "sgd_step",
 }
+# And those of TritonBench-T's tasks that it has not, or not alike.
+OWN_COUNTS = {
+    "Fusion": 7,
+    "Index": 1,
+    "LinearAlgebra": 2,
+    "Math": 3,
+    "MatrixMultiply": 1,
+    "Optimizer": 1,
+    "Reduce": 2,
+}
+# What by contract has no part in a result: where it lies, how it is computed, or that of a choice
+# which the contract judges. Classes of a real matrix, and of int8, that do not differ.
+IDLE = {
+    "determinant_via_qr": ("mode",),
+    "expand_where": ("_kept",),
+    "fused_embedding_add_tanh": ("padding_idx",),
+    "fused_mv_logsoftmax_dropout": ("dim",),
+    "fused_transformer_block": ("dropout_p",),
+    "gelu_int8": ("approximate",),
+    "ldl_factor": ("hermitian",),
+    "least_squares_qr": ("mode",),
+    "low_rank_svd_approximation": ("full_matrices",),
+    "pseudoinverse_svd": ("full_matrices",),
+    "solve_symmetric_ldl": ("hermitian",),
+}
+# Of all rows it is the first two that are multiplied.
+IDLE_DIMS = {"matrix_multiply_and_row_dot": ("M",)}
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +88,32 @@ def parameters_of(key):
     )
     given = entry.args
     named = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    return named + ([given.vararg.arg] if given.vararg else [])
+    if given.vararg:
+        named += [given.vararg.arg, *(t.name for t in TASKS[key].tensors)]
+    return named
 
 
-def test_every_task_of_the_suite_is_declared():
-    assert Counter(task.category for task in TASKS.values()) == COUNTS
+@pytest.mark.parametrize(
+    ("suite", "counts"), [("kernelbenchx", COUNTS), ("tritonbench", OWN_COUNTS)]
+)
+def test_every_task_of_the_suite_is_declared(suite, counts):
+    assert Counter(task.category for task in tasks_of(suite).values()) == counts
 
 
 def test_entries_are_named_as_published():
     other = {t.name: t.entry for t in TASKS.values() if t.entry != t.name}
     assert other == ENTRIES
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_every_attribute_matters(key):
+    found = tuple(name for name in idle_attributes(TASKS[key]) if name != "inplace")
+    assert found == IDLE.get(TASKS[key].name, ())
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_the_last_element_of_every_dim_counts(key):
+    assert tuple(idle_dims(TASKS[key])) == IDLE_DIMS.get(TASKS[key].name, ())
 
 
 @pytest.mark.parametrize("key", TASKS)

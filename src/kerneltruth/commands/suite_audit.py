@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from kerneltruth.cases.materialize import benchmark_case, materialize
+from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -48,7 +45,7 @@ class Proof:
         declined: refusals of PyTorch in the extended domain, by reason.
         unrefereeable: cases where a decoy passed, by reason.
         skipped: cases that were not judged, by reason: the operator rejects them, mostly.
-        idle: attributes no value of which changes the result, and dims likewise.
+        idle: attributes and dims that no result depends on.
     """
 
     task: str
@@ -126,7 +123,7 @@ def prove(
         for dtype in chosen:
             plan = Plan(seed=seed, cases=cases, dtypes=(dtype,), stop_at_first=False, compile=False)
             _judge(trial, plan, dtype, proof)
-    proof.idle = tuple(idle(task))
+    proof.idle = (*idle_attributes(task), *idle_dims(task))
     proof.seconds = time.monotonic() - start
     return proof
 
@@ -153,41 +150,6 @@ def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof) -> None:
             proof.flagged.append(
                 Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
             )
-
-
-def idle(task: Task) -> Iterator[str]:
-    """Attributes no further value of which changes the result at the benchmark's shape."""
-    base = benchmark_case(task, 0, task.dtypes[0])
-    usual = _result(task, base)
-    for attribute in task.attributes:
-        others = attribute.values[1:]
-        if not others:
-            continue
-        results = (_result(task, base.with_attributes(**{attribute.name: v})) for v in others)
-        if all(r is None or _equal(r, usual) for r in results):
-            yield attribute.name
-
-
-def _result(task: Task, case: Any) -> tuple[torch.Tensor, ...] | None:
-    """The reference's result, or None where the operator or the task does not take the case."""
-    if not task.allows(case.sizes, case.settings):
-        return None
-    try:
-        inputs = materialize(task, case)
-        return reference(task, inputs.tensors, inputs.scalars)
-    except (RuntimeError, ValueError, IndexError, TypeError, ArithmeticError):
-        return None
-
-
-def _equal(one: tuple[torch.Tensor, ...], other: tuple[torch.Tensor, ...] | None) -> bool:
-    return (
-        other is not None
-        and len(one) == len(other)
-        and all(
-            a.shape == b.shape and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
-            for a, b in zip(one, other, strict=True)
-        )
-    )
 
 
 def by_category(proofs: Iterable[Proof]) -> dict[str, dict[str, int]]:
