@@ -35,9 +35,11 @@ def firth_probabilities(design: Floats, right: Floats, total: Floats) -> Floats 
         except np.linalg.LinAlgError:
             return None
         leverage = weights * np.einsum("ij,jk,ik->i", design, inverse, design)
-        # Half an answer more of either kind, dealt out by leverage.
+        # Half an answer more of either kind, dealt out by leverage: they count in the curvature
+        # too, without which steps of small groups overshoot for ever.
         score = design.T @ (right - total * p + leverage * (0.5 - p))
-        step = inverse @ score
+        curvature = (design.T * ((total + leverage) * p * (1 - p))) @ design
+        step = np.linalg.solve(curvature, score)
         longest = float(np.abs(step).max(initial=0.0))
         beta = beta + step * min(1.0, LONGEST_STEP / longest) if longest else beta
         if longest < TOLERANCE:

@@ -6,8 +6,9 @@ Pure: every random number comes from a seed that is an argument.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -17,6 +18,8 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 # Resamples whose weights are held at once; each takes a double per cluster.
 _AT_ONCE = 250
+# Clusters up to which draws are kept for the next interval.
+_MOST_KEPT = 500
 
 Floats = NDArray[np.float64]
 
@@ -96,7 +99,7 @@ def cluster_ratio(
     if len(below) < 2:
         return None, None
     values = np.concatenate(
-        [(w @ above) / np.maximum(w @ below, 1e-300) for w in _weights(len(below), seed, resamples)]
+        [(w @ above) / np.maximum(w @ below, 1e-300) for w in weights(len(below), seed, resamples)]
     )
     return percentiles(values, confidence)
 
@@ -172,13 +175,23 @@ def bootstrap(
     """
     if size < 2:
         return None, None
-    drawn = (row for block in _weights(size, seed, resamples) for row in block)
+    drawn = (row for block in weights(size, seed, resamples) for row in block)
     values = [v for v in map(statistic, drawn) if v is not None and math.isfinite(v)]
     return percentiles(np.asarray(values), confidence) if values else (None, None)
 
 
-def _weights(size: int, seed: int, resamples: int) -> Iterator[Floats]:
+def weights(size: int, seed: int, resamples: int) -> Iterable[Floats]:
     """How often each of `size` clusters is drawn, a row per resample, in blocks."""
+    return _kept(size, seed, resamples) if size <= _MOST_KEPT else _drawn(size, seed, resamples)
+
+
+@lru_cache(maxsize=16)
+def _kept(size: int, seed: int, resamples: int) -> tuple[Floats, ...]:
+    """The same draws serve all groups of as many clusters."""
+    return tuple(_drawn(size, seed, resamples))
+
+
+def _drawn(size: int, seed: int, resamples: int) -> Iterator[Floats]:
     rng = np.random.default_rng(seed)
     shares = np.full(size, 1 / size)
     for start in range(0, resamples, _AT_ONCE):

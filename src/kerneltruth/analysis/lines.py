@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from sys import intern
-from typing import Any, cast
+from typing import Any
 
 from kerneltruth.analysis.results import (
     NOT_JUDGED,
@@ -188,6 +188,7 @@ def _one_shape(perf: Mapping[str, Any]) -> TimedShape | None:
     )
 
 
+_STANDINGS: Mapping[Any, Standing] = {"faster": "faster", "tie": "tie", "slower": "slower"}
 _DTYPE_WORDS = frozenset(
     {"float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"}
     | {"bool", "complex64", "complex128"}
@@ -198,14 +199,21 @@ def _shape(data: Mapping[str, Any]) -> TimedShape | None:
     us = _measured(data.get("candidate_us"))
     if not us:
         return None
-    case = _object(data, "case")
-    baselines = {
-        intern(name): ratio
-        for name, said in _object(data, "baselines").items()
-        if isinstance(said, dict) and (ratio := _ratio(said)) is not None
-    }
+    case = data.get("case") or {}
+    baselines = {}
+    for name, said in (data.get("baselines") or {}).items():
+        # A baseline that could not be timed is null.
+        ratio = said and _measured(said.get("ratio"))
+        if ratio:
+            baselines[intern(name)] = Ratio(
+                us=_measured(said.get("us")),
+                ratio=ratio,
+                low=_measured(said.get("low")),
+                high=_measured(said.get("high")),
+                outcome=_STANDINGS.get(said.get("outcome")),
+            )
     return TimedShape(
-        case=str(data.get("summary") or ""),
+        case=intern(str(data.get("summary") or "")),
         dtype=_text(case, "dtype"),
         candidate_us=us,
         low=_measured(data.get("candidate_low")),
@@ -214,20 +222,6 @@ def _shape(data: Mapping[str, Any]) -> TimedShape | None:
         efficiency=_measured(data.get("efficiency")),
         bound_by=_text(data, "bound_by"),
         flags=tuple(intern(str(f)) for f in data.get("flags") or ()),
-    )
-
-
-def _ratio(said: Mapping[str, Any]) -> Ratio | None:
-    ratio = _measured(said.get("ratio"))
-    if not ratio:
-        return None
-    outcome = said.get("outcome")
-    return Ratio(
-        us=_measured(said.get("us")),
-        ratio=ratio,
-        low=_measured(said.get("low")),
-        high=_measured(said.get("high")),
-        outcome=cast(Standing, outcome) if outcome in ("faster", "tie", "slower") else None,
     )
 
 

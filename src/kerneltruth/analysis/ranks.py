@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltruth.analysis.intervals import CONFIDENCE, percentiles
+from kerneltruth.analysis.intervals import CONFIDENCE, percentiles, weights
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +44,9 @@ def rank_correlation(
     value = spearman(a, b) if count >= LEAST else None
     if value is None:
         return Correlation(value=None, low=None, high=None, pairs=count)
-    draws = np.random.default_rng(seed).integers(0, count, size=(resamples, count))
-    found = [v for row in draws if (v := spearman(a[row], b[row])) is not None]
-    low, high = percentiles(np.asarray(found), confidence) if found else (None, None)
+    drawn = np.concatenate([_correlations(a, b, w) for w in weights(count, seed, resamples)])
+    found = drawn[np.isfinite(drawn)]
+    low, high = percentiles(found, confidence) if len(found) else (None, None)
     return Correlation(value=value, low=low, high=high, pairs=count)
 
 
@@ -56,6 +56,26 @@ def spearman(x: Floats, y: Floats) -> float | None:
     a, b = a - a.mean(), b - b.mean()
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / scale if scale > 0 else None
+
+
+def _correlations(x: Floats, y: Floats, drawn: Floats) -> Floats:
+    """Of many resamples at once, given how often each draws each pair; NaN where it has none."""
+    a, b = _ranks_within(x, drawn), _ranks_within(y, drawn)
+    size = drawn.sum(1, keepdims=True)
+    a = a - (drawn * a).sum(1, keepdims=True) / size
+    b = b - (drawn * b).sum(1, keepdims=True) / size
+    spread = (drawn * a * a).sum(1) * (drawn * b * b).sum(1)
+    return np.asarray((drawn * a * b).sum(1) / np.sqrt(np.where(spread > 0, spread, np.nan)))
+
+
+def _ranks_within(values: Floats, drawn: Floats) -> Floats:
+    """Mean ranks of all values within each resample: those below, and half of the equal ones."""
+    order = np.argsort(values, kind="stable")
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    starts = np.searchsorted(values[order], values[first])
+    counts = np.add.reduceat(drawn[:, order], starts, axis=1)
+    ranks = np.cumsum(counts, axis=1) - (counts - 1) / 2
+    return np.asarray(ranks[:, inverse])
 
 
 def mean_ranks(values: Floats) -> Floats:

@@ -17,7 +17,7 @@ import typer
 
 # Each adds its commands to the application, in the order in which `--help` lists them.
 # isort: off
-from kerneltruth.cli import judging, timing, findings, looking, generating  # noqa: F401
+from kerneltruth.cli import judging, timing, findings, looking, generating, studying  # noqa: F401
 
 # isort: on
 from kerneltruth.cli.application import app

@@ -1,0 +1,248 @@
+"""`analyze`: the statistics of runs, as tables and exports. Reads runs only, without torch."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, cast
+
+from kerneltruth.analysis.complexity import complexity
+from kerneltruth.analysis.deviance import Unavailable, deviance_of
+from kerneltruth.analysis.exports import bibtex, write_csv, write_parquet
+from kerneltruth.analysis.groups import check_dimensions
+from kerneltruth.analysis.illusions import illusion_rates, illusions
+from kerneltruth.analysis.logistic import MissingPackage
+from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
+from kerneltruth.analysis.portability import portability
+from kerneltruth.analysis.reading import Kept, Study, read_study
+from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
+from kerneltruth.analysis.trajectories import trajectories
+from kerneltruth.errors import UserError
+
+KEPT = ("best", "last")
+BY = (
+    ("category",),
+    ("method",),
+    ("dtype",),
+    ("category", "method"),
+    ("category", "dtype"),
+    ("method", "dtype"),
+    ("category", "method", "dtype"),
+)
+PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+KS = (1, 5, 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeOptions:
+    """What the command line says.
+
+    Attributes:
+        by: break-downs of the rates, each of one or several dimensions; empty means `BY`.
+        ps: of fast_p.
+        ks: of pass@k.
+        kept: which round of an answer counts.
+    """
+
+    runs: tuple[Path, ...]
+    by: tuple[str, ...] = ()
+    ps: tuple[str, ...] = ()
+    ks: tuple[str, ...] = ()
+    kept: str = "best"
+    csv: Path | None = None
+    parquet: Path | None = None
+    bibtex: bool = False
+    seed: int = 0
+
+
+def analyze(options: AnalyzeOptions) -> dict[str, Any]:
+    """The document of `analyze --json`; exports are written on the way.
+
+    Raises:
+        UserError: no such run, dimension, p, k, or kind of round to keep.
+        EnvironmentFault: an export cannot be written.
+    """
+    crossings = crossings_of(options.by) or BY
+    ps = numbers("--p", options.ps) or PS
+    ks = tuple(int(k) for k in numbers("--k", options.ks, whole=True)) or KS
+    if options.kept not in KEPT:
+        raise UserError(f"--keep {options.kept}: must be {' or '.join(KEPT)}")
+    with _no_collections():
+        study = read_study(options.runs, kept=cast(Kept, options.kept))
+        document = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
+        document |= _exported(study, options)
+    return document
+
+
+def tables(
+    study: Study,
+    *,
+    crossings: Sequence[Sequence[str]] = BY,
+    ps: Sequence[float] = PS,
+    ks: Sequence[int] = KS,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Every table of a study."""
+    answers = study.answers
+    baselines = baselines_of(answers)
+    return {
+        "schema": 1,
+        "runs": [_plain(run) for run in study.runs],
+        "devices": list(study.devices),
+        "attempts": len(study.attempts),
+        "distinct": len(study.distinct),
+        "answers": len(answers),
+        "kept": study.kept,
+        "notes": list(study.notes),
+        "rates": {
+            "overall": _rows(rates(answers), ())[0],
+            "by": [{"by": list(by), "rows": _rows(rates(answers, by), by)} for by in crossings],
+        },
+        "unsolved": {
+            "overall": _rows(unsolved(answers), ())[0],
+            "by_category": _rows(unsolved(answers, ("category",)), ("category",)),
+        },
+        "pass_at_k": _rows(pass_rates(answers, ks, seed=seed), ("method", "model")),
+        "fast_p": [
+            row
+            for baseline in baselines
+            for by in ((), ("method",))
+            for row in _rows(fast_p(answers, ps, baseline, by), by)
+        ],
+        "speedups": [
+            row
+            for baseline in baselines
+            for by in ((), ("method",), ("category",))
+            for row in _rows(speedups(answers, baseline, by, seed=seed), by)
+        ],
+        "efficiency": [
+            row
+            for by in ((), ("method",), ("category",))
+            for row in _rows(efficiencies(answers, by, seed=seed), by)
+            if row["known"]
+        ],
+        "illusions": _illusions(study),
+        "deviance": _deviance(study, seed),
+        "trajectories": _trajectories(study, seed),
+        "portability": _portability(study, seed),
+    }
+
+
+def crossings_of(by: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The break-downs that options name, each of dimensions joined by commas.
+
+    Raises:
+        UserError: there is no such dimension.
+    """
+    named = (tuple(n.strip() for n in one.split(",") if n.strip()) for one in by)
+    return tuple(check_dimensions(names) for names in named)
+
+
+def numbers(option: str, values: Iterable[str], *, whole: bool = False) -> tuple[float, ...]:
+    """The numbers of an option that takes several, joined by commas or given again and again.
+
+    Raises:
+        UserError: one is no number, or not in range: p from 0, k from 1.
+    """
+    found = []
+    for text in (part.strip() for value in values for part in value.split(",")):
+        try:
+            number = int(text) if whole else float(text)
+        except ValueError:
+            number = -1
+        if not (1 if whole else 0) <= number < float("inf"):
+            rule = "whole numbers from 1" if whole else "numbers from 0"
+            raise UserError(f"{option} {text}: must be {rule}, joined by commas")
+        found.append(number)
+    return tuple(sorted(set(found)))
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Some hundred thousand objects are made and none is garbage: looking for it costs a third."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _exported(study: Study, options: AnalyzeOptions) -> dict[str, Any]:
+    said: dict[str, Any] = {"exports": [], "missing": []}
+    if options.csv is not None:
+        write_csv(study, options.csv)
+        said["exports"].append(str(options.csv))
+    if options.parquet is not None:
+        try:
+            write_parquet(study, options.parquet)
+            said["exports"].append(str(options.parquet))
+        except MissingPackage as missing:
+            said["missing"].append(str(missing))
+    if options.bibtex:
+        said["bibtex"] = bibtex(study)
+    return said
+
+
+def _rows(rows: Iterable[Any], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows in JSON's types, the values of their group under the names of the dimensions."""
+    return [{**dict(zip(by, row.group, strict=True)), **_plain(row, but="group")} for row in rows]
+
+
+def _plain(value: Any, *, but: str = "") -> Any:
+    """JSON's own types of a tree of dataclasses."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name != but}
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _illusions(study: Study) -> dict[str, Any]:
+    found = [_plain(i) for i in illusions(study.distinct)]
+    for illusion in found:
+        run = study.runs[illusion["run"]].path
+        illusion["run"] = run
+        if illusion["finding"] is not None:
+            illusion["finding"] = f"{run}/findings/{illusion['finding']}"
+    return {
+        "overall": _rows(illusion_rates(study.distinct), ()),
+        "by": [
+            {"by": list(by), "rows": _rows(illusion_rates(study.distinct, by), by)}
+            for by in (("category",), ("method",))
+        ],
+        "findings": found,
+    }
+
+
+def _deviance(study: Study, seed: int) -> dict[str, Any]:
+    found = deviance_of(study.answers, seed=seed)
+    about: dict[str, Any]
+    if isinstance(found, Unavailable):
+        about = {"unavailable": found.reason}
+    else:
+        about = cast(dict[str, Any], _plain(found))
+    rows = complexity(study.answers, study.facts, seed=seed)
+    about["complexity"] = [_plain(row) for row in rows]
+    return about
+
+
+def _trajectories(study: Study, seed: int) -> dict[str, Any]:
+    found = trajectories(study.distinct, seed=seed)
+    by = ("method", "model")
+    return {
+        "rounds": _rows(found.rounds, by),
+        "fates": _rows(found.fates, by),
+        "changes": _rows(found.changes, by),
+    }
+
+
+def _portability(study: Study, seed: int) -> dict[str, Any] | None:
+    found = portability(study, seed=seed)
+    return None if found is None else cast(dict[str, Any], _plain(found))

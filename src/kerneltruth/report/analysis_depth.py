@@ -1,0 +1,173 @@
+"""Parts of the view of `analyze`: deviance, rounds, devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from kerneltruth.report.figures import (
+    chance,
+    label,
+    percent,
+    percent_within,
+    share,
+    signed,
+    table,
+    times,
+    times_within,
+)
+
+Document = dict[str, Any]
+BY = ("method", "model")
+KERNELS_SHOWN = 5
+MOVES_SHOWN = 6
+
+
+def deviance_parts(found: Document) -> Iterator[RenderableType]:
+    """What category and method explain, and complexity's rank correlations."""
+    if "unavailable" in found:
+        yield Text(f"\nDeviance of correctness: {found['unavailable']}", "yellow")
+    else:
+        yield from _deviance(found)
+    yield from _complexity(found["complexity"])
+
+
+def _deviance(found: Document) -> Iterator[RenderableType]:
+    made = table(
+        f"Deviance of correctness: {found['right']} right of {found['answers']} answers to "
+        f"{found['tasks']} tasks",
+        "model",
+        "df",
+        "explained (95%)",
+        "adjusted",
+        "by chance",
+        "p (shuffled)",
+        "p (LR)",
+    )
+    for term in found["terms"]:
+        made.add_row(
+            term["model"],
+            str(term["df"]),
+            percent_within(term["explained"], term["low"], term["high"]),
+            percent(term["adjusted"]),
+            percent(term["by_chance"]),
+            chance(term["p_permutation"]),
+            chance(term["p_likelihood"]),
+        )
+    yield made
+    for step in found["steps"]:
+        yield Text(
+            f"{step['added']} added to {step['to']}: {step['drop']:.1f} of deviance on "
+            f"{step['df']} df, p {chance(step['p_permutation'])} (shuffled), "
+            f"{chance(step['p_likelihood'])} (LR)"
+        )
+    for level in found["separated"]:
+        yield Text(
+            f"separated: {level['factor']} {level['level']}: {level['right']} of "
+            f"{level['answers']} right, so its coefficient is infinite",
+            "yellow",
+        )
+    penalized = [t for t in found["terms"] if t["penalized"] is not None]
+    if penalized:
+        said = ", ".join(f"{t['model']} {percent(t['penalized'])}" for t in penalized)
+        yield Text(f"with Firth's finite coefficients: {said}")
+    for note in found["notes"]:
+        yield Text(f"note: {note}", "yellow")
+
+
+def _complexity(rows: list[Document]) -> Iterator[RenderableType]:
+    if not rows:
+        return
+    made = table(
+        "Complexity of the reference against failure (rank correlation over tasks, 95%)",
+        "proxy",
+        "tasks",
+        "call fails",
+        "exe fails",
+    )
+    for row in rows:
+        cells = (_correlation(row[stage]) for stage in ("call", "exe"))
+        made.add_row(row["proxy"], str(row["exe"]["pairs"]), *cells)
+    yield made
+
+
+def _correlation(found: Document) -> str:
+    if found["low"] is None:
+        return signed(found["value"])
+    return f"{signed(found['value'])} ({signed(found['low'])} to {signed(found['high'])})"
+
+
+def trajectory_parts(found: Document) -> Iterator[RenderableType]:
+    """What rounds do, for each method that works in rounds."""
+    for fates in found["fates"]:
+        name = label(fates, BY)
+        made = table(
+            f"Rounds of {name}: {fates['chains']} chains",
+            "round",
+            "made",
+            "call",
+            "exe",
+            "best so far",
+            "speedup over eager",
+        )
+        for row in found["rounds"]:
+            if label(row, BY) == name:
+                made.add_row(
+                    str(row["round"]),
+                    str(row["made"]),
+                    *(share(row[stage]) for stage in ("call", "exe", "kept")),
+                    times_within(row["speedup"]),
+                )
+        yield made
+        yield Text(
+            f"right throughout {share(fates['persistent'])}, at "
+            f"{times_within(fates['persistent_speedup'])}; rescued {share(fates['rescued'])}, at "
+            f"{times_within(fates['rescued_speedup'])}; lost {share(fates['lost'])}; never right "
+            f"{share(fates['never'])}"
+        )
+        for change in found["changes"]:
+            if label(change, BY) == name:
+                yield from _changes(change)
+
+
+def _changes(change: Document) -> Iterator[RenderableType]:
+    yield Text(
+        f"steps: repaired {share(change['repaired'])} of the wrong, regressed "
+        f"{share(change['regressed'])} of the right"
+    )
+    yield Text(
+        f"speed: of {change['timed']} timed steps {change['higher']} look faster; "
+        f"{change['improved']} are, beyond interval and noise floor; {change['worsened']} are "
+        f"slower; {change['unsure']} cannot be told"
+    )
+    repairs = list(change["repairs"].items())
+    if repairs:
+        said = ", ".join(f"{what} {count}" for what, count in repairs[:MOVES_SHOWN])
+        yield Text(f"repaired: {said}")
+
+
+def portability_parts(found: Document | None) -> Iterator[RenderableType]:
+    """How speedups travel between devices."""
+    if found is None:
+        return
+    yield Text("\nThe same kernels on several devices", "bold")
+    yield Text(f"right on all or on none: {share(found['same_verdict'])}")
+    if not found["timed"]:
+        yield Text("none is timed on two of them")
+        return
+    yield Text(
+        f"speedup over {found['baseline']}: differs by {times(found['median_spread'])} in the "
+        f"middle, {times(found['largest'])} at most; faster here and slower there: "
+        f"{share(found['flips'])}"
+    )
+    for pair in found["pairs"]:
+        yield Text(
+            f"{pair['one']} and {pair['other']}: rank correlation "
+            f"{_correlation(pair['correlation'])} of {pair['correlation']['pairs']} kernels"
+        )
+    for kernel in found["kernels"][:KERNELS_SHOWN]:
+        said = ", ".join(f"{times(s)} on {device}" for device, s in kernel["speedups"].items())
+        yield Text(f"{kernel['task']} {kernel['sha256'][:8]}: {said}")

@@ -1,0 +1,253 @@
+"""The view of `analyze`: tables that fit 80 columns, each share with its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kerneltruth.report.analysis_depth import (
+    deviance_parts,
+    portability_parts,
+    trajectory_parts,
+)
+from kerneltruth.report.figures import (
+    UNKNOWN,
+    label,
+    percent,
+    percent_within,
+    share,
+    share_within,
+    table,
+    times_within,
+)
+
+# Break-downs of rates that are shown unless others are asked for; the rest is in --json.
+SHOWN = (("category",), ("method",), ("dtype",))
+MOST_ROWS = 60
+FINDINGS_SHOWN = 5
+EAGER = "eager"
+Document = dict[str, Any]
+
+
+def analysis_view(document: Document, shown: Sequence[Sequence[str]] = SHOWN) -> RenderableType:
+    """Everything that was found, the most asked for first."""
+    parts: list[RenderableType] = [*_head(document)]
+    if not document["attempts"]:
+        return Group(*parts)
+    parts += _rates(document, shown)
+    parts += _unsolved(document)
+    parts += _pass_at_k(document)
+    parts += _fast_p(document)
+    parts += _speedups(document)
+    parts += _efficiency(document)
+    parts += _illusions(document)
+    parts += deviance_parts(document["deviance"])
+    parts += trajectory_parts(document["trajectories"])
+    parts += portability_parts(document["portability"])
+    parts += _exports(document)
+    return Group(*parts)
+
+
+def _head(document: Document) -> Iterator[Text]:
+    runs = document["runs"]
+    for run in runs:
+        yield Text(f"{run['path']}: {run['attempts']} attempts on {run['device']}")
+    again = document["attempts"] - document["distinct"]
+    rounds = document["distinct"] - document["answers"]
+    said = [f"{document['answers']} answers of {document['attempts']} attempts"]
+    if rounds:
+        said.append(f"{rounds} are other rounds than the {document['kept']}")
+    if again:
+        said.append(f"{again} repeat a kernel on another device")
+    yield Text("; ".join(said), "bold")
+    for note in document["notes"]:
+        yield Text(f"note: {note}", "yellow")
+
+
+def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+    overall = document["rates"]["overall"]
+    made = table("Answers that pass each stage (95% interval)", "", "call", "exe", "perf")
+    made.add_row("all", *(share_within(overall[stage]) for stage in ("call", "exe", "perf")))
+    yield made
+    if overall["not_judged"]:
+        yield Text(
+            f"{overall['not_judged']} of {overall['attempts']} could not be judged here; they are "
+            "in the denominators"
+        )
+    wanted = [tuple(by) for by in shown]
+    for breakdown in document["rates"]["by"]:
+        by = tuple(breakdown["by"])
+        if by in wanted:
+            yield from _breakdown(by, breakdown["rows"])
+
+
+def _breakdown(by: tuple[str, ...], rows: list[Document]) -> Iterator[RenderableType]:
+    made = table(f"By {' and '.join(by)}", " ".join(by), "call", "exe", "perf")
+    for row in rows[:MOST_ROWS]:
+        made.add_row(
+            label(row, by),
+            *(share_within(row[stage]) for stage in ("call", "exe", "perf")),
+        )
+    yield made
+    if len(rows) > MOST_ROWS:
+        yield Text(f"and {len(rows) - MOST_ROWS} more rows; all are in --json")
+    stopped = sum(row["stopped_before"] for row in rows)
+    if stopped:
+        yield Text(f"{stopped} times an attempt failed before it came to a case of the dtype")
+
+
+def _unsolved(document: Document) -> Iterator[RenderableType]:
+    overall = document["unsolved"]["overall"]
+    if overall["unsolved"]["denominator"]:
+        made = table("Tasks that no method solves (95% interval)", "category", "unsolved")
+        for row in document["unsolved"]["by_category"]:
+            if row["unsolved"]["denominator"]:
+                made.add_row(label(row, ("category",)), share_within(row["unsolved"]))
+        made.add_section()
+        made.add_row("all", share_within(overall["unsolved"]))
+        yield made
+    if overall["partial"]:
+        yield Text(
+            f"{overall['partial']} tasks lack a judged answer of some method: not among those that "
+            "no method solves"
+        )
+
+
+def _pass_at_k(document: Document) -> Iterator[RenderableType]:
+    rows = [row for row in document["pass_at_k"] if row["tasks"]]
+    ks = sorted({row["k"] for row in rows})
+    if not rows or ks == [1]:
+        return
+    made = table(
+        "pass@k: mean over the tasks with k samples (95% interval)",
+        "method",
+        "tasks",
+        *(f"k={k}" for k in ks),
+    )
+    by = ("method", "model")
+    for name in dict.fromkeys(label(row, by) for row in rows):
+        own = {row["k"]: row for row in rows if label(row, by) == name}
+        tasks = dict.fromkeys(str(own[k]["tasks"]) for k in ks if k in own)
+        made.add_row(name, ", ".join(tasks), *(_pass_cell(own.get(k)) for k in ks))
+    yield made
+
+
+def _pass_cell(row: Document | None) -> str:
+    if row is None:
+        return UNKNOWN
+    value = row["value"]
+    return percent_within(value["value"], value["low"], value["high"])
+
+
+def _by_baseline(rows: list[Document]) -> Iterator[tuple[str, list[Document]]]:
+    for baseline in dict.fromkeys(row["baseline"] for row in rows):
+        yield baseline, [row for row in rows if row["baseline"] == baseline]
+
+
+def _fast_p(document: Document) -> Iterator[RenderableType]:
+    for baseline, rows in _by_baseline(document["fast_p"]):
+        ps = sorted({row["p"] for row in rows})
+        made = table(
+            f"fast_p against {baseline}: answers that are right and more than p times as fast",
+            "method",
+            "of",
+            *(f"p={p:g}" for p in ps),
+        )
+        for name in dict.fromkeys(label(row, ("method",)) for row in rows):
+            own = [row for row in rows if label(row, ("method",)) == name]
+            total = own[0]["share"]["denominator"]
+            cells = {row["p"]: row["share"] for row in own}
+            made.add_row(name, str(total), *(_fast_cell(cells[p]) for p in ps))
+        yield made
+        untimed = rows[0]["untimed"]
+        if untimed:
+            yield Text(f"{untimed} right answers have no time against {baseline}: not faster")
+
+
+def _fast_cell(rate: Document) -> str:
+    return UNKNOWN if rate["rate"] is None else f"{rate['numerator']} {percent(rate['rate'])}"
+
+
+def _speedups(document: Document) -> Iterator[RenderableType]:
+    for baseline, rows in _by_baseline(document["speedups"]):
+        made = table(
+            f"Speedup over {baseline} of right answers (95% interval over tasks)",
+            "",
+            "timed",
+            "geometric mean",
+            "below 1x",
+            "surely slower / tie / faster",
+        )
+        for row in rows:
+            # Categories against one baseline are enough to look at; the others are in --json.
+            if row["timed"] and ("category" not in row or baseline == EAGER):
+                made.add_row(
+                    label(row, _group(row)),
+                    f"{row['timed']}/{row['correct']}",
+                    times_within(row["mean"]),
+                    share(row["slower"]),
+                    f"{row['surely_slower']} / {row['ties']} / {row['surely_faster']}",
+                )
+        if made.row_count:
+            yield made
+
+
+def _group(row: Document) -> tuple[str, ...]:
+    return ("method",) if "method" in row else ("category",)
+
+
+def _efficiency(document: Document) -> Iterator[RenderableType]:
+    rows = [row for row in document["efficiency"] if "category" not in row]
+    if not rows:
+        return
+    made = table("Share of the speed of light", "", "answers", "geometric mean", "median", "shapes")
+    for row in rows:
+        mean = row["mean"]
+        made.add_row(
+            label(row, _group(row)),
+            str(row["known"]),
+            percent_within(mean["value"], mean["low"], mean["high"]),
+            percent(row["median"]),
+            ", ".join(f"{n} {what}" for what, n in row["bound_by"].items()),
+        )
+    yield made
+
+
+def _illusions(document: Document) -> Iterator[RenderableType]:
+    found = document["illusions"]
+    if not found["overall"]:
+        return
+    made = table(
+        "Illusions: wrong kernels that a check certifies",
+        "check",
+        "of certified",
+        "of the wrong",
+        "right but refused",
+    )
+    for row in found["overall"]:
+        made.add_row(
+            row["check"],
+            share_within(row["illusions"]),
+            share(row["of_wrong"]),
+            share(row["false_alarms"]),
+        )
+    yield made
+    findings = found["findings"]
+    for illusion in findings[:FINDINGS_SHOWN]:
+        kind = f" {illusion['kind']}" if illusion["kind"] else ""
+        where = illusion["finding"] or illusion["key"]
+        yield Text(f"{illusion['task']}: {illusion['verdict']}{kind}: {where}")
+    if len(findings) > FINDINGS_SHOWN:
+        yield Text(f"and {len(findings) - FINDINGS_SHOWN} more; all are in --json")
+
+
+def _exports(document: Document) -> Iterator[RenderableType]:
+    for path in document.get("exports", ()):
+        yield Text(f"written: {path}")
+    for missing in document.get("missing", ()):
+        yield Text(f"not written: {missing}", "yellow")
+    if document.get("bibtex"):
+        yield Text(document["bibtex"])

@@ -1,0 +1,87 @@
+"""Figures as text: shares with their counts, intervals, speedups, chances; and their tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+UNKNOWN = "-"
+
+
+def share(rate: dict[str, Any]) -> str:
+    """`12/30 40%`: the counts always, the share where there is one."""
+    counts = f"{rate['numerator']}/{rate['denominator']}"
+    return counts if rate["rate"] is None else f"{counts} {percent(rate['rate'])}"
+
+
+def share_within(rate: dict[str, Any]) -> str:
+    """`12/30 40% (25-58)`."""
+    if rate["low"] is None:
+        return share(rate)
+    return f"{share(rate)} ({100 * rate['low']:.0f}-{100 * rate['high']:.0f})"
+
+
+def percent(value: float | None) -> str:
+    """`40%`, with a digit more below ten."""
+    if value is None:
+        return UNKNOWN
+    digits = 0 if value == 0 or abs(value) >= 0.0995 else 1
+    return f"{100 * value:.{digits}f}%"
+
+
+def times(value: float | None) -> str:
+    """`1.58x`."""
+    return UNKNOWN if value is None else f"{value:.3g}x" if value >= 10 else f"{value:.2f}x"
+
+
+def times_within(estimate: dict[str, Any]) -> str:
+    """`1.58x (1.31-1.90)`."""
+    if estimate["value"] is None or estimate["low"] is None:
+        return times(estimate["value"])
+    return f"{times(estimate['value'])} ({estimate['low']:.2f}-{estimate['high']:.2f})"
+
+
+def percent_within(value: float | None, low: float | None, high: float | None) -> str:
+    """`9.4% (5.1-13)`."""
+    if value is None or low is None or high is None:
+        return percent(value)
+    return f"{percent(value)} ({percent(low)[:-1]}-{percent(high)[:-1]})"
+
+
+def chance(p: float | None) -> str:
+    """`0.03`, `<0.001`."""
+    if p is None:
+        return UNKNOWN
+    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """`+0.31`."""
+    return UNKNOWN if value is None else f"{value:+.2f}"
+
+
+def label(row: dict[str, Any], by: tuple[str, ...]) -> str:
+    """The values of a row's group, as one name; `all` of no dimension."""
+    values = [row[name] for name in by if name in row]
+    named = " ".join(str(value) for value in values if value is not None)
+    return named or ("(none)" if values else "all")
+
+
+def table(title: str, *columns: str) -> Table:
+    """A table with a title to the left; numbers, which is all but the first column, to the right.
+
+    Every column folds, so that a narrow terminal loses no figure.
+    """
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        title=Text(title, "bold"),
+        title_justify="left",
+    )
+    for number, name in enumerate(columns):
+        made.add_column(name, justify="right" if number else "left", overflow="fold")
+    return made
