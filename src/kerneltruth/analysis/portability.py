@@ -10,8 +10,11 @@ from statistics import median
 from kerneltruth.analysis.intervals import Rate, rate
 from kerneltruth.analysis.ranks import Correlation, rank_correlation
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import Ratio, Result
 from kerneltruth.analysis.speeds import EAGER
+from kerneltruth.clock.portability import Kernel
+from kerneltruth.clock.portability import portability as compared
+from kerneltruth.clock.summary import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,17 +22,21 @@ class Travelled:
     """One kernel that is correct and timed on two or more devices.
 
     Attributes:
+        shapes: those that were timed on each of them; the speedups are of these.
         speedups: by device.
         spread: the largest over the smallest.
-        flips: surely faster than the baseline on one device, and surely slower on another.
+        differs: whether the intervals of some two devices exclude each other.
+        flips: faster than the baseline on one device, and slower on another.
     """
 
     task: str
     sha256: str
     method: str | None
     model: str | None
+    shapes: int
     speedups: dict[str, float]
     spread: float
+    differs: bool
     flips: bool
 
 
@@ -49,7 +56,8 @@ class Portability:
     Attributes:
         same_verdict: kernels right on all devices or on none, of those judged on two or more.
         median_spread: over the kernels timed on two or more; `largest` is the most.
-        flips: how many of these are faster here and slower there.
+        differ: how many of these differ beyond their intervals.
+        flips: how many are faster here and slower there.
         kernels: each of these, the largest spread first.
     """
 
@@ -59,6 +67,7 @@ class Portability:
     timed: int
     median_spread: float | None
     largest: float | None
+    differ: Rate
     flips: Rate
     pairs: tuple[Pair, ...]
     kernels: tuple[Travelled, ...]
@@ -76,10 +85,9 @@ def portability(study: Study, *, baseline: str = EAGER, seed: int = 0) -> Portab
             # Of runs on one device the first that has a time counts.
             if device not in seen or (result.timed and not seen[device].timed):
                 seen[device] = result
-    shared = [seen for seen in kernels.values() if len(seen) > 1]
-    same = sum(len({r.correct for r in seen.values()}) == 1 for seen in shared)
-    travelled = [t for seen in shared if (t := _travelled(seen, baseline)) is not None]
-    travelled.sort(key=lambda t: (-t.spread, t.task, t.sha256))
+    shared = {key: seen for key, seen in kernels.items() if len(seen) > 1}
+    same = sum(len({r.correct for r in seen.values()}) == 1 for seen in shared.values())
+    travelled = _travelled(study.devices, shared, baseline)
     spreads = [t.spread for t in travelled]
     return Portability(
         devices=study.devices,
@@ -88,27 +96,57 @@ def portability(study: Study, *, baseline: str = EAGER, seed: int = 0) -> Portab
         timed=len(travelled),
         median_spread=median(spreads) if spreads else None,
         largest=max(spreads, default=None),
+        differ=rate(sum(t.differs for t in travelled), len(travelled)),
         flips=rate(sum(t.flips for t in travelled), len(travelled)),
         pairs=tuple(_pairs(study.devices, travelled, seed)),
         kernels=tuple(travelled),
     )
 
 
-def _travelled(seen: dict[str, Result], baseline: str) -> Travelled | None:
-    timed = {d: a for d, r in seen.items() if (a := r.against(baseline)) is not None}
-    if len(timed) < 2:
-        return None
-    speedups = {device: a.speedup for device, a in timed.items()}
-    standings = {a.standing for a in timed.values()}
+def ratios_by_shape(result: Result, baseline: str) -> dict[str, Interval]:
+    """A result's ratios to a baseline, by shape."""
+    if result.timing is None:
+        return {}
+    shapes = result.timing.shapes
+    return {s.case: _interval(s.baselines[baseline]) for s in shapes if baseline in s.baselines}
+
+
+def _interval(ratio: Ratio) -> Interval:
+    """The ratio; one without an interval, as runs of old have it, may be anywhere."""
+    low = 0.0 if ratio.low is None else min(ratio.low, ratio.ratio)
+    high = float("inf") if ratio.high is None else max(ratio.high, ratio.ratio)
+    return Interval(estimate=ratio.ratio, low=low, high=high)
+
+
+def _travelled(
+    devices: Sequence[str], shared: dict[tuple[str, str], dict[str, Result]], baseline: str
+) -> list[Travelled]:
+    names = {f"{task} {sha256}": (task, sha256) for task, sha256 in shared}
+    timed = [
+        {
+            name: ratios_by_shape(shared[key][device], baseline)
+            for name, key in names.items()
+            if device in shared[key] and shared[key][device].correct
+        }
+        for device in devices
+    ]
+    found = compared(timed).kernels
+    return [_kernel(kernel, devices, shared[names[kernel.name]]) for kernel in found]
+
+
+def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> Travelled:
     first = next(iter(seen.values()))
+    speedups = zip(devices, kernel.speedups, strict=True)
     return Travelled(
         task=first.task,
         sha256=first.sha256,
         method=first.method,
         model=first.model,
-        speedups=speedups,
-        spread=max(speedups.values()) / min(speedups.values()),
-        flips={"faster", "slower"} <= standings,
+        shapes=kernel.shapes,
+        speedups={device: s.estimate for device, s in speedups if s is not None},
+        spread=kernel.spread,
+        differs=kernel.differs,
+        flips=kernel.flips,
     )
 
 

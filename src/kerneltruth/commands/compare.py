@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
-from kerneltruth.analysis.results import Ratio, Result
+from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
-from kerneltruth.clock.portability import Portability, Timed, portability
-from kerneltruth.clock.summary import Interval
+from kerneltruth.clock.portability import Portability, portability
 from kerneltruth.codec import plain
 from kerneltruth.errors import UserError
 
@@ -74,28 +74,11 @@ def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, dict[str, Any]]:
     ]
     found = {}
     for baseline in baselines_of([r for known in comparable for r in known.values()]):
-        compared = portability([_timed(known, baseline) for known in comparable])
+        compared = portability(
+            [{n: ratios_by_shape(r, baseline) for n, r in known.items()} for known in comparable]
+        )
         found[baseline] = _document(compared)
     return found
-
-
-def _timed(results: dict[str, Result], baseline: str) -> Timed:
-    return {
-        name: {
-            shape.case: _interval(shape.baselines[baseline])
-            for shape in result.timing.shapes
-            if baseline in shape.baselines
-        }
-        for name, result in results.items()
-        if result.timing is not None
-    }
-
-
-def _interval(ratio: Ratio) -> Interval:
-    """The ratio; one without an interval, as runs of old have it, may be anywhere."""
-    low = 0.0 if ratio.low is None else min(ratio.low, ratio.ratio)
-    high = float("inf") if ratio.high is None else max(ratio.high, ratio.ratio)
-    return Interval(estimate=ratio.ratio, low=low, high=high)
 
 
 def _document(found: Portability) -> dict[str, Any]:

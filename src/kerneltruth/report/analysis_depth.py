@@ -160,8 +160,8 @@ def portability_parts(found: Document | None) -> Iterator[RenderableType]:
         return
     yield Text(
         f"speedup over {found['baseline']}: differs by {times(found['median_spread'])} in the "
-        f"middle, {times(found['largest'])} at most; faster here and slower there: "
-        f"{share(found['flips'])}"
+        f"middle, {times(found['largest'])} at most; beyond the intervals: "
+        f"{share(found['differ'])}; faster here and slower there: {share(found['flips'])}"
     )
     for pair in found["pairs"]:
         yield Text(
