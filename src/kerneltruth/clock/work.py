@@ -143,6 +143,7 @@ class Floor:
         flops: operations.
         intensity: operations per byte; infinite where nothing is moved.
         format: in which the operations are counted at their fastest; None without a rate.
+        flops_per_s: that rate.
     """
 
     seconds: float
@@ -151,6 +152,7 @@ class Floor:
     flops: int
     intensity: float
     format: str | None
+    flops_per_s: float | None = None
 
     def efficiency(self, seconds: float) -> float:
         """The share of the speed of light at which a call of so many seconds runs."""
@@ -215,6 +217,7 @@ def floor(
         flops=work.flops,
         intensity=work.flops / work.bytes if work.bytes else math.inf,
         format=name,
+        flops_per_s=rate,
     )
 
 

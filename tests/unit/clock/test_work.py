@@ -47,6 +47,11 @@ def product(m, n, k, dtype="float32"):
     return case_of(MATMUL, dtype, M=m, N=n, K=k)
 
 
+def test_ordinary_arithmetic_on_half_precision_runs_two_at_a_time():
+    found = floor(RELU, case_of(RELU, "bfloat16", M=1000, N=500), DEVICE)
+    assert found.flops_per_s == 2e13
+
+
 def test_work_reads_each_input_once_and_writes_each_output_once():
     case = case_of(RELU, M=1000, N=500)
     assert work_of(RELU, case, output_bytes=2_000_000).bytes == 4_000_000
@@ -60,12 +65,18 @@ def test_half_precision_moves_half_the_bytes():
 
 
 def test_a_tasks_own_count_of_bytes_knows_the_size_of_an_element():
-    embedding = find("embedding")
-    sizes = {"T": 10, "V": 1000, "D": 64}
-    # An index of 8 bytes, a row read and a row written.
-    assert work_of(embedding, case_of(embedding, **sizes)).bytes == 10 * (8 + 2 * 4 * 64)
-    halved = case_of(embedding, "float16", **sizes)
-    assert work_of(embedding, halved).bytes == 10 * (8 + 2 * 2 * 64)
+    pick = task(
+        "pick(input[T]: index(V), weight[V, D])",
+        category="Index",
+        dims={"T": "batch", "V": "batch", "D": "channel"},
+        reference=lambda input, weight: weight[input],
+        description="...",
+        flops="0",
+        bytes="(8 + 2*itemsize*D)*T",
+        benchmark={"T": 10, "V": 1000, "D": 64},
+    )
+    assert work_of(pick, case_of(pick)).bytes == 10 * (8 + 2 * 4 * 64)
+    assert work_of(pick, case_of(pick, "float16")).bytes == 10 * (8 + 2 * 2 * 64)
 
 
 def test_an_absent_tensor_is_not_read():
@@ -87,6 +98,7 @@ def test_a_large_product_is_bound_by_its_operations_in_tf32():
     found = floor(MATMUL, product(4096, 4096, 4096), DEVICE, output_bytes=4 * 4096**2)
     assert found.seconds == pytest.approx(2 * 4096**3 / 8e13)
     assert (found.bound_by, found.format) == ("compute", "tf32")
+    assert found.flops_per_s == 8e13
 
 
 def test_a_half_precision_product_has_its_own_rate():

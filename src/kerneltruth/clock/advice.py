@@ -1,0 +1,242 @@
+"""What bounds a kernel and what that suggests, as data: a regime, its numbers, and remarks.
+
+A remark states what was measured or counted and what follows from it. It never guesses at code
+that nobody looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kerneltruth.clock.occupancy import Occupancy, occupancy
+from kerneltruth.clock.profile import Profile
+from kerneltruth.clock.work import Ceilings, Floor, Regime, regime
+
+# Below this share of the warps that fit, latencies of memory are hard to hide.
+LOW_OCCUPANCY = 0.25
+# How many times the bytes of the floor may move before it is worth a remark.
+EXCESS_TRAFFIC = 1.5
+
+
+class StaticFacts(Protocol):
+    """What is known of a compiled kernel; `runner.protocol.Binary` is one."""
+
+    @property
+    def kernel(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """What it was compiled for."""
+        ...
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread."""
+        ...
+
+    @property
+    def spills(self) -> int | None:
+        """Words of local memory of a thread."""
+        ...
+
+    @property
+    def shared_bytes(self) -> int | None:
+        """Of a block."""
+        ...
+
+    @property
+    def num_warps(self) -> int | None:
+        """Of a block."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One thing that was seen.
+
+    Attributes:
+        kind: a word for programs.
+        text: a sentence for people.
+        kernel: which kernel; None for the call as a whole.
+    """
+
+    kind: str
+    text: str
+    kernel: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What bounds a call, with the numbers.
+
+    Attributes:
+        bound_by: see `work.regime`.
+        seconds: of the call.
+        floor_s: the least it could take.
+        efficiency: floor over time.
+        bytes_per_s: the floor's bytes over the time.
+        flops_per_s: the floor's operations over the time.
+        memory_share: of the measured copy rate.
+        compute_share: of the rate of the floor's format; None without one.
+        launch_share: of the time that launching takes; None where it was not measured.
+        remarks: what follows, the most telling first.
+    """
+
+    bound_by: Regime
+    seconds: float
+    floor_s: float
+    efficiency: float
+    bytes_per_s: float
+    flops_per_s: float
+    memory_share: float
+    compute_share: float | None
+    launch_share: float | None
+    remarks: tuple[Remark, ...]
+
+
+def advise(
+    seconds: float,
+    floor: Floor,
+    ceilings: Ceilings,
+    *,
+    launch_s: float | None = None,
+    binaries: Sequence[StaticFacts] = (),
+    profiles: Sequence[Profile] = (),
+) -> Advice:
+    """Advice for one call.
+
+    Args:
+        seconds: it takes.
+        floor: of its case.
+        ceilings: of the device.
+        launch_s: seconds of launching it; None where it was not measured.
+        binaries: its kernels, compiled for the device it ran on.
+        profiles: its launches as Nsight Compute saw them.
+    """
+    bound = regime(seconds, floor, launch_s=launch_s)
+    compute = floor.flops / seconds / floor.flops_per_s if floor.flops_per_s else None
+    bytes_per_s = floor.bytes / seconds
+    memory = bytes_per_s / ceilings.copy_bytes_per_s
+    launch = None if launch_s is None else launch_s / seconds
+    remarks = [
+        Remark(kind=bound, text=_in_words(bound, seconds, floor, memory, compute, launch)),
+        *(r for binary in _distinct(binaries) for r in _of_binary(binary, bound)),
+        *(r for profile in profiles for r in _of_profile(profile)),
+        *_of_traffic(profiles, floor),
+    ]
+    return Advice(
+        bound_by=bound,
+        seconds=seconds,
+        floor_s=floor.seconds,
+        efficiency=floor.efficiency(seconds),
+        bytes_per_s=bytes_per_s,
+        flops_per_s=floor.flops / seconds,
+        memory_share=memory,
+        compute_share=compute,
+        launch_share=launch,
+        remarks=tuple(remarks),
+    )
+
+
+def _in_words(
+    bound: Regime,
+    seconds: float,
+    floor: Floor,
+    memory: float,
+    compute: float | None,
+    launch: float | None,
+) -> str:
+    rate = f"{floor.bytes / seconds / 1e9:,.0f} GB/s, {memory:.0%} of what a copy reaches"
+    if bound == "memory":
+        return f"moves {rate}; only moving fewer bytes makes it faster, as by fusing it"
+    counted = f"{floor.flops / seconds / 1e12:,.1f} TFLOP/s"
+    of = "" if compute is None else f", {compute:.0%} of what {floor.format} reaches"
+    if bound == "compute":
+        return f"computes {counted}{of}; only fewer operations or a faster format help"
+    if bound == "launch" and launch is not None:
+        took = f"{launch:.0%} of {seconds * 1e6:.1f} us"
+        return f"launching takes {took}; fewer launches, more work in each, or a CUDA graph help"
+    return (
+        f"neither memory ({rate}) nor arithmetic ({counted}{of}) is busy: it waits; more work in "
+        "flight helps, by more warps, wider loads or loads ahead of their use"
+    )
+
+
+def _distinct(binaries: Sequence[StaticFacts]) -> list[StaticFacts]:
+    """One of each kernel with the same facts, in order."""
+    found = {
+        (b.kernel, b.target, b.registers, b.spills, b.shared_bytes, b.num_warps): b
+        for b in binaries
+    }
+    return list(found.values())
+
+
+def occupancy_of(binary: StaticFacts) -> Occupancy | None:
+    """Theoretical occupancy of a compiled kernel; None where the binary says too little."""
+    if binary.num_warps is None:
+        return None
+    return occupancy(
+        binary.target,
+        num_warps=binary.num_warps,
+        registers=binary.registers,
+        shared_bytes=binary.shared_bytes,
+    )
+
+
+def _of_binary(binary: StaticFacts, bound: Regime) -> Iterator[Remark]:
+    if binary.spills:
+        words = f"{binary.spills} words of local memory per thread"
+        yield Remark(
+            kind="spills",
+            text=f"{words}: registers do not suffice ({binary.registers} are used)",
+            kernel=binary.kernel,
+        )
+    found = occupancy_of(binary)
+    # A kernel that keeps its bound busy needs no more warps, however few it has.
+    if found is None or bound in ("memory", "compute") or found.share > LOW_OCCUPANCY:
+        return
+    yield Remark(
+        kind="low_occupancy",
+        text=f"{found.warps} warps fit on a multiprocessor, {found.share:.0%} of what it holds, "
+        f"limited by {' and '.join(found.limited_by)} ({binary.registers} registers per thread, "
+        f"{binary.shared_bytes} bytes of shared memory and {binary.num_warps} warps per block)",
+        kernel=binary.kernel,
+    )
+
+
+def _of_profile(profile: Profile) -> Iterator[Remark]:
+    compute, memory = profile.compute_percent, profile.memory_percent
+    if profile.bound_by is not None:
+        yield Remark(
+            kind=f"profiled_{profile.bound_by}",
+            text=f"the profiler sees multiprocessors {compute:.0f}% and memory {memory:.0f}% busy",
+            kernel=profile.kernel,
+        )
+    if profile.bound_by == "latency" and profile.stall is not None:
+        reason, count = profile.stall
+        yield Remark(
+            kind="stall",
+            text=f"warps wait most for {reason.replace('_', ' ')}: {count:.1f} at each issue",
+            kernel=profile.kernel,
+        )
+    if profile.waves is not None and profile.waves < 1:
+        yield Remark(
+            kind="small_grid",
+            text=f"the grid fills {profile.waves:.0%} of the device",
+            kernel=profile.kernel,
+        )
+
+
+def _of_traffic(profiles: Sequence[Profile], floor: Floor) -> Iterator[Remark]:
+    moved = [p.dram_bytes for p in profiles]
+    known = [m for m in moved if m is not None]
+    if floor.bytes and known and sum(known) > EXCESS_TRAFFIC * floor.bytes:
+        yield Remark(
+            kind="excess_traffic",
+            text=f"{sum(known) / floor.bytes:.1f} times the bytes that it must move go to and from "
+            "memory: something is read or written again",
+        )
