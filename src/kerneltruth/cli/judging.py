@@ -9,13 +9,16 @@ import typer
 
 from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
+    Annotations,
     AsJson,
     Device,
+    JUnit,
     Out,
     Seed,
     Timeout,
     Workers,
     follow,
+    hand_over,
     show_document,
 )
 from kerneltruth.commands import exit_codes
@@ -103,6 +106,8 @@ def check(
     target: Annotated[
         list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
     ] = None,
+    junit: JUnit = None,
+    annotations: Annotations = False,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Seed = 0,
@@ -133,6 +138,14 @@ def check(
     )
     document = follow(run_check(options), quiet=as_json)
     show_document(document, check_view, as_json)
+    from kerneltruth.commands.outcomes import of_check
+
+    hand_over(
+        lambda: of_check(document, file, device=device),
+        junit=junit,
+        annotations=annotations,
+        as_json=as_json,
+    )
     raise typer.Exit(exit_codes.of_check(document))
 
 
@@ -154,6 +167,9 @@ def run_(
     explain: Annotated[
         bool, typer.Option(help="Look for the smallest failing case of each wrong candidate.")
     ] = True,
+    baselines: Annotated[
+        bool, typer.Option(help="Run the peers' checks on each candidate too.")
+    ] = False,
     method: Annotated[
         str | None, typer.Option("--method", help="Label where a candidate brings none.")
     ] = None,
@@ -164,6 +180,8 @@ def run_(
     address: Annotated[
         str | None, typer.Option("--address", help="Of a Ray cluster: ray://HOST:PORT or auto.")
     ] = None,
+    junit: JUnit = None,
+    annotations: Annotations = False,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Seed = 0,
@@ -188,10 +206,19 @@ def run_(
         strategies=tuple(strategy or ()),
         stages=stages_until(stage),
         explain=explain,
+        baselines=baselines,
         labels=Labels(method=method, model=model),
         executor=executor,
         address=address,
     )
     document = follow(run_suite(options), quiet=as_json)
     show_document(document, run_view, as_json)
+    from kerneltruth.commands.outcomes import of_run
+
+    hand_over(
+        lambda: of_run(Path(document["run"]), candidates),
+        junit=junit,
+        annotations=annotations,
+        as_json=as_json,
+    )
     raise typer.Exit(exit_codes.of_run(document))

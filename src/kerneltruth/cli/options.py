@@ -30,6 +30,13 @@ Timeout = Annotated[
     float, typer.Option("--timeout", min=0.1, help="Seconds allowed for one call of a kernel.")
 ]
 
+JUnit = Annotated[
+    Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")
+]
+Annotations = Annotated[
+    bool, typer.Option("--annotations", help="Print what is wrong as GitHub's annotations.")
+]
+
 
 def follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
     """Drive a command's events to its document, with progress on standard error."""
@@ -50,3 +57,35 @@ def show_document(
         say(dumps(document))
     else:
         show(view(document))
+
+
+def hand_over(
+    suite: Callable[[], Any], *, junit: Path | None, annotations: bool, as_json: bool
+) -> None:
+    """Give a command's outcomes to other tools, as options ask.
+
+    Args:
+        suite: makes the outcomes, where they are wanted.
+        junit: the file for JUnit XML.
+        annotations: whether GitHub's annotations are printed.
+        as_json: whether standard output holds a document, so that annotations go elsewhere.
+    """
+    if junit is None and not annotations:
+        return
+    import sys
+
+    found = suite()
+    if junit is not None:
+        from kerneltruth.report.junit import write_junit
+
+        write_junit(found, junit)
+    if annotations:
+        from kerneltruth.report.annotations import annotate
+        from kerneltruth.report.terminal import say
+
+        lines = "\n".join(annotate(found))
+        if lines and as_json:
+            # GitHub reads both streams.
+            sys.stderr.write(lines + "\n")
+        elif lines:
+            say(lines)

@@ -29,6 +29,7 @@ class RunOptions:
         candidates: a file, a folder, or a run directory of KernelBench.
         cases: judged per candidate in the exe stage.
         stages: which of `STAGES`, a prefix of them.
+        baselines: whether the peers' checks are run on each candidate too.
         labels: for candidates whose own format does not say.
         address: of the Ray cluster; None starts or finds a local one.
     """
@@ -44,6 +45,7 @@ class RunOptions:
     strategies: tuple[str, ...] = ()
     stages: tuple[str, ...] = STAGES
     explain: bool = True
+    baselines: bool = False
     labels: Labels = field(default_factory=Labels)
     executor: str = "local"
     address: str | None = None

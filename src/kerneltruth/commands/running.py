@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from kerneltruth.codec import content_hash
+from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
@@ -19,6 +19,7 @@ from kerneltruth.commands.stages import NOT_RUN, stages_of
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.storing import store_attempt
 from kerneltruth.commands.suites import absolute, data_set_of, opened
+from kerneltruth.commands.task_facts import store_facts
 from kerneltruth.errors import UserError
 from kerneltruth.executors.cluster import Placement, run_on_ray
 from kerneltruth.executors.local import Done, Lost, Progress, Then, run_jobs
@@ -61,9 +62,8 @@ def _judge(
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))
-    identity = content_hash(
-        [options.suite, options.cases, options.strategies, options.stages, runner.device]
-    )
+    asked = [options.suite, options.cases, options.strategies, options.stages, runner.device]
+    identity = content_hash([*asked, "baselines"] if options.baselines else asked)
     with open_run(
         options.out,
         command="run",
@@ -72,6 +72,7 @@ def _judge(
         seed=options.seed,
         keep=_kept,
     ) as store:
+        store_facts(store.path, {entry.task.key for entry in entries})
         run = _Run(options, runner, store, entries)
         yield from run.judge()
         document = run.document(broken, seconds=time.monotonic() - start)
@@ -103,6 +104,7 @@ class _Run:
         self._store = store
         self._court = Court(policy=Policy(), runner=runner)
         self._device = runner.device
+        self._compares = options.baselines and "exe" in options.stages
         self._entries = entries
         self._fingerprint: dict[str, str | None] = {}
         self._began = time.monotonic()
@@ -189,6 +191,7 @@ class _Run:
                 task=entry.task.key,
                 candidate=candidate,
                 plan=plan,
+                baseline_seed=options.seed if self._compares else None,
                 effort=EFFORT if options.explain else None,
                 timed="perf" in options.stages,
             )
@@ -213,6 +216,8 @@ class _Run:
 
     def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
         more = {**_about(entry, heard.attempt), "tags": list(heard.tags)}
+        if heard.baselines:
+            more["baselines"] = plain(heard.baselines)
         if heard.perf is not None:
             more["stages"]["perf"] = heard.perf
         store_attempt(self._store, job, heard.attempt, self._fingerprint, more)

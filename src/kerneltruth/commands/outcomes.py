@@ -1,0 +1,157 @@
+"""Outcomes as other tools take them: one per candidate, from a check's document or from a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kerneltruth.analysis.reading import read_study
+from kerneltruth.analysis.results import Result
+from kerneltruth.runs.store import RunStore
+
+Status = Literal["passed", "failed", "error", "skipped"]
+
+_SKIPPED = ("unsupported_here", "unrefereeable")
+_LINE = re.compile(r"(.+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one candidate.
+
+    Attributes:
+        name: of the candidate; `group` is what it is for.
+        status: `failed` is the candidate's fault, `error` this machine's; `skipped` is neither.
+        kind: the verdict's word, and the kind of a failure.
+        message: one line that says why; empty of what passed.
+        text: all there is to say of it.
+        file: where the candidate stands, and `line` in it, where that is known.
+    """
+
+    name: str
+    group: str
+    status: Status
+    kind: str
+    message: str
+    text: str
+    seconds: float | None
+    file: str | None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Outcomes of one command, and what they may depend on."""
+
+    name: str
+    device: str
+    properties: Mapping[str, str]
+    started: str
+    outcomes: tuple[Outcome, ...]
+
+
+def of_check(document: Mapping[str, Any], file: Path, *, device: str) -> Suite:
+    """The outcome of `check`."""
+    verdict, kind = document["verdict"], document["kind"]
+    reason = document["explanation"] or document["detail"] or ""
+    parts = [
+        document["detail"],
+        document["explanation"],
+        document["minimal_summary"] and f"smallest failing case: {document['minimal_summary']}",
+        document["finding"] and f"finding: {document['finding']}",
+    ]
+    outcome = Outcome(
+        name=file.name,
+        group=document["task"],
+        status=status_of(verdict),
+        kind=verdict if kind is None else f"{verdict} {kind}",
+        message=_line(reason),
+        text="\n".join(dict.fromkeys(str(p).strip() for p in parts if p)),
+        seconds=document["seconds"],
+        file=str(file),
+    )
+    return Suite(
+        name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)
+    )
+
+
+def of_run(run: Path, candidates: Path) -> Suite:
+    """The outcomes of a run, an attempt each.
+
+    Args:
+        run: its directory.
+        candidates: where its submissions were read from.
+    """
+    study = read_study([run])
+    about = study.runs[0]
+    said = _said(run)
+    return Suite(
+        name="kerneltruth run",
+        device=about.device,
+        properties={"version": about.version, "seed": str(about.seed), "run": about.path},
+        started=about.started,
+        outcomes=tuple(
+            _outcome(result, said.get(result.same_as or result.key, {}), run, candidates)
+            for result in study.attempts
+        ),
+    )
+
+
+def _said(run: Path) -> dict[str, dict[str, Any]]:
+    """Of each attempt's line, what a `Result` leaves out."""
+
+    def keep(line: dict[str, Any]) -> dict[str, Any]:
+        attempt = line.get("attempt")
+        attempt = attempt if isinstance(attempt, dict) else {}
+        return {
+            "key": line["key"],
+            "explanation": attempt.get("explanation"),
+            "seconds": attempt.get("seconds"),
+        }
+
+    return {line["key"]: line for line in RunStore.open(run, keep=keep).results()}
+
+
+def _outcome(result: Result, said: Mapping[str, Any], run: Path, candidates: Path) -> Outcome:
+    explanation = str(said.get("explanation") or "")
+    labels = (f"{n} {v}" for n, v in (("method", result.method), ("model", result.model)) if v)
+    finding = result.finding and f"finding: {run / 'findings' / result.finding}"
+    parts = [result.detail, explanation, finding, *labels]
+    file, line = _place(result.origin, candidates)
+    seconds = said.get("seconds")
+    return Outcome(
+        name=result.key,
+        group=result.task,
+        status=status_of(result.verdict),
+        kind=result.verdict if result.kind is None else f"{result.verdict} {result.kind}",
+        message="" if result.correct else _line(explanation or result.detail),
+        text="\n".join(dict.fromkeys(p.strip() for p in parts if p)),
+        # What repeats a source cost nothing.
+        seconds=0.0 if result.same_as else seconds if isinstance(seconds, float) else None,
+        file=file,
+        line=line,
+    )
+
+
+def status_of(verdict: str) -> Status:
+    """What a verdict means to a tool that knows four outcomes."""
+    if verdict == "pass":
+        return "passed"
+    if verdict == "infra":
+        return "error"
+    return "skipped" if verdict in _SKIPPED else "failed"
+
+
+def _place(origin: str, candidates: Path) -> tuple[str, int | None]:
+    """File and line of a submission, as seen from here."""
+    match = _LINE.fullmatch(origin)
+    name, line = (match[1], int(match[2])) if match else (origin, None)
+    path = candidates / name if candidates.is_dir() else candidates
+    return str(path), line
+
+
+def _line(text: str) -> str:
+    return text.strip().partition("\n")[0]

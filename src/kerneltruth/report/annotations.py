@@ -1,0 +1,44 @@
+"""Outcomes as GitHub's workflow commands, which it shows beside the candidates' lines. Pure.
+
+What a candidate says is data: it is escaped, so that it cannot end a command or begin another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kerneltruth.commands.outcomes import Outcome, Suite
+
+_COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
+
+
+def annotate(suite: Suite) -> Iterator[str]:
+    """A line for each outcome that is not a pass."""
+    for outcome in suite.outcomes:
+        if outcome.status != "passed":
+            yield _command(outcome)
+
+
+def _command(outcome: Outcome) -> str:
+    about = {
+        "file": outcome.file,
+        "line": None if outcome.line is None else str(outcome.line),
+        "title": f"{outcome.group}: {outcome.kind}",
+    }
+    said = ",".join(f"{k}={_property(v)}" for k, v in about.items() if v is not None)
+    return f"::{_COMMANDS[outcome.status]} {said}::{_data(outcome.message or outcome.kind)}"
+
+
+def _data(text: str) -> str:
+    """GitHub decodes these three in a message."""
+    return _visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """GitHub decodes five in a property, which `,` ends and `::` follows."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _visible(text: str) -> str:
+    """The text without other control characters, which a log's reader may obey."""
+    return "".join(c if c in "\t\r\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
