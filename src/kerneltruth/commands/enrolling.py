@@ -62,7 +62,7 @@ def enroll(
             continue
         task = task_named(item.name, tasks) or by_entry.get(item.name)
         if task is None and item.name in _NO_KERNELS:
-            reason = f"{item.name!r} is no kernel, but {_NO_KERNELS[item.name]}: not judged"
+            reason = f"{item.name!r} is no kernel, but {_NO_KERNELS[item.name]}"
             yield Broken(origin=item.origin, reason=reason)
             continue
         task = _as_defined(task, item, tasks) if task else _task_of_source(item, by_entry)
