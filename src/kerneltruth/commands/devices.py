@@ -88,14 +88,16 @@ def _count_by_nvml(visible: str | None) -> int | None:
     if visible is not None and not re.fullmatch(r"-?\d+(,-?\d+)*|", visible):
         return None
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        count = ctypes.c_uint()
-        if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-            return None
-        nvml.nvmlShutdown()
-    except (OSError, AttributeError):
+        import pynvml
+    except ImportError:
         return None
-    return visible_devices(count.value, visible)
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return None
+    return visible_devices(count, visible)
 
 
 def visible_devices(present: int, visible: str | None) -> int:

@@ -13,7 +13,16 @@ from typing import Any
 
 from kerneltruth.commands.devices import TARGETS, cuda_devices, device_name, driver_version
 
-_LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes", "safetensors", "typer", "rich")
+_LIBRARIES = (
+    "torch",
+    "triton",
+    "numpy",
+    "ml_dtypes",
+    "safetensors",
+    "nvidia-ml-py",
+    "typer",
+    "rich",
+)
 _LANDLOCK_CREATE_RULESET = 444
 _LANDLOCK_CREATE_RULESET_VERSION = 1
 
@@ -76,11 +85,11 @@ def _compile_tools() -> dict[str, str | None]:
 
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
-        return {"ptxas": None, "cuobjdump": None}
+        return {"ptxas": None, "cuobjdump": None, "ncu": shutil.which("ncu")}
     folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
     return {
         name: str(folder / name) if (folder / name).exists() else shutil.which(name)
-        for name in ("ptxas", "cuobjdump")
+        for name in ("ptxas", "cuobjdump", "ncu")
     }
 
 
