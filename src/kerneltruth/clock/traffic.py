@@ -67,7 +67,7 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
     those that do: an element where it is not 0. It misses others (a ReLU's negative ones, all
     integers), which only lowers the count. Of a matrix with a known form half the elements follow
     from the others, and half of the count is taken; stored values, which a kernel may know, do not
-    count. It costs a call of the reference and one
+    count, nor tensors that it may return as they are, written in place. It costs a call of the reference and one
     backwards, so ask for it only where a time lies below the floor.
 
     Args:
@@ -77,10 +77,11 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
         kept: tensors that are the same for every call, and so may stay in a cache.
     """
     total = 0.0
+    stays = {*kept, *task.writable(inputs.scalars, inputs.tensors)}
     for name, share in _shares(task, inputs).items():
         spec = next(s for s in task.tensors if s.name == name)
         tensor = inputs.tensors[name]
-        if name in kept or spec.held is not None or tensor is None:
+        if name in stays or spec.held is not None or tensor is None:
             continue
         followed = 0.5 if spec.kind in MATRIX_KINDS or spec.kind in ("tril", "triu") else 1.0
         total += followed * share * tensor.numel() * itemsize(spec.dtype(case.dtype))

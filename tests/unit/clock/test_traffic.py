@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.work import work_of
 from kerneltruth.tasks.registry import find, tasks_of
 
 
@@ -71,6 +73,22 @@ def test_a_term_that_an_attribute_drops_is_not_needed():
     case = benchmark_case(task, 0, "float32").with_attributes(beta=0.0)
     case = replace(case.with_dims(M=4, N=4, K=4), recipe="normal")
     assert needed_bytes(task, case, materialize(task, case)) == 2 * 16 * 4
+
+
+@pytest.mark.parametrize("name", ["kernelbenchx/index_fill_", "tritonbench/broadcast_tensors"])
+def test_what_may_be_returned_in_place_need_not_be_read(name):
+    assert needed(name) == 0
+
+
+@pytest.mark.parametrize("suite", ["core", "kernelbenchx", "tritonbench"])
+def test_no_task_must_read_more_than_it_moves(suite):
+    # Else a limit could lie above the floor, and a good kernel be called impossible.
+    for task in tasks_of(suite).values():
+        case = replace(benchmark_case(task, 0, task.dtypes[0]), recipe="normal")
+        with torch.random.fork_rng():
+            must = needed_bytes(task, case, materialize(task, case))
+        moved = work_of(task, case, output_bytes=output_bytes(task, case)).bytes
+        assert must <= moved, task.key
 
 
 def test_a_symmetric_matrix_counts_half():
