@@ -176,6 +176,26 @@ def test_pytorch_is_right(key, court, cache):
     assert proof.holds
 
 
+IN_TWO_STEPS = """
+import torch
+def product(input, weight, bias):
+    rounded = input @ weight.T
+    return rounded if bias is None else rounded + bias
+def fused_tanh_linear(input, weight, bias=None):
+    return torch.tanh(product(input, weight, bias))
+def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True, inplace=False):
+    return torch.dropout(torch.sigmoid(product(input, weight, bias)), p, training)
+"""
+
+
+@pytest.mark.parametrize("name", ["fused_tanh_linear", "fused_dropout_sigmoid_linear"])
+def test_a_bias_may_be_added_to_a_rounded_product(name, court, cache):
+    task = TASKS[f"kernelbenchx/{name}"]
+    candidate = read_candidate(IN_TWO_STEPS, "two.py", task_names=(name,), task=name)
+    proof = prove(task, candidate, court.runner, cache, cases=24, dtypes=("float16",))
+    assert proof.flagged == []
+
+
 BROKEN = """
 import torch
 def tanh(input_tensor, out_tensor=None):

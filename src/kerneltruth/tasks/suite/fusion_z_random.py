@@ -12,7 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.dropout import dropped_before_product, dropped_in_block, dropped_last
+from kerneltruth.tasks import dropped
+from kerneltruth.tasks.dropped import keep, scaled
+from kerneltruth.tasks.dropped_within import dropped_before_product, dropped_in_block
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Scalar, Task, task
 
 _P: tuple[Scalar, ...] = (0.0, 0.25, 1.0)
@@ -28,12 +30,8 @@ def _by(random: str) -> tuple[Output, ...]:
     )
 
 
-def _mv_logsoftmax(
-    input: Tensor, vec: Tensor, p: float, training: bool, inplace: bool, dim: int
-) -> Tensor:
-    del inplace
-    result = torch.log_softmax(input @ vec, dim)
-    return torch.zeros_like(result) if training and p == 1 else result
+def _mv_logsoftmax(input: Tensor, vec: Tensor, dim: int, keep: float) -> Tensor:
+    return scaled(torch.log_softmax(input @ vec, dim), keep)
 
 
 def _log_probabilities(input1: Tensor, input2: Tensor, other: Tensor, dim: int) -> Tensor:
@@ -110,10 +108,12 @@ TASKS: tuple[Task, ...] = (
         attributes={"p": _P, "training": (False,), "dim": (-1,)},
         constraints=(f"not ({_RANDOM}) or M >= 80",),
         values=_MODERATE,
-        outputs=_by(_RANDOM),
-        contract=dropped_last,
+        outputs=dropped.outputs(),
+        contract=dropped.contract(_mv_logsoftmax),
         random=True,
-        reference=_mv_logsoftmax,
+        reference=lambda input, vec, p, training, inplace, dim: _mv_logsoftmax(
+            input, vec, dim, keep(p, training)
+        ),
         description="""The matrix-vector product of input[M, K] and vec[K]; log_softmax over its M
             elements (dim is 0 or -1); last dropout: with `training` each element becomes 0 with
             probability p, by itself, and is divided by 1 - p otherwise (p of 1 gives zeros);

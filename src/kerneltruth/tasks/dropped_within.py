@@ -1,7 +1,7 @@
-"""What a fair dropout may give: claims about operators with dropout in them, by where it stands.
+"""Dropout within an operator: no element of the result is by itself kept or dropped.
 
 A contract says nothing where nothing is random (a bound judges that) or where the result without
-dropout is not finite.
+dropout is not finite. Where dropout comes last, `dropped` judges it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.dropped import SURPRISE, surprise
 from kerneltruth.tasks.gpu import WELFORD_ULPS
 from kerneltruth.tasks.spec import Claim, Evidence
 
@@ -43,20 +44,6 @@ def _chance(evidence: Evidence, name: str) -> float | None:
     return p if random and bool(torch.isfinite(evidence.reference[0]).all()) else None
 
 
-def _tail(hits: int, n: int, p: float) -> float:
-    """The chance of a binomial count this far out, on its side."""
-    side = range(hits, n + 1) if hits > n * p else range(hits + 1)
-    logs = [
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-        for k in side
-    ]
-    return min(1.0, math.fsum(math.exp(x) for x in logs))
-
-
 def _furthest(variance: Tensor, step: Tensor, count: int) -> Tensor:
     """How far sums of independent terms stray at the level, by Bernstein's inequality.
 
@@ -74,25 +61,14 @@ def _worst(excess: Tensor) -> float:
     return float(excess.max()) if excess.numel() else 0.0
 
 
-def dropped_last(evidence: Evidence) -> Iterator[Claim]:
-    """Each element is 0 or the scaled value, and the share of zeros is p."""
-    p = _chance(evidence, "p")
-    if p is None:
-        return
-    kept = evidence.reference[0] / (1 - p)
-    sizes = _tensor(evidence, "input").abs() @ _tensor(evidence, "vec").abs()
-    slack = 2 * _rounding(evidence) * (kept.abs() + (sizes.max() + sizes) / (1 - p))
-    yield from _zero_or_kept(evidence.outputs[0].to(torch.float64), kept, slack, p)
-
-
 def _zero_or_kept(out: Tensor, kept: Tensor, slack: Tensor, p: float) -> Iterator[Claim]:
     """Every element is 0 or the kept value within the slack, and about a share p of them is 0."""
     off = torch.minimum(out.abs(), (out - kept).abs())
     yield Claim("0 or the kept value, of what rounding allows", _worst(off / slack), 1.0)
     told_apart = kept.abs() > 4 * slack
     zeros = int((told_apart & (out.abs() < (out - kept).abs())).sum())
-    rarity = -math.log10(max(_tail(zeros, int(told_apart.sum()), p), 1e-300))
-    yield Claim("rarity of the share of zeros, as -log10", rarity, -math.log10(_LEVEL))
+    surprising = surprise(zeros, int(told_apart.sum()), p)
+    yield Claim("surprise at the share of zeros", surprising, SURPRISE)
 
 
 def dropped_before_product(evidence: Evidence) -> Iterator[Claim]:
