@@ -102,6 +102,8 @@ def portability(runs: Sequence[Timed]) -> Portability:
 
 def _kernel(name: str, runs: Sequence[Timed]) -> Kernel | None:
     seen = [run.get(name) or {} for run in runs]
+    if not any(seen):
+        return None
     shared = set.intersection(*(set(shapes) for shapes in seen if shapes))
     speedups = tuple(
         combined([shapes[s] for s in sorted(shared)]) if shapes and shared else None

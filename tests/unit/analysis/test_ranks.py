@@ -1,0 +1,69 @@
+"""Rank correlations, and complexity against failure."""
+
+import numpy as np
+import pytest
+from results_for_tests import result
+from scipy import stats
+
+from kerneltruth.analysis.complexity import complexity
+from kerneltruth.analysis.ranks import _correlations, mean_ranks, rank_correlation, spearman
+
+
+@pytest.mark.parametrize("levels", [3, 10, 10_000])
+def test_spearmans_correlation_is_scipys_ties_and_all(levels):
+    rng = np.random.default_rng(levels)
+    x = rng.integers(0, levels, 40).astype(float)
+    y = np.round(x / levels * 5 + rng.normal(0, 2, 40))
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert mean_ranks(x) == pytest.approx(stats.rankdata(x))
+
+
+def test_resamples_by_weight_are_those_of_repeated_pairs():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, 30).astype(float), rng.normal(size=30)
+    drawn = rng.multinomial(30, np.full(30, 1 / 30), size=20).astype(float)
+    for weights, value in zip(drawn, _correlations(x, y, drawn), strict=True):
+        rows = np.repeat(np.arange(30), weights.astype(int))
+        assert value == pytest.approx(stats.spearmanr(x[rows], y[rows]).statistic)
+
+
+def test_the_interval_of_a_rank_correlation_covers_it():
+    rng = np.random.default_rng(1)
+    # Of two normals that correlate by r, Spearman's is 6/pi asin(r/2).
+    true = 6 / np.pi * np.arcsin(0.5 / 2)
+    hits = 0
+    for seed in range(200):
+        x = rng.normal(size=60)
+        y = 0.5 * x + np.sqrt(0.75) * rng.normal(size=60)
+        found = rank_correlation(x.tolist(), y.tolist(), seed=seed, resamples=300)
+        hits += found.low <= true <= found.high
+    assert 0.90 <= hits / 200 <= 0.985
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [1, 2, 3]), ([], [])]
+)
+def test_without_spread_or_pairs_there_is_no_correlation(x, y):
+    found = rank_correlation(x, y, seed=0)
+    assert (found.value, found.low, found.high, found.pairs) == (None, None, None, len(x))
+
+
+def test_harder_references_that_fail_more_often_correlate_by_one():
+    facts = {f"t{n}": {"lines": float(n), "flops": float(-n)} for n in range(5)}
+    results = [
+        result(f"t{n}", "fail" if turn < n else "pass", number=turn)
+        for n in range(5)
+        for turn in range(4)
+    ]
+    lines, flops = complexity(results, facts)
+    assert (lines.proxy, lines.exe.value, lines.exe.pairs) == ("lines", pytest.approx(1.0), 5)
+    assert flops.exe.value == pytest.approx(-1.0)
+    # Each of them runs.
+    assert lines.call.value is None
+
+
+def test_tasks_without_facts_are_no_pairs():
+    facts = {"t0": {"lines": 1.0}}
+    (row,) = complexity([result("t0"), result("t1")], facts)
+    assert (row.exe.pairs, row.exe.value) == (1, None)
+    assert complexity([result("t0")], {}) == ()
