@@ -17,7 +17,15 @@ import typer
 
 # Each adds its commands to the application, in the order in which `--help` lists them.
 # isort: off
-from kerneltruth.cli import judging, timing, findings, looking, generating, studying  # noqa: F401
+from kerneltruth.cli import (  # noqa: F401
+    judging,
+    timing,
+    findings,
+    looking,
+    generating,
+    studying,
+    reporting,
+)
 
 # isort: on
 from kerneltruth.cli.application import app

@@ -1,0 +1,43 @@
+"""Commands that make pages: `report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import AsJson, show_document
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run directories.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write; an old one is replaced.")
+    ] = Path("report.html"),
+    leaderboard: Annotated[
+        bool, typer.Option("--leaderboard", help="Rank methods, and show the best kernels.")
+    ] = False,
+    title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
+    keep: Annotated[
+        str, typer.Option("--keep", help="Which round is an answer: best or last.")
+    ] = "best",
+    as_json: AsJson = False,
+    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="Of resampling and shuffling.")
+    ] = 0,
+) -> None:
+    """Make one page of runs, which opens in a browser and needs no network."""
+    del device
+    from kerneltruth.commands.report import check_out, gather, write_page
+    from kerneltruth.report.html import page
+    from kerneltruth.report.page.document import page_document
+    from kerneltruth.report.page_view import page_view, summary
+
+    check_out(out)
+    made = page_document(gather(runs, kept=keep), title=title, ranks=leaderboard, seed=seed)
+    size = write_page(out, page(made))
+    show_document(summary(made, out=str(out), size=size), page_view, as_json)

@@ -1,0 +1,143 @@
+"""`report`: what a page is made of, read from runs, and the page written. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from kerneltruth.analysis.reading import Kept, Study, read_study
+from kerneltruth.analysis.results import Result
+from kerneltruth.errors import UserError
+from kerneltruth.runs.files import write_whole, writing
+from kerneltruth.runs.records import Finding, load_finding
+
+# Sources beyond this are not read: the page would not hold them, compressed as they are.
+MOST_SOURCE_BYTES = 256 * 2**20
+MOST_NOTES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What lies in runs: their results, findings and sources.
+
+    Attributes:
+        findings: by run number and file name.
+        sources: by hash; those of findings, and of the rounds before them, come first.
+        notes: what could not be read, one line each.
+    """
+
+    study: Study
+    findings: dict[tuple[int, str], Finding]
+    sources: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place for the page before any work is done.
+
+    Raises:
+        UserError: it is a folder, or lies in one that is not there.
+    """
+    if out.is_dir():
+        raise UserError(f"--out {out}: it is a folder; name a file, such as {out}/report.html")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
+
+
+def gather(paths: Iterable[Path], *, kept: str = "best") -> Gathered:
+    """Read runs, with the findings and sources of their attempts.
+
+    Raises:
+        UserError: no run at a path, a damaged one, or no such choice of rounds.
+    """
+    study = read_study(tuple(paths), kept=_kept(kept))
+    findings, unread = _findings(study)
+    sources, missing = _sources(study)
+    return Gathered(
+        study=study,
+        findings=findings,
+        sources=sources,
+        notes=(*_shortened(unread, "findings"), *missing),
+    )
+
+
+def _kept(said: str) -> Kept:
+    for known in get_args(Kept):
+        if said == known:
+            return cast(Kept, known)
+    raise UserError(f"--keep {said}: must be {' or '.join(get_args(Kept))}")
+
+
+def _findings(study: Study) -> tuple[dict[tuple[int, str], Finding], list[str]]:
+    """The findings that results name, and why others cannot be read."""
+    found: dict[tuple[int, str], Finding] = {}
+    unread: list[str] = []
+    for run, name in dict.fromkeys((r.run, r.finding) for r in study.attempts if r.finding):
+        assert name is not None
+        # A name with a folder in it would lead out of the run.
+        path = Path(study.runs[run].path) / "findings" / Path(name).name
+        try:
+            found[run, name] = load_finding(path)
+        except UserError as error:
+            unread.append(str(error))
+    return found, unread
+
+
+def _shortened(notes: list[str], what: str) -> list[str]:
+    more = len(notes) - MOST_NOTES
+    return notes[:MOST_NOTES] + ([f"{more} more {what} cannot be read"] if more > 0 else [])
+
+
+def _sources(study: Study) -> tuple[dict[str, str], list[str]]:
+    """The sources, the most wanted first, and what is to be said of the others."""
+    found: dict[str, str] = {}
+    missing = unread = size = 0
+    for result in sorted(study.attempts, key=_least_wanted(study)):
+        if result.sha256 in found or not result.sha256:
+            continue
+        if size > MOST_SOURCE_BYTES:
+            unread += 1
+            continue
+        name = f"{Path(result.sha256).name}.py"
+        try:
+            data = (Path(study.runs[result.run].path) / "candidates" / name).read_bytes()
+        except OSError:
+            missing += 1
+            continue
+        size += len(data)
+        found[result.sha256] = data.decode("utf-8", "replace")
+    notes = [f"{missing} sources are not in their runs' folders `candidates`"] if missing else []
+    if unread:
+        notes.append(f"{unread} sources are not read: the page would not hold them")
+    return found, notes
+
+
+def _least_wanted(study: Study) -> Any:
+    """A key by which sources of findings come first, then the rounds of answers, then others.
+
+    Sources of one task lie together, since they compress best beside each other.
+    """
+    wrong = {(r.run, r.task, r.method, r.model, r.sample) for r in study.attempts if r.finding}
+
+    def key(result: Result) -> tuple[bool, str, str, int, int]:
+        answer = (result.run, result.task, result.method, result.model, result.sample)
+        wanted = result.finding is not None or (result.round is not None and answer in wrong)
+        who = f"{result.model} {result.method}"
+        return not wanted, result.task, who, result.sample or 0, result.round or 0
+
+    return key
+
+
+def write_page(out: Path, text: str) -> int:
+    """Write the page, whole or not at all; returns its bytes.
+
+    Raises:
+        EnvironmentFault: it cannot be written.
+    """
+    # Half characters have no bytes; everything else of a candidate's text does.
+    data = text.encode("utf-8", "replace")
+    with writing(out):
+        write_whole(out, data)
+    return len(data)

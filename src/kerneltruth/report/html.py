@@ -1,0 +1,60 @@
+"""A page's document as one HTML file that needs nothing else: no network, no other file.
+
+Candidates choose much of the text. It is escaped by the templates, or travels as data that the
+script sets as text; the policy in the page's head allows our own style and script alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from kerneltruth import __version__
+from kerneltruth.report.page.embed import as_json, policy
+
+TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("tokens", "page", "tables", "charts", "details")
+# In this order: each uses what comes before it.
+SCRIPTS = (
+    *("text", "data", "counts", "sorting", "filters", "tables", "heat", "diff", "source"),
+    *("picture", "details", "start"),
+)
+
+
+def page(document: dict[str, Any]) -> str:
+    """The file's text."""
+    style, script = stylesheet(), program()
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("report.html")
+    return template.render(
+        doc=document,
+        version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(as_json(document["data"])),
+        policy=policy(styles=(style,), scripts=(script,)),
+    )
+
+
+def stylesheet() -> str:
+    """The page's one stylesheet."""
+    return "\n".join(_read(f"style/{name}.css") for name in STYLES)
+
+
+def program() -> str:
+    """The page's one script; its parts share one scope, which nothing else can reach."""
+    body = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{body}\n}})();\n'
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")

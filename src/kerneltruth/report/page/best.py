@@ -1,0 +1,141 @@
+"""The leaderboard: methods in their places, and the best kernels of each task. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kerneltruth.analysis.reading import Study
+from kerneltruth.analysis.results import Against
+from kerneltruth.analysis.standings import Best, Measure, Place, best_kernels, places
+from kerneltruth.report.page.cells import column, number, row, table, text
+from kerneltruth.report.page.wording import (
+    DASH,
+    between,
+    count,
+    figures,
+    method_label,
+    percent,
+    times,
+    visible,
+)
+
+MEASURES: tuple[tuple[Measure, str, str], ...] = (
+    ("fast", "right and faster than eager", "Places by answers that are right and faster."),
+    ("right", "right", "Places by right answers."),
+    ("speedup", "geometric mean of speedups", "Places by speed, of right and timed answers."),
+)
+
+
+def standings_part(study: Study, *, seed: int = 0) -> list[dict[str, Any]]:
+    """A table of places for each measure; what nothing counts for is left out."""
+    parts = []
+    for measure, what, caption in MEASURES:
+        found = places(study.answers, measure, seed=seed)
+        if any(place.value is not None for place in found) and any(p.count for p in found):
+            parts.append(_standings(found, measure, what, caption))
+    return parts
+
+
+def _standings(
+    found: tuple[Place, ...], measure: Measure, what: str, caption: str
+) -> dict[str, Any]:
+    columns = [
+        column("method", number=False),
+        column("place", hint="behind all that are surely better, before all surely worse"),
+        column("tied with"),
+        column(what),
+        column("interval", hint="resamples tasks"),
+        column("counted"),
+    ]
+    said = times if measure == "speedup" else percent
+    rows = [
+        row(
+            method_label(p.method, p.model),
+            [
+                number(p.first, _place(p)),
+                number(p.tied, count(p.tied)),
+                number(p.value, said(p.value)),
+                text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
+                text(f"{count(p.count)} of {count(p.total)}") | {"value": p.count}
+                if measure != "speedup"
+                else text(f"{count(p.count)} timed") | {"value": p.count},
+            ],
+        )
+        for p in found
+    ]
+    return table(f"standings-{measure}", caption, columns, rows)
+
+
+def _place(p: Place) -> str:
+    if p.first is None or p.last is None:
+        return DASH
+    return str(p.first) if p.first == p.last else f"{p.first}{DASH}{p.last}"
+
+
+def best_part(study: Study) -> list[dict[str, Any]]:
+    """For each device a table of the best kernels of each task."""
+    numbers = {(r.run, r.key): i for i, r in enumerate(study.attempts)}
+    parts = []
+    for device in study.devices:
+        own = [r for r in study.attempts if study.device_of(r) == device]
+        best = best_kernels(own)
+        if best:
+            parts.append(_best_table(device, best, numbers, len({r.task for r in own})))
+    return parts
+
+
+def _best_table(
+    device: str,
+    best: dict[str, tuple[Best, ...]],
+    numbers: dict[tuple[int, str], int],
+    tasks: int,
+) -> dict[str, Any]:
+    columns = [
+        column("task", number=False),
+        column("fastest right kernels", number=False, hint="= tied with the fastest"),
+        column("speedup over eager"),
+        column("interval"),
+        column("tied"),
+    ]
+    rows = []
+    for task, kernels in best.items():
+        top = kernels[0]
+        cells = [
+            {
+                "form": "kernels",
+                "part": None,
+                "value": _who(top).lower(),
+                "kernels": [
+                    {
+                        "who": _who(b),
+                        "speed": times(b.against.speedup),
+                        "tied": b.tied and len(kernels) > 1 and sum(k.tied for k in kernels) > 1,
+                        "attempt": numbers[b.run, b.key],
+                    }
+                    for b in kernels[:MOST_SHOWN]
+                ],
+                "more": max(0, len(kernels) - MOST_SHOWN),
+            },
+            number(top.against.speedup, times(top.against.speedup)),
+            text(_interval(top.against)),
+            number(sum(b.tied for b in kernels) - 1),
+        ]
+        rows.append(row(visible(task), cells))
+    caption = (
+        f"{visible(device)}: {count(len(best))} of {count(tasks)} tasks have a right kernel with "
+        "a time."
+    )
+    return table(f"best-{visible(device)}", caption, columns, rows)
+
+
+MOST_SHOWN = 5
+
+
+def _who(b: Best) -> str:
+    return ", ".join(method_label(*pair) for pair in b.methods)
+
+
+def _interval(found: Against) -> str:
+    if found.low is None or found.high is None:
+        return DASH
+    return between(figures(found.low), times(found.high))

@@ -1,0 +1,200 @@
+"""The page's parts on what explains correctness, and on what travels between devices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kerneltruth.analysis.complexity import complexity
+from kerneltruth.analysis.deviance import Deviance, Step, Term, Unavailable, deviance_of
+from kerneltruth.analysis.portability import Portability, portability
+from kerneltruth.analysis.ranks import Correlation
+from kerneltruth.analysis.reading import Study
+from kerneltruth.report.page.cells import column, number, row, table, text, whole
+from kerneltruth.report.page.wording import (
+    DASH,
+    between,
+    count,
+    method_label,
+    percent,
+    times,
+    visible,
+)
+
+MOST_KERNELS = 100
+
+
+def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
+    """The analysis of deviance, or why there is none; and complexity, where it is known."""
+    found = deviance_of(study.answers, seed=seed)
+    part: dict[str, Any] = {"reason": None, "tables": [], "notes": []}
+    if isinstance(found, Unavailable):
+        part["reason"] = visible(found.reason)
+    else:
+        part["said"] = _said(found)
+        part["tables"] = [_terms(found), _steps(found.steps)]
+        part["notes"] = [visible(note) for note in (*found.notes, *_separated(found))]
+    rows = complexity(study.answers, study.facts, seed=seed)
+    if rows:
+        made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
+        columns = [
+            column("of the reference", number=False),
+            column("with not running", hint="Spearman's rank correlation over tasks"),
+            column("interval"),
+            column("with not being right"),
+            column("interval"),
+        ]
+        caption = f"Complexity of the reference against failure, over {rows[0].exe.pairs} tasks."
+        part["tables"].append(table("complexity", caption, columns, made))
+    return part
+
+
+def _said(found: Deviance) -> str:
+    shares = {t.model: t.explained for t in found.terms}
+    said = " and ".join(
+        f"the {name} {percent(shares[name])}" for name in ("category", "method") if name in shares
+    )
+    return (
+        f"Of the deviance of correctness over {count(found.answers)} judged answers to "
+        f"{count(found.tasks)} tasks, {said} can explain; {count(found.not_judged)} answers were "
+        "not judged and are left out."
+    )
+
+
+def _separated(found: Deviance) -> list[str]:
+    return [
+        f"all {s.answers} answers of the {s.factor} {s.level} are "
+        f"{'right' if s.right else 'wrong'}: its coefficient is infinite"
+        for s in found.separated
+    ]
+
+
+def _terms(found: Deviance) -> dict[str, Any]:
+    columns = [
+        column("model", number=False),
+        column("df"),
+        column("explained", hint="1 - D/D0"),
+        column("interval", hint="resamples tasks"),
+        column("adjusted"),
+        column("per df"),
+        column("by chance", hint="mean over shuffled answers"),
+        column("p, shuffled"),
+        column("p, likelihood ratio"),
+    ]
+    rows = [row(t.model.replace("*", "\N{MULTIPLICATION SIGN}"), _term(t)) for t in found.terms]
+    caption = f"Explained deviance; {count(found.permutations)} permutations."
+    return table("deviance", caption, columns, rows)
+
+
+def _term(t: Term) -> list[dict[str, Any]]:
+    return [
+        whole(t.df),
+        number(t.explained, percent(t.explained)),
+        text(between(percent(t.low), percent(t.high)) if t.low is not None else DASH),
+        number(t.adjusted, percent(t.adjusted)),
+        number(t.per_df, percent(t.per_df)),
+        number(t.by_chance, percent(t.by_chance)),
+        number(t.p_permutation, _p(t.p_permutation)),
+        number(t.p_likelihood, _p(t.p_likelihood)),
+    ]
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def _steps(steps: Sequence[Step]) -> dict[str, Any]:
+    columns = [
+        column("added", number=False),
+        column("to", number=False),
+        column("df"),
+        column("drop of deviance"),
+        column("p, shuffled"),
+        column("p, likelihood ratio"),
+    ]
+    rows = [
+        row(
+            s.added,
+            [
+                text(s.to),
+                whole(s.df),
+                number(s.drop),
+                number(s.p_permutation, _p(s.p_permutation)),
+                number(s.p_likelihood, _p(s.p_likelihood)),
+            ],
+        )
+        for s in steps
+    ]
+    return table("deviance-steps", "What one more term takes off.", columns, rows)
+
+
+def _correlation(found: Correlation) -> list[dict[str, Any]]:
+    if found.value is None or found.low is None or found.high is None:
+        return [number(found.value), text(DASH)]
+    return [
+        number(found.value, f"{found.value:+.2f}"),
+        text(between(f"{found.low:+.2f}", f"{found.high:+.2f}")),
+    ]
+
+
+def portability_part(study: Study, *, seed: int = 0) -> dict[str, Any] | None:
+    """What changes from device to device; None of runs that are all from one."""
+    found = portability(study, seed=seed)
+    if found is None:
+        return None
+    same = found.same_verdict
+    return {
+        "said": (
+            f"{count(same.numerator)} of {count(same.denominator)} kernels judged on several "
+            f"devices have the same verdict on all. {count(found.timed)} are right and timed on "
+            f"several: their speedups differ {times(found.median_spread)} in the median and "
+            f"{times(found.largest)} at most; {count(found.flips.numerator)} of them are surely "
+            "faster than eager on one device and surely slower on another."
+        ),
+        "tables": [_pairs(found), _kernels(found)],
+    }
+
+
+def _pairs(found: Portability) -> dict[str, Any]:
+    rows = [
+        row(
+            visible(p.one),
+            [text(visible(p.other)), whole(p.correlation.pairs), *_correlation(p.correlation)],
+        )
+        for p in found.pairs
+    ]
+    columns = [
+        column("device", number=False),
+        column("and", number=False),
+        column("kernels"),
+        column("rank correlation"),
+        column("interval"),
+    ]
+    return table("device-pairs", "Do the same kernels rank alike on two devices?", columns, rows)
+
+
+def _kernels(found: Portability) -> dict[str, Any]:
+    rows = [
+        row(
+            visible(k.task),
+            [
+                text(method_label(k.method, k.model)),
+                *(number(k.speedups.get(d), times(k.speedups.get(d))) for d in found.devices),
+                number(k.spread, times(k.spread)),
+                text("yes" if k.flips else ""),
+            ],
+        )
+        for k in found.kernels[:MOST_KERNELS]
+    ]
+    columns = [
+        column("task", number=False),
+        column("method", number=False),
+        *(column(visible(device)) for device in found.devices),
+        column("spread", hint="the largest speedup over the smallest"),
+        column("flips", number=False, hint="faster here, slower there"),
+    ]
+    shown = min(MOST_KERNELS, len(found.kernels))
+    caption = f"The kernels that differ most: {count(shown)} of {count(len(found.kernels))}."
+    return table("devices", caption, columns, rows)

@@ -1,0 +1,59 @@
+"""The page's part on illusions: what the peers' checks certify and the judge rejects. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kerneltruth.analysis.illusions import IllusionRow, illusion_rates
+from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.results import Result
+from kerneltruth.report.page.cells import column, row, share, table, whole
+from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+
+_COLUMNS = (
+    column("certified and wrong", hint="of what the check certifies"),
+    column("wrong and certified", hint="of what the judge rejects"),
+    column("rejected and right", hint="of what the check rejects"),
+    column("not judged", hint="certified, and not judged here"),
+)
+
+
+def illusion_tables(answers: Sequence[Result]) -> list[dict[str, Any]]:
+    """A table by check, and two that cross checks with methods and with categories."""
+    total = illusion_rates(answers)
+    if not total:
+        return []
+    rows = [row(visible(r.check), _cells(r)) for r in total]
+    caption = "Each check: how much of what it certifies is wrong."
+    tables = [
+        table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
+    ]
+    checks = [r.check for r in total]
+    for by, what in ((("method", "model"), "method"), (("category",), "category")):
+        tables.append(_crossed(answers, by, what, checks))
+    return tables
+
+
+def _crossed(
+    answers: Sequence[Result], by: Sequence[str], what: str, checks: Sequence[str]
+) -> dict[str, Any]:
+    """Certified and wrong, of what each check certifies, a column for each check."""
+    groups: dict[tuple[str | None, ...], dict[str, Rate]] = {}
+    for r in illusion_rates(answers, by):
+        groups.setdefault(r.group, {})[r.check] = r.illusions
+    rows = [
+        row(_label(group), [share(own.get(check, rate(0, 0))) for check in checks])
+        for group, own in groups.items()
+    ]
+    columns = [column(what, number=False), *(column(visible(check)) for check in checks)]
+    caption = f"Certified and wrong, of what each check certifies, by {what}."
+    return table(f"illusions-{what}", caption, columns, rows)
+
+
+def _label(group: tuple[str | None, ...]) -> str:
+    return method_label(*group) if len(group) == 2 else visible(group[0] or NO_CATEGORY)
+
+
+def _cells(r: IllusionRow) -> list[dict[str, Any]]:
+    return [share(r.illusions), share(r.of_wrong), share(r.false_alarms), whole(r.not_judged)]

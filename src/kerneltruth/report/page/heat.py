@@ -1,0 +1,99 @@
+"""The verdict map: tasks against methods, each cell with its counts. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from kerneltruth.analysis.groups import methods_of
+from kerneltruth.analysis.results import NOT_JUDGED, Result
+from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+
+# One attempt in a cell: a mark of its own for each outcome, so that colour is never alone.
+MARKS = {
+    "pass": "\N{CHECK MARK}",
+    "fail": "\N{MULTIPLICATION X}",
+    "compile_error": "C",
+    "runtime_error": "E",
+    "crash": "S",
+    "timeout": "T",
+    "declined": "D",
+}
+NOT_KNOWN = "\N{EN DASH}"
+LEGEND = (
+    ("pass", "right"),
+    ("fail", "wrong result"),
+    ("compile_error", "does not load or compile"),
+    ("runtime_error", "raises an error"),
+    ("crash", "crashes"),
+    ("timeout", "times out"),
+)
+
+
+def heat_map(answers: Sequence[Result]) -> dict[str, Any]:
+    """Categories with their tasks, and a cell for each method."""
+    methods = methods_of(answers)
+    by_category: dict[str, dict[str, list[Result]]] = {}
+    for r in answers:
+        tasks = by_category.setdefault(r.category or NO_CATEGORY, {})
+        tasks.setdefault(r.task, []).append(r)
+    return {
+        "methods": [method_label(*pair) for pair in methods],
+        "categories": [
+            {
+                "name": visible(category),
+                "cells": _cells([r for own in tasks.values() for r in own], methods),
+                "tasks": [
+                    {"name": visible(task), "short": _short(task), "cells": _cells(own, methods)}
+                    for task, own in sorted(tasks.items())
+                ],
+            }
+            for category, tasks in sorted(by_category.items())
+        ],
+    }
+
+
+def _short(task: str) -> str:
+    """The task without its suite, which the page names once."""
+    return visible(task.partition("/")[2] or task)
+
+
+def _cells(
+    results: Sequence[Result], methods: Sequence[tuple[str | None, str | None]]
+) -> list[dict[str, Any] | None]:
+    by_method: dict[tuple[str | None, str | None], list[Result]] = {}
+    for r in results:
+        by_method.setdefault((r.method, r.model), []).append(r)
+    return [cell(by_method[m]) if m in by_method else None for m in methods]
+
+
+def cell(results: Sequence[Result]) -> dict[str, Any]:
+    """What a cell shows: a mark or a count, its shade, and the whole of it in words.
+
+    The page's script does the same for the attempts that a filter leaves; see `counts.js`.
+    """
+    outcomes = Counter(r.verdict for r in results)
+    total, right = len(results), sum(r.correct for r in results)
+    judged = total - sum(outcomes[word] for word in NOT_JUDGED)
+    returned = sum(r.called for r in results)
+    mark = f"{right}/{total}"
+    if total == 1:
+        mark = MARKS.get(results[0].verdict, NOT_KNOWN)
+    said = ", ".join(f"{n} {visible(word)}" for word, n in outcomes.most_common())
+    return {
+        "mark": mark,
+        "shade": shade(right=right, total=total, judged=judged, returned=returned),
+        "said": said,
+    }
+
+
+def shade(*, right: int, total: int, judged: int, returned: int) -> str:
+    """The class of a cell: `open` if nothing was judged, `broke` if none returned, or s0 to s4."""
+    if judged == 0:
+        return "open"
+    if returned == 0:
+        return "broke"
+    if right == total:
+        return "s4"
+    return "s0" if right == 0 else f"s{min(3, 1 + 3 * right // total)}"

@@ -1,0 +1,201 @@
+"""The page's part on methods that work in rounds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from kerneltruth.analysis.reading import Study
+from kerneltruth.analysis.trajectories import Changes, Fates, RoundRow, Trajectories, trajectories
+from kerneltruth.report.page.cells import column, factor, row, share, table, text, whole
+from kerneltruth.report.page.scales import LogScale, speed_scale
+from kerneltruth.report.page.wording import method_label, share_said, visible
+
+MOST_REPAIRS = 4
+SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
+
+
+def rounds_part(study: Study, *, seed: int = 0) -> dict[str, Any] | None:
+    """Charts and tables of trajectories; None where no method works in rounds."""
+    found = trajectories(study.distinct, seed=seed)
+    if not found.rounds:
+        return None
+    return {
+        "charts": _charts(found),
+        "rounds": _round_table(found.rounds),
+        "fates": _fate_table(found.fates),
+        "changes": _change_table(found.changes),
+    }
+
+
+def _label(group: tuple[str | None, ...]) -> str:
+    return method_label(*group) if len(group) == 2 else visible(group[0] or "all")
+
+
+def _charts(found: Trajectories) -> list[dict[str, Any]]:
+    """For each group two small charts: shares by round, and speedups by round."""
+    known = [
+        end
+        for r in found.rounds
+        for end in (r.speedup.value, r.speedup.low, r.speedup.high)
+        if end is not None
+    ]
+    scale = speed_scale(known)
+    groups: dict[tuple[str | None, ...], list[RoundRow]] = {}
+    for r in found.rounds:
+        groups.setdefault(r.group, []).append(r)
+    return [_chart(group, own, scale, bool(known)) for group, own in groups.items()]
+
+
+def _chart(
+    group: tuple[str | None, ...], own: Sequence[RoundRow], scale: LogScale, timed: bool
+) -> dict[str, Any]:
+    places = [round(6 + 88 * i / max(1, len(own) - 1), 2) for i in range(len(own))]
+    return {
+        "name": _label(group),
+        "places": [{"at": x, "label": str(r.round)} for x, r in zip(places, own, strict=True)],
+        "shares": [
+            _line(said, kind, [_rate_point(x, getattr(r, kind)) for x, r in _with(places, own)])
+            for kind, said in SHARES.items()
+        ],
+        "speeds": [
+            _line(
+                "speedup over eager",
+                "speed",
+                [
+                    {
+                        "x": x,
+                        "y": 100 - scale.at(r.speedup.value),
+                        "low": _down(r.speedup.low, scale),
+                        "high": _down(r.speedup.high, scale),
+                    }
+                    for x, r in _with(places, own)
+                    if r.speedup.value is not None
+                ],
+            )
+        ]
+        if timed
+        else [],
+        "ticks": [{**tick, "at": 100 - tick["at"]} for tick in scale.ticks()],
+        "said": "; ".join(
+            f"round {r.round}: {share_said(_known(r.exe))} right, "
+            f"{share_said(_known(r.call))} load and run"
+            for r in own
+        ),
+    }
+
+
+def _with(places: Sequence[float], own: Sequence[RoundRow]) -> list[tuple[float, RoundRow]]:
+    return list(zip(places, own, strict=True))
+
+
+def _known(rate: Any) -> dict[str, Any]:
+    return {"numerator": rate.numerator, "denominator": rate.denominator}
+
+
+def _line(label: str, kind: str, points: list[dict[str, Any]]) -> dict[str, Any]:
+    """A line's points, and the segments between neighbours: percents cannot be a polyline's."""
+    segments = [
+        {"x1": a["x"], "y1": a["y"], "x2": b["x"], "y2": b["y"]} for a, b in pairwise(points)
+    ]
+    return {"label": label, "kind": kind, "points": points, "segments": segments}
+
+
+def _rate_point(x: float, rate: Any) -> dict[str, Any]:
+    def height(share_: float | None) -> float | None:
+        return None if share_ is None else round(100 - 100 * share_, 2)
+
+    return {"x": x, "y": height(rate.rate), "low": height(rate.low), "high": height(rate.high)}
+
+
+def _down(value: float | None, scale: LogScale) -> float | None:
+    return None if value is None else round(100 - scale.at(value), 2)
+
+
+def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
+    columns = [
+        column("method", number=False),
+        column("round"),
+        column("answers", hint="begun; those made in this round"),
+        column("loads and runs"),
+        column("is right"),
+        column("best so far is right"),
+        column("speedup", hint="geometric mean of right, timed ones"),
+        column("speedup, same answers", hint="right and timed in every round so far"),
+    ]
+    made = [
+        row(
+            _label(r.group),
+            [
+                whole(r.round),
+                text(f"{r.chains:,}; {r.made:,}") | {"value": r.made},
+                share(r.call),
+                share(r.exe),
+                share(r.kept),
+                factor(r.speedup),
+                factor(r.steady),
+            ],
+        )
+        for r in rows
+    ]
+    return table("rounds", "Round by round: by each answer's latest round.", columns, made)
+
+
+def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
+    columns = [
+        column("method", number=False),
+        column("answers"),
+        column("right from the first round"),
+        column("rescued", hint="wrong at first, right at the last"),
+        column("lost", hint="right at some time, wrong at the last"),
+        column("never right"),
+        column("speedup, right from the first"),
+        column("speedup, rescued"),
+    ]
+    rows = [
+        row(
+            _label(f.group),
+            [
+                whole(f.chains),
+                share(f.persistent),
+                share(f.rescued),
+                share(f.lost),
+                share(f.never),
+                factor(f.persistent_speedup),
+                factor(f.rescued_speedup),
+            ],
+        )
+        for f in fates
+    ]
+    return table("fates", "How answers end after their rounds.", columns, rows)
+
+
+def _change_table(changes: Sequence[Changes]) -> dict[str, Any]:
+    columns = [
+        column("method", number=False),
+        column("steps", hint="from one round to the next"),
+        column("repaired", hint="of the steps that begin wrong"),
+        column("regressed", hint="of the steps that begin right"),
+        column("really faster", hint="beyond the interval and the noise floor, of timed steps"),
+        column("really slower"),
+        column("unsure"),
+        column("what was repaired", number=False),
+    ]
+    rows = [row(_label(c.group), _change_cells(c)) for c in changes]
+    return table("changes", "What one more round does.", columns, rows)
+
+
+def _change_cells(c: Changes) -> list[dict[str, Any]]:
+    repairs = [f"{visible(kind)} {n:,}" for kind, n in list(c.repairs.items())[:MOST_REPAIRS]]
+    if len(c.repairs) > MOST_REPAIRS:
+        repairs.append(f"{len(c.repairs) - MOST_REPAIRS} more kinds")
+    return [
+        whole(c.steps),
+        share(c.repaired),
+        share(c.regressed),
+        text(f"{c.improved:,} of {c.timed:,}") | {"value": c.improved},
+        text(f"{c.worsened:,} of {c.timed:,}") | {"value": c.worsened},
+        text(f"{c.unsure:,} of {c.timed:,}") | {"value": c.unsure},
+        text(", ".join(repairs)),
+    ]

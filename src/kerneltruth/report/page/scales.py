@@ -1,0 +1,71 @@
+"""Places on a chart, in percent of its width. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltruth.report.page.wording import TIMES
+
+# Speedups beyond these stand at the edge: one kernel must not squeeze all others together.
+MOST = 64.0
+BINS = 48
+MOST_DOTS = 60
+_TICKS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)
+_NEAR_TICKS = (1 / 4, 1 / 2, 3 / 4, 1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogScale:
+    """Factors on an axis of logarithms, from `low` to `high`, both positive."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            raise ValueError(f"need 0 < low < high, got {self.low} and {self.high}")
+
+    def at(self, value: float) -> float:
+        """Percent of the way, kept within the axis."""
+        bounded = min(max(value, self.low), self.high)
+        share = math.log(bounded / self.low) / math.log(self.high / self.low)
+        return round(100 * share, 2)
+
+    def ticks(self) -> list[dict[str, Any]]:
+        """Places of round factors, with their names."""
+        candidates = _NEAR_TICKS if self.high / self.low <= 20 else _TICKS
+        return [
+            {"at": self.at(value), "label": f"{value:.4g}{TIMES}", "one": value == 1.0}
+            for value in candidates
+            if self.low <= value <= self.high
+        ]
+
+
+def speed_scale(factors: Iterable[float]) -> LogScale:
+    """A scale that shows all factors, and 1 with some room on both sides."""
+    bounded = [min(max(f, 1 / MOST), MOST) for f in factors]
+    low, high = min([*bounded, 0.8]), max([*bounded, 1.25])
+    return LogScale(low=low / 1.08, high=high * 1.08)
+
+
+def dots(factors: Sequence[float], scale: LogScale) -> list[float]:
+    """Where each factor stands, if they are few enough to be told apart."""
+    return sorted(scale.at(f) for f in factors) if len(factors) <= MOST_DOTS else []
+
+
+def bars(factors: Sequence[float], scale: LogScale) -> list[dict[str, float]]:
+    """A histogram of many factors: place, width and height of each bar, in percent."""
+    if len(factors) <= MOST_DOTS:
+        return []
+    counts = [0] * BINS
+    for factor in factors:
+        counts[min(BINS - 1, int(scale.at(factor) / 100 * BINS))] += 1
+    width, top = 100 / BINS, max(counts)
+    return [
+        {"at": round(i * width, 2), "width": round(width, 2), "height": round(100 * n / top, 1)}
+        for i, n in enumerate(counts)
+        if n
+    ]

@@ -1,0 +1,119 @@
+"""The page's part on speed: distributions with intervals, and efficiency. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kerneltruth.analysis.groups import grouped
+from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.speeds import SpeedRow, baselines_of, efficiencies, speedups
+from kerneltruth.report.page.cells import column, factor, number, row, share, table, text, whole
+from kerneltruth.report.page.rates import fast
+from kerneltruth.report.page.scales import LogScale, bars, dots, speed_scale
+from kerneltruth.report.page.wording import NO_CATEGORY, method_label, percent, times, visible
+
+BY_METHOD = ("method", "model")
+BY_CATEGORY = ("category",)
+MOST_BASELINES = 6
+
+
+def speed_parts(answers: Sequence[Result], *, seed: int = 0) -> list[dict[str, Any]]:
+    """For each baseline: strips by method and by category on one scale, and fast_p."""
+    return [_against(answers, b, seed) for b in baselines_of(answers)[:MOST_BASELINES]]
+
+
+def _against(answers: Sequence[Result], baseline: str, seed: int) -> dict[str, Any]:
+    known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
+    scale = speed_scale(known)
+    return {
+        "baseline": visible(baseline),
+        "timed": len(known),
+        "methods": _strips(answers, baseline, BY_METHOD, "method", scale, seed),
+        "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale, seed),
+        "fast": fast(answers, baseline),
+        "ticks": scale.ticks(),
+    }
+
+
+def _strips(
+    answers: Sequence[Result],
+    baseline: str,
+    by: tuple[str, ...],
+    what: str,
+    scale: LogScale,
+    seed: int,
+) -> dict[str, Any]:
+    members = grouped(answers, by)
+    rows = []
+    for found in speedups(answers, baseline, by, seed=seed):
+        own = [s for r in members[found.group] if r.correct and (s := r.speedup(baseline))]
+        rows.append(row(_label(found.group), _speed_cells(found, own, scale)))
+    columns = [
+        column(what, number=False),
+        column("speedups", number=False, hint="one mark per right, timed kernel"),
+        column("geometric mean"),
+        column("median"),
+        column("timed", hint="of the right ones"),
+        column("slower", hint="below 1x"),
+        column("faster, tie, slower", hint="as the interval and the noise floor allow"),
+    ]
+    caption = f"Speedups of right answers over {visible(baseline)}, by {what}."
+    return table(f"speed-{what}-{baseline}", caption, columns, rows)
+
+
+def _label(group: tuple[str | None, ...]) -> str:
+    if len(group) == 2:
+        return method_label(*group)
+    return visible(group[0] or NO_CATEGORY)
+
+
+def _speed_cells(found: SpeedRow, own: Sequence[float], scale: LogScale) -> list[dict[str, Any]]:
+    mean = found.mean
+    standings = (found.surely_faster, found.ties, found.surely_slower)
+    return [
+        {
+            "form": "strip",
+            "dots": dots(own, scale),
+            "bars": bars(own, scale),
+            "ticks": scale.ticks(),
+            "mean": None if mean.value is None else scale.at(mean.value),
+            "low": None if mean.low is None else scale.at(mean.low),
+            "high": None if mean.high is None else scale.at(mean.high),
+            "value": mean.value,
+            "part": None,
+        },
+        factor(mean),
+        number(found.median, times(found.median)),
+        text(f"{found.timed:,} of {found.correct:,}") | {"value": found.timed},
+        share(found.slower),
+        text(", ".join(f"{n:,}" for n in standings)) | {"value": found.surely_faster},
+    ]
+
+
+def light(answers: Sequence[Result], *, seed: int = 0) -> dict[str, Any] | None:
+    """Efficiency against the device's limit by category; None where nothing has one."""
+    found = [r for r in efficiencies(answers, BY_CATEGORY, seed=seed) if r.known]
+    if not found:
+        return None
+    rows = [
+        row(
+            _label(r.group),
+            [
+                whole(r.known),
+                number(r.mean.value, percent(r.mean.value)),
+                number(r.median, percent(r.median)),
+                text(", ".join(f"{visible(name)} {n:,}" for name, n in r.bound_by.items())),
+            ],
+        )
+        for r in found
+    ]
+    columns = [
+        column("category", number=False),
+        column("answers"),
+        column("geometric mean"),
+        column("median"),
+        column("bound by", number=False, hint="shapes"),
+    ]
+    caption = "Efficiency: the least time that the device needs, over the kernel's."
+    return table("light", caption, columns, rows)

@@ -1,0 +1,103 @@
+"""Numbers and names as the page says them. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+# What no reader can see, or what turns text around: shown by its code point in place of itself.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+UNLABELLED = "unlabelled"
+NO_CATEGORY = "no category"
+MINUS = "\N{MINUS SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+DASH = "\N{EN DASH}"
+
+
+def visible(text: str) -> str:
+    """A candidate's text with what cannot be seen spelt out, and without half characters."""
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text that is too long."""
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def count(number: int) -> str:
+    """1,234."""
+    return f"{number:,}"
+
+
+def percent(share: float | None) -> str:
+    """A share with as many digits as tell it from 0 and 1."""
+    if share is None:
+        return DASH
+    value = 100 * share
+    if value in (0.0, 100.0):
+        return f"{value:.0f}%"
+    digits = 1 if 0.05 <= value <= 99.95 else 2
+    return f"{value:.{digits}f}%"
+
+
+def times(factor: float | None) -> str:
+    """A speedup: 1.44 times, with the sign."""
+    if factor is None:
+        return DASH
+    return f"{figures(factor)}{TIMES}"
+
+
+def figures(value: float) -> str:
+    """A positive number with three significant figures, and no exponent where none is needed."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    if not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}"
+
+
+def between(low: str, high: str) -> str:
+    """An interval."""
+    return f"{low} {DASH} {high}"
+
+
+def share_said(rate: dict[str, Any]) -> str:
+    """`125 of 200`."""
+    return f"{count(rate['numerator'])} of {count(rate['denominator'])}"
+
+
+def share_interval(rate: dict[str, Any]) -> str:
+    """The interval of a rate, or nothing."""
+    if rate["low"] is None or rate["high"] is None:
+        return ""
+    return between(percent(rate["low"]), percent(rate["high"]))
+
+
+def times_interval(estimate: dict[str, Any]) -> str:
+    """The interval of a speedup, or nothing."""
+    if estimate["low"] is None or estimate["high"] is None:
+        return ""
+    return between(figures(estimate["low"]), times(estimate["high"]))
+
+
+def microseconds(us: float | None) -> str:
+    """A time, in the unit that suits it."""
+    if us is None:
+        return DASH
+    if us >= 1e6:
+        return f"{figures(us / 1e6)} s"
+    return f"{figures(us / 1e3)} ms" if us >= 1e3 else f"{figures(us)} \N{MICRO SIGN}s"
+
+
+def method_label(method: str | None, model: str | None) -> str:
+    """A method and its model, as columns are headed."""
+    said = " \N{MIDDLE DOT} ".join(part for part in (method, model) if part)
+    return visible(said) or UNLABELLED
