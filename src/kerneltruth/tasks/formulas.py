@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,6 +40,36 @@ def stored(x: Tensor, *inputs: Tensor | None) -> Tensor:
     return narrow
 
 
+def attended(scores: Tensor, v: Tensor, hidden: Tensor | None, *inputs: Tensor | None) -> Tensor:
+    """The softmax of the scores times v, as fused kernels have it.
+
+    Weights that are no normal number are 0; values that the mask hides are not read; a query
+    without any score that counts gives 0. PyTorch on a CPU does so for queries whose scores are all
+    NaN, or all minus infinity, and in half precision where one is infinity.
+
+    Args:
+        scores: minus infinity where they are hidden.
+        v: the values.
+        hidden: the mask, of the scores' shape.
+        inputs: what decides in which dtype weights are stored (see `stored`).
+    """
+    nothing = ((scores == -torch.inf) | scores.isnan()).all(-1, keepdim=True)
+    nothing |= (scores == torch.inf).any(-1, keepdim=True)
+    weights = _normal(torch.exp(scores - scores.amax(-1, keepdim=True)))
+    weights = _normal(weights / weights.sum(-1, keepdim=True))
+    weights = torch.where(nothing, 0.0, weights)
+    if v.isfinite().all():
+        return weights @ v
+    terms = stored(weights, *inputs).unsqueeze(-1) * v.unsqueeze(-3)
+    if hidden is not None:
+        terms = terms.masked_fill(hidden.unsqueeze(-1), 0.0)
+    return terms.sum(-2)
+
+
+def _normal(x: Tensor) -> Tensor:
+    return torch.where(x < torch.finfo(x.dtype).tiny, 0.0, x)
+
+
 def narrowest(x: Tensor, *more: Tensor | None) -> torch.dtype:
     """The dtype that the inputs of a formula come from, which is called in a wider one."""
     given = [t for t in (x, *more) if t is not None]
@@ -55,3 +87,21 @@ def fits_half(*tensors: Tensor) -> bool:
 
 def _holds(dtype: torch.dtype, t: Tensor) -> bool:
     return torch.equal(t.nan_to_num(), t.to(dtype).to(t.dtype).nan_to_num())
+
+
+def _logit_with_narrow_ends(dtype: torch.dtype) -> Callable[..., Tensor]:
+    """Logit with 1 - eps rounded to a narrow dtype, where that holds the input: it may be 1."""
+
+    def logit(input: Tensor, eps: float | None) -> Tensor:
+        plain = torch.logit(input, eps)
+        if eps is None:
+            return plain
+        low = torch.tensor(eps, dtype=dtype)
+        clamped = input.clamp(float(low), float(1 - low))
+        narrow = input.to(dtype).to(input.dtype) == input
+        return torch.where(narrow, torch.logit(clamped), plain)
+
+    return logit
+
+
+LOGIT_WITH_NARROW_ENDS = tuple(_logit_with_narrow_ends(t) for t in (torch.float16, torch.bfloat16))

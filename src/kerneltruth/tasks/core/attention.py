@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import attended
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 
 _DIMS: dict[str, Role | Dim] = {
@@ -19,15 +20,31 @@ _SEEN = "min(M, N)*(min(M, N) + 1)//2 + max(M - N, 0)*N"
 _TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
 
 
+def _scores(q: Tensor, k: Tensor, hidden: Tensor | None = None) -> Tensor:
+    scores: Tensor = (q @ k.T) / q.shape[-1] ** 0.5
+    return scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
+
+
+def _hidden(q: Tensor, k: Tensor) -> Tensor:
+    """Which keys a causal query does not see."""
+    return torch.ones((len(q), len(k)), dtype=torch.bool, device=q.device).triu(1)
+
+
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = (q @ k.T) / q.shape[-1] ** 0.5
-    return torch.softmax(scores, -1) @ v
+    return torch.softmax(_scores(q, k), -1) @ v
+
+
+def _fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attended(_scores(q, k), v, None, q, k, v)
 
 
 def _causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = (q @ k.T) / q.shape[-1] ** 0.5
-    hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
-    return torch.softmax(scores.masked_fill(hidden, -torch.inf), -1) @ v
+    return torch.softmax(_scores(q, k, _hidden(q, k)), -1) @ v
+
+
+def _fused_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    hidden = _hidden(q, k)
+    return attended(_scores(q, k, hidden), v, hidden, q, k, v)
 
 
 TASKS: tuple[Task, ...] = (
@@ -36,6 +53,7 @@ TASKS: tuple[Task, ...] = (
         category="Attention",
         dims=_DIMS,
         reference=_attention,
+        admissible=(_fused_attention,),
         description="softmax(q @ k.T / sqrt(D)) @ v.",
         flops="4*M*N*D + 5*M*N",
         benchmark=_BENCHMARK,
@@ -47,6 +65,7 @@ TASKS: tuple[Task, ...] = (
         category="Attention",
         dims=_DIMS,
         reference=_causal_attention,
+        admissible=(_fused_causal_attention,),
         description="""softmax(q @ k.T / sqrt(D)) @ v where query i sees the keys 0 to i, also when
             M and N differ.""",
         flops=f"(4*D + 5)*({_SEEN})",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
 from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
@@ -77,7 +78,9 @@ TASKS: tuple[Task, ...] = (
         dims=_PLAIN,
         attributes={"eps": (0.125, 0.001)},
         reference=lambda input, eps: torch.logit(input, eps),
-        description="log(x / (1 - x)); unless eps is None, x is input clamped to [eps, 1 - eps].",
+        admissible=LOGIT_WITH_NARROW_ENDS,
+        description="""log(x / (1 - x)); unless eps is None, x is input clamped to [eps, 1 - eps].
+            Where 1 - eps becomes 1 in the input's dtype, infinity is accepted there.""",
         flops="4*M*N",
         benchmark={"M": 32, "N": 128},
         perf=_LARGE,

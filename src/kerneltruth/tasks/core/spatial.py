@@ -6,6 +6,7 @@ is rounded: the position of output i is a fraction whose floor and remainder are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,6 +24,8 @@ _LARGE: tuple[dict[str, Any], ...] = (
     {"C": 256, "H": 128, "W": 128, "size": (256, 256)},
     {"C": 1024, "H": 256, "W": 256, "size": (512, 512)},
 )
+
+_Bilinear = Callable[[torch.Tensor, tuple[int, int], bool], torch.Tensor]
 
 
 def _nearest(input: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
@@ -43,17 +46,34 @@ def _sources(n: int, size: int, align_corners: bool) -> tuple[torch.Tensor, torc
     return left, (numerator - left * denominator).double() / denominator
 
 
-def _bilinear(input: torch.Tensor, size: tuple[int, int], align_corners: bool) -> torch.Tensor:
-    out = input
-    for dim, wanted in zip((1, 2), size, strict=True):
-        n = out.shape[dim]
-        left, weight = _sources(n, wanted, align_corners)
-        shape = (1, -1, 1) if dim == 1 else (1, 1, -1)
-        weight = weight.to(out).reshape(shape)
-        left = left.to(out.device)
-        right = (left + 1).clamp(max=n - 1)
-        out = (1 - weight) * out.index_select(dim, left) + weight * out.index_select(dim, right)
-    return out
+def _rounded_sources(n: int, size: int, align_corners: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `_sources`, from positions that are rounded to float32, as PyTorch computes them."""
+    i = torch.arange(size, dtype=torch.float32)
+    if align_corners:
+        position = i * torch.tensor((n - 1) / max(size - 1, 1), dtype=torch.float32)
+    else:
+        scale = torch.tensor(n / size, dtype=torch.float32)
+        position = (scale * (i + 0.5) - 0.5).clamp(min=0)
+    left = position.long().clamp(max=n - 1)
+    return left, position - left
+
+
+def _bilinear_between(sources: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> _Bilinear:
+    """The operator, with the neighbours of each output and their weights from `sources`."""
+
+    def bilinear(input: torch.Tensor, size: tuple[int, int], align_corners: bool) -> torch.Tensor:
+        out = input
+        for dim, wanted in zip((1, 2), size, strict=True):
+            n = out.shape[dim]
+            left, weight = sources(n, wanted, align_corners)
+            shape = (1, -1, 1) if dim == 1 else (1, 1, -1)
+            weight = weight.to(out).reshape(shape)
+            left = left.to(out.device)
+            right = (left + 1).clamp(max=n - 1)
+            out = (1 - weight) * out.index_select(dim, left) + weight * out.index_select(dim, right)
+        return out
+
+    return bilinear
 
 
 TASKS: tuple[Task, ...] = (
@@ -75,7 +95,8 @@ TASKS: tuple[Task, ...] = (
         category="SpatialOps",
         dims=_IMAGE,
         attributes={"size": ((5, 9),), "align_corners": (True,)},
-        reference=_bilinear,
+        reference=_bilinear_between(_sources),
+        admissible=(_bilinear_between(_rounded_sources),),
         description="""Bilinear resize to size. With align_corners=False pixel centres are at half
             integers: output i lies at max((i + 0.5) * H / size[0] - 0.5, 0) of the input; with
             align_corners=True it lies at i * (H - 1) / (size[0] - 1), or 0 if size[0] is 1.

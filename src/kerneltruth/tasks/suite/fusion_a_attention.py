@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import stored
+from kerneltruth.tasks.formulas import attended
 from kerneltruth.tasks.spec import Benchmark, Dim, Task, task
 
 
@@ -25,23 +25,9 @@ def _attention(
     return torch.softmax(_scores(q, k, causal, softmax_scale), -1) @ v
 
 
-def _of_seen_keys(
-    q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None
-) -> Tensor:
-    """Values that the mask hides are not read; a query without any score that counts gives 0.
-
-    PyTorch on a CPU does so for queries whose scores are all NaN, or all minus infinity.
-    """
+def _fused(q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None) -> Tensor:
     scores = _scores(q, k, causal, softmax_scale)
-    nothing = ((scores == -torch.inf) | scores.isnan()).all(-1, keepdim=True)
-    weights = torch.where(nothing, 0.0, torch.softmax(scores, -1))
-    if v.isfinite().all():
-        return weights @ v
-    weights = stored(weights, q, k, v)
-    terms = weights.unsqueeze(-1) * v.unsqueeze(-3)
-    if causal:
-        terms = terms.masked_fill(_hidden(scores).unsqueeze(-1), 0.0)
-    return terms.sum(-2)
+    return attended(scores, v, _hidden(scores) if causal else None, q, k, v)
 
 
 TASKS: tuple[Task, ...] = (
@@ -57,7 +43,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"causal": (True,), "softmax_scale": (0.125, 1.0)},
         core={"causal": (True,), "softmax_scale": (0.125, 1.0)},
         reference=_attention,
-        admissible=(_of_seen_keys,),
+        admissible=(_fused,),
         description="""softmax(q @ k.T * softmax_scale) @ v for each batch and head, the softmax
             over the keys; all three tensors have the shape (B, H, S, D) and so has the result,
             whose dtype is theirs. softmax_scale None stands for 1 / sqrt(D). With causal True,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
+from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
 from kerneltruth.tasks.spec import Output, Role, Scalar, Task, task
 
 PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
@@ -98,21 +99,6 @@ def _steps_in_half(input: Tensor) -> Tensor:
     return torch.where(narrow.to(input.dtype) == input, half, steps)
 
 
-def _logit_with_narrow_ends(dtype: torch.dtype) -> Callable[..., Tensor]:
-    """Logit with 1 - eps rounded to a narrow dtype, where that holds the input: it may be 1."""
-
-    def logit(input: Tensor, eps: float | None) -> Tensor:
-        plain = torch.logit(input, eps)
-        if eps is None:
-            return plain
-        low = torch.tensor(eps, dtype=dtype)
-        clamped = input.clamp(float(low), float(1 - low))
-        narrow = input.to(dtype).to(input.dtype) == input
-        return torch.where(narrow, torch.logit(clamped), plain)
-
-    return logit
-
-
 TASKS: tuple[Task, ...] = (
     pointwise(
         "abs(input_tensor@)",
@@ -194,7 +180,7 @@ TASKS: tuple[Task, ...] = (
         "float32: where it becomes 1 in the input's dtype, as in PyTorch on a CPU, infinity is "
         "accepted.",
         attributes={"eps": (0.125, 0.001, 1e-6)},
-        admissible=tuple(_logit_with_narrow_ends(t) for t in (torch.float16, torch.bfloat16)),
+        admissible=LOGIT_WITH_NARROW_ENDS,
         values=(-0.0625, 1.0625),
     ),
     pointwise(
