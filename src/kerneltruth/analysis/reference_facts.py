@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from kerneltruth.tasks.expressions import evaluate
-from kerneltruth.tasks.spec import Derived, Task
+from kerneltruth.tasks.spec import Task
 
 _OWN = "kerneltruth.tasks"
 _BUILTIN = frozenset(dir(builtins))
@@ -32,7 +32,7 @@ class ReferenceFacts:
     Attributes:
         lines: of code, without blank ones, comments and docstrings.
         operators: calls, and arithmetic and comparing operators.
-        parameters: of the call: tensors and attributes.
+        parameters: of the call: tensors, lists of them, and attributes.
         flops: at the shape of a one-shape benchmark; 0 of what only moves data.
     """
 
@@ -45,11 +45,10 @@ class ReferenceFacts:
 def facts_of(task: Task) -> ReferenceFacts:
     """The facts of one task's reference."""
     code = None if task.foreign else _code_of(task.reference)
-    derived = {a.name for a in task.arguments if isinstance(a, Derived)}
     return ReferenceFacts(
         lines=None if code is None else code[0],
         operators=None if code is None else code[1],
-        parameters=sum(name not in derived for name in task.call_order()),
+        parameters=len(task.call_order()),
         flops=_flops(task),
     )
 

@@ -1,0 +1,111 @@
+"""Tables for other programs, and how to cite a suite."""
+
+import builtins
+import csv
+
+import pyarrow.parquet as pq
+import pytest
+from results_for_tests import result, run_info, study, timed
+
+from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
+from kerneltruth.analysis.logistic import MissingPackage
+from kerneltruth.analysis.reading import study_of
+from kerneltruth.errors import EnvironmentFault
+
+HOSTILE = 'a,"b"\n<script>\x1b[31m;=1+1 \ud800'
+
+
+@pytest.fixture
+def found():
+    return study(
+        result("a", timing=timed(2.0, width=0.1, compile=(0.5,)), checks={"kb": "pass"}),
+        result("b", "fail", origin=HOSTILE, kind="nan", number=1),
+        result("c", method="refine", round=0, number=2),
+        result("c", method="refine", round=1, number=3),
+    )
+
+
+def test_every_attempt_is_a_row_and_what_was_not_measured_is_none(found):
+    table = columns(found)
+    assert {len(column) for column in table.values()} == {4}
+    assert table["speedup_eager"] == [pytest.approx(2.0), None, None, None]
+    assert table["speedup_compile"][0] == pytest.approx(0.5)
+    assert table["check_kb"] == ["pass", None, None, None]
+    assert table["answer"] == [True, True, False, True]
+    assert table["kind"] == [None, "nan", None, None]
+
+
+def test_csv_is_read_back_as_it_was(found, tmp_path):
+    path = tmp_path / "all.csv"
+    write_csv(found, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["task"] for row in rows] == ["a", "b", "c", "c"]
+    assert rows[1]["origin"] == HOSTILE.replace("\ud800", "\\ud800")
+    assert (rows[0]["answer"], rows[2]["answer"]) == ("true", "false")
+    assert float(rows[0]["speedup_eager"]) == pytest.approx(2.0)
+    assert rows[1]["speedup_eager"] == ""
+
+
+def test_parquet_has_the_same_columns_with_types(found, tmp_path):
+    path = tmp_path / "all.parquet"
+    write_parquet(found, path)
+    table = pq.read_table(path)
+    expected = columns(found)
+    assert table.column_names == list(expected)
+    types = {name: str(table.schema.field(name).type) for name in table.column_names}
+    assert (types["answer"], types["round"], types["speedup_eager"], types["task"]) == (
+        "bool",
+        "int64",
+        "double",
+        "string",
+    )
+    assert table["speedup_eager"].to_pylist() == expected["speedup_eager"]
+    assert table["round"].to_pylist() == [None, None, 0, 1]
+
+
+def test_a_study_of_nothing_is_a_head_line(tmp_path):
+    write_csv(study(), tmp_path / "none.csv")
+    assert (tmp_path / "none.csv").read_text().startswith("run,device,distinct,answer,suite,task")
+    write_parquet(study(), tmp_path / "none.parquet")
+    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def test_without_pyarrow_it_says_how_to_install_it(found, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *rest, **options):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingPackage, match=r"pip install 'kerneltruth\[study\]'"):
+        write_parquet(found, tmp_path / "all.parquet")
+    assert not (tmp_path / "all.parquet").exists()
+
+
+def test_a_file_that_cannot_be_written_is_the_machines_fault(found, tmp_path):
+    with pytest.raises(EnvironmentFault, match="cannot write"):
+        write_csv(found, tmp_path / "no" / "such.csv")
+
+
+def test_a_suite_is_cited_by_version_and_hash():
+    about = run_info(suite_hash="ab12" * 16, started="2026-03-04T00:00:00+00:00")
+    text = bibtex(study_of([about], [result("kernelbenchx/relu")]))
+    assert text.startswith("@misc{kerneltruth-kernelbenchx-0.1.0-ab12ab12,\n")
+    assert "  year = {2026},\n  month = {03},\n" in text
+    assert "ab12" * 16 in text
+    assert text.count("{") == text.count("}")
+
+
+def test_each_version_of_a_suite_has_an_entry():
+    runs = [run_info(), run_info(version="0.2.0"), run_info()]
+    results = [result("a", run=n) for n in range(3)] + [result("kernelbenchx/a", run=0)]
+    assert bibtex(study_of(runs, results)).count("@misc{") == 3
+
+
+def test_a_name_does_nothing_to_latex():
+    text = bibtex(study_of([run_info()], [result("50%_$\\{x}/relu")]))
+    assert r"50\%\_\$\textbackslash{}\{x\}" in text
+    assert "@misc{kerneltruth-50-x--0.1.0-00000000,\n" in text
