@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.spec import Dim, Role, Task, task
 
 _ROWS: dict[str, Role] = {"M": "batch", "N": "reduced"}
@@ -45,6 +46,11 @@ def _binary_cross_entropy(
     of_one = input.log().clamp(min=-100.0)
     of_zero = torch.log1p(-input).clamp(min=-100.0)
     return _reduced(-(target * of_one + (1 - target) * of_zero), reduction)
+
+
+def _mse_in_steps(input: torch.Tensor, target: torch.Tensor, reduction: str) -> torch.Tensor:
+    """The squares as PyTorch stores them, in the inputs' dtype: half precision overflows soon."""
+    return _reduced(stored((input - target).square(), input, target), reduction)
 
 
 def _smooth_l1_loss(
@@ -101,6 +107,7 @@ TASKS: tuple[Task, ...] = (
         dims=_ROWS,
         attributes={"reduction": ("sum", "none")},
         reference=lambda input, target, reduction: _reduced((input - target).square(), reduction),
+        admissible=(_mse_in_steps,),
         description="(input - target)^2: the mean, the sum, or with `none` all elements.",
         flops="3*M*N",
         benchmark={"M": 32, "N": 128},

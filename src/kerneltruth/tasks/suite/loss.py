@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
@@ -75,6 +76,11 @@ def _kl_div_by_log(input: Tensor, target: Tensor, reduction: str, log_target: bo
     if reduction != "batchmean":
         return _reduced(losses, reduction)
     return losses.sum() / torch.tensor(losses.shape[0], dtype=losses.dtype)
+
+
+def _mse_in_steps(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """The squares as PyTorch stores them, in the inputs' dtype: half precision overflows soon."""
+    return _reduced(stored((input - target).square(), input, target), reduction)
 
 
 def _smooth_l1(input: Tensor, target: Tensor, beta: float, reduction: str) -> Tensor:
@@ -156,6 +162,7 @@ TASKS: tuple[Task, ...] = (
         dims=_PLANE,
         attributes={"reduction": _REDUCTIONS, "_rank": (1, 3)},
         reference=lambda input, target, reduction: _reduced((input - target).square(), reduction),
+        admissible=(_mse_in_steps,),
         description=f"(input - target)^2 of two tensors of one shape. {_SAYS_REDUCTION}",
         flops=f"3*{_COUNT}",
         benchmark=_BENCHMARK,
