@@ -1,10 +1,10 @@
-"""Whether the suite's tasks prove themselves: PyTorch as the candidate, all dtypes and strategies.
+"""Whether the suites' tasks prove themselves: PyTorch as the candidate, all dtypes and strategies.
 
     python benchmarks/suite_proof.py [NAME ...] [--cases 16] [--device cpu] [--dtypes float32]
 
-A NAME is a task, a file of `tasks/suite`, or tritonbench/FILE. A line is printed for each task; the
-exit code is 1 if PyTorch is flagged anywhere. `idle` names attributes that change nothing at the
-benchmark's shape.
+A NAME is a suite (core, kernelbenchx, tritonbench), a file of `tasks/suite`, core/FILE,
+tritonbench/FILE, a task, or SUITE/TASK. A line is printed for each task; the exit code is 1 if
+PyTorch is flagged anywhere. `idle` names attributes and dims that change nothing.
 """
 
 from __future__ import annotations
@@ -21,26 +21,29 @@ from kerneltruth.commands.suite_audit import Proof, eager_candidate, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks import suite, tritonbench
+from kerneltruth.tasks import core, suite, tritonbench
 from kerneltruth.tasks.spec import Task
 
-FILES = {m: where for where in (suite, tritonbench) for m in where.MODULES}
+FILES = {m: where for where in (core, suite, tritonbench) for m in where.MODULES}
 SHORT = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
 def chosen(names: list[str]) -> Iterator[tuple[str, Task]]:
     """Files and tasks; a file that does not import is reported, and the others go on."""
-    missing = {n if n in FILES else n.rpartition("/")[2] for n in names}
-    modules = [m for m in FILES if m in missing] if missing <= {*FILES} else None
-    for module in modules or FILES:
+    wanted = {*names}
+    only_files = wanted <= {*FILES}
+    for module, where in FILES.items():
+        if names and only_files and module not in wanted:
+            continue
         try:
-            tasks = FILES[module].tasks_of(module)
+            tasks = where.tasks_of(module)
         except Exception:
             print(f"{module}: does not import", file=sys.stderr)
             traceback.print_exc(limit=-2)
             continue
         for task in tasks:
-            if not names or module in missing or task.name in missing:
+            known = {module, task.suite, task.name, f"{task.suite}/{task.name}"}
+            if not names or wanted & known:
                 yield module, task
 
 

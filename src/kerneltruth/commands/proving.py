@@ -18,7 +18,7 @@ from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import eager_modules, find, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find, suites, tasks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,8 @@ def _jobs(options: AuditOptions) -> list[ProofJob]:
     modules = eager_modules(options.suite)
     if not modules:
         raise UserError(
-            f"--suite {options.suite}: its tasks are proved by the corpus; leave --suite out"
+            f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
+            f"must be one of {', '.join(suites())}"
         )
     keys = [find(name, options.suite).key for name in options.only] or list(modules)
     return [ProofJob(task=key, module=modules[key]) for key in dict.fromkeys(keys)]

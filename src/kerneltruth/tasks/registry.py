@@ -103,12 +103,11 @@ def accepted_by(suite: str) -> dict[str, Listed]:
 def eager_modules(suite: str) -> Mapping[str, str]:
     """The file of `corpus.eager` that has a function of plain PyTorch for each task, by key.
 
-    Empty for a suite that has none.
+    Empty for a foreign suite.
     """
     if suite in _registered or suite not in _MODULES:
         return {}
-    module = import_module(_MODULES[suite])
-    found: Mapping[str, str] = module.modules_by_key() if hasattr(module, "SUITE") else {}
+    found: Mapping[str, str] = import_module(_MODULES[suite]).modules_by_key()
     return found
 
 

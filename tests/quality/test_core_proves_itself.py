@@ -1,0 +1,74 @@
+"""The core's tasks: each has a function of plain PyTorch, called as declared, which is right."""
+
+import ast
+
+import pytest
+
+from kerneltruth.commands.idle import idle_attributes, idle_dims
+from kerneltruth.commands.suite_audit import eager_of, prove
+from kerneltruth.corpus.eager import eager_source
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.core import MODULES, TASKS, tasks_of
+from kerneltruth.tasks.registry import eager_modules, find
+
+
+@pytest.fixture(scope="module")
+def cache():
+    return ExpectationCache(Policy())
+
+
+def functions_of(module):
+    """The public functions of a file of plain PyTorch, by name."""
+    tree = ast.parse(eager_source(module))
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in found if not node.name.startswith("_")}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_file_has_a_function_for_each_task_and_no_other(module):
+    assert set(functions_of(module)) == {task.entry for task in tasks_of(module)}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_function_has_the_signature_of_its_task(name):
+    task = TASKS[name]
+    given = functions_of(eager_modules("core")[name])[task.entry].args
+    assert tuple(a.arg for a in given.args) == task.call_order()
+    defaults = [ast.literal_eval(node) for node in given.defaults]
+    absent = [None for tensor in task.tensors if tensor.optional]
+    assert defaults == [*absent, *(a.default for a in task.attributes)]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_attribute_and_the_last_element_of_every_dim_count(name):
+    assert tuple(idle_attributes(TASKS[name])) == ()
+    assert tuple(idle_dims(TASKS[name])) == ()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pytorch_is_right(name, court, cache):
+    task = find(name)
+    proof = prove(task, eager_of(task), court.runner, cache, cases=3, dtypes=task.dtypes[:1])
+    assert proof.flagged == []
+    assert proof.holds
+
+
+SWALLOWS = """
+import torch
+import torch.nn.functional as F
+def causal_attention(q, k, v):
+    out = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+    return torch.nan_to_num(out, nan=0.0)
+"""
+
+
+def test_an_attention_that_swallows_nan_is_flagged(court, cache):
+    candidate = read_candidate(
+        SWALLOWS, "swallows.py", task_names=("causal_attention",), task="causal_attention"
+    )
+    task = find("causal_attention")
+    proof = prove(task, candidate, court.runner, cache, cases=48, dtypes=("float32",))
+    assert not proof.holds
+    assert all(flag.verdict == "fail" for flag in proof.flagged)
