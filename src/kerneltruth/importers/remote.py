@@ -101,7 +101,7 @@ def _why(seen: Observation, deadline_s: float) -> str:
 
 
 def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
-    flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
+    flat = tensor.contiguous().reshape(-1)
     strides, step = [], 1
     for size in reversed(tensor.shape):
         strides.append(step)

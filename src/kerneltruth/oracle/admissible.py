@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
-from kerneltruth.oracle.moves import MOVES, flush, has_subnormal, moved_each_way
+from kerneltruth.oracle.moves import MOVES, each_move, flush, has_subnormal
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
@@ -232,9 +232,8 @@ def _perturbed(
     ulp = epsilon(inner)
     tiny = smallest_normal(inner)
     wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
-    moved = moved_each_way(wide, ulp, seed)
-    for i, name in enumerate(MOVES):
-        outputs = _attempt(task, wide | {key: t[i] for key, t in moved.items()}, scalars)
+    for name, moved in zip(MOVES, each_move(wide, ulp, seed), strict=True):
+        outputs = _attempt(task, wide | moved, scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)
     if any(t is not None and has_subnormal(t, tiny) for t in wide.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 
@@ -14,6 +14,53 @@ MOVES = ("up", "down", "signs-0", "signs-1", "between-0", "between-1")
 _FIELDS = ((0, 1), (1, 1), (2, 0x3FFF), (16, 0x3FFF))
 # Elements of float64 in a line of the cache.
 _ALIGN = 8
+# So many elements at a time: what is between bits and factors would be larger than all the moves.
+_PIECE = 2**18
+# Inputs of more elements are moved one way after the other: together they would fill gigabytes.
+_AT_ONCE = 2**24
+
+
+def each_move(
+    wide: Mapping[str, torch.Tensor | None], ulp: float, seed: int
+) -> Iterator[dict[str, torch.Tensor]]:
+    """The floating-point inputs under one move of MOVES after the other."""
+    floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
+    total = sum(t.numel() for t in floats.values())
+    if total <= _AT_ONCE:
+        moved = moved_each_way(wide, ulp, seed)
+        yield from ({n: rows[i] for n, rows in moved.items()} for i in range(len(MOVES)))
+        return
+    words = stream(seed, "perturb").words(total)
+    for move in range(len(MOVES)):
+        yield _moved_one_way(floats, words, ulp, move)
+
+
+def _moved_one_way(
+    floats: Mapping[str, torch.Tensor], words: torch.Tensor, ulp: float, move: int
+) -> dict[str, torch.Tensor]:
+    """The inputs under one move, to the bit what `moved_each_way` gives."""
+    moved: dict[str, torch.Tensor] = {}
+    start = 0
+    for name, t in floats.items():
+        flat = t.reshape(-1)
+        if move < 2:
+            moved[name] = torch.mul(flat, 1 - ulp if move else 1 + ulp).view(t.shape)
+            continue
+        shift, mask = _FIELDS[move - 2]
+        result = torch.empty_like(flat)
+        for at in range(0, t.numel(), _PIECE):
+            own = words[start + at : start + min(at + _PIECE, t.numel())]
+            factors = ((own >> shift) & mask).to(torch.float64)
+            factors.mul_(_step(ulp, mask)).add_(1 - ulp)
+            torch.mul(flat[at : at + _PIECE], factors, out=result[at : at + _PIECE])
+        start += t.numel()
+        moved[name] = result.view(t.shape)
+    return moved
+
+
+def _step(ulp: float, mask: int) -> float:
+    """From k in [0, mask] to a factor in [1 - ulp, 1 + ulp], rounded once: as 1 + x * ulp."""
+    return 2 * ulp / (mask + 1 if mask > 1 else 1)
 
 
 def moved_each_way(
@@ -27,10 +74,7 @@ def moved_each_way(
     """
     floats = {n: t for n, t in wide.items() if t is not None and t.is_floating_point()}
     words = stream(seed, "perturb").words(sum(t.numel() for t in floats.values()))
-    # From k in [0, mask] to a factor in [1 - ulp, 1 + ulp], rounded once: the same as 1 + x * ulp.
-    scales = torch.tensor(
-        [[2 * ulp / (mask + 1 if mask > 1 else 1)] for _, mask in _FIELDS], dtype=torch.float64
-    )
+    scales = torch.tensor([[_step(ulp, mask)] for _, mask in _FIELDS], dtype=torch.float64)
     shifts, masks = torch.tensor(_FIELDS).t().unsqueeze(-1).unbind(0)
     moved: dict[str, list[torch.Tensor]] = {}
     start = 0
@@ -38,13 +82,15 @@ def moved_each_way(
         n = t.numel()
         own = words[start : start + n]
         start += n
-        factors = ((own >> shifts) & masks).to(torch.float64).mul_(scales).add_(1 - ulp)
         # Every row begins where a fresh tensor might: a matrix product may round otherwise.
         rows = torch.empty((len(MOVES), -(-n // _ALIGN) * _ALIGN), dtype=torch.float64)[:, :n]
         flat = t.reshape(-1)
         torch.mul(flat, 1 + ulp, out=rows[0])
         torch.mul(flat, 1 - ulp, out=rows[1])
-        torch.mul(flat, factors, out=rows[2:])
+        for at in range(0, n, _PIECE):
+            bits = (own[at : at + _PIECE] >> shifts) & masks
+            factors = bits.to(torch.float64).mul_(scales).add_(1 - ulp)
+            torch.mul(flat[at : at + _PIECE], factors, out=rows[2:, at : at + _PIECE])
         moved[name] = [row.view(t.shape) for row in rows.unbind(0)]
     return moved
 
