@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_ROUNDS = 2000
-TOLERANCE = 1e-9
+MOST_STEPS = 60
+MOST_HALVINGS = 12
+TOLERANCE = 1e-10
+RIDGE = 1e-9
+# Log-odds beyond which a probability is 0 or 1 to all that doubles can tell of a deviance.
+FARTHEST = 40.0
 
 
 def null_deviance(right: Floats, total: Floats) -> Floats:
@@ -38,45 +42,85 @@ def cells_deviance(right: Floats, total: Floats) -> Floats:
 
 def additive_deviance(right: Floats, total: Floats) -> Floats:
     """What rows and columns leave that add up on the scale of log-odds."""
-    fitted = fit_additive(right, total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = right * np.log(fitted / total)
-        terms += (total - right) * np.log((total - fitted) / total)
-    return np.asarray(-2 * np.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0).sum((-2, -1)))
+    return _lack(additive_odds(right, total), right, total)
 
 
-def fit_additive(right: Floats, total: Floats) -> Floats:
-    """The expected counts of right answers under the additive model.
+def additive_odds(right: Floats, total: Floats) -> Floats:
+    """The log-odds of each cell under the additive model, by Newton's method with halved steps.
 
-    By iterative proportional fitting of the equivalent log-linear model: right and wrong answers
-    are scaled in turn to the margins of rows, of columns, and to the totals of cells. A row or
-    column that is all right or all wrong, where a coefficient would be infinite, takes no care:
-    its zeros stay zeros. The likelihood's limit is reached either way.
+    A row or column that is all right or all wrong drives its log-odds towards infinity; the
+    deviance converges all the same, and the steps end where it does. A table that has converged
+    takes no part in further steps.
     """
-    wrong = total - right
-    fits = [np.where(total > 0, 0.5 * total, 0.0) for _ in range(2)]
-    for _ in range(MOST_ROUNDS):
-        for axis in (-1, -2):
-            for i, seen in enumerate((right, wrong)):
-                due = seen.sum(axis, keepdims=True)
-                fits[i] *= _share(due, fits[i].sum(axis, keepdims=True))
-        scale = _share(total, fits[0] + fits[1])
-        fits = [fit * scale for fit in fits]
-        rows = np.abs(fits[0].sum(-1) - right.sum(-1)).max(initial=0.0)
-        columns = np.abs(fits[0].sum(-2) - right.sum(-2)).max(initial=0.0)
-        if max(rows, columns) < TOLERANCE * max(1.0, float(total.sum((-2, -1)).max(initial=1.0))):
+    shape = np.broadcast_shapes(right.shape, total.shape)
+    k = np.broadcast_to(right, shape).reshape(-1, *shape[-2:])
+    n = np.broadcast_to(total, shape).reshape(-1, *shape[-2:])
+    odds = _first_guess(k, n)
+    lack = _lack(odds, k, n)
+    active = np.arange(len(k))
+    for _ in range(MOST_STEPS):
+        if not len(active):
             break
-    return fits[0]
+        step = _newton_step(odds[active], k[active], n[active])
+        better, less = _shortened(odds[active], lack[active], step, k[active], n[active])
+        gained = lack[active] - less
+        odds[active], lack[active] = better, less
+        active = active[gained > TOLERANCE * (1 + less)]
+    return odds.reshape(shape)
 
 
-def _share(due: Floats, there: Floats) -> Floats:
-    return np.divide(due, there, out=np.zeros(np.broadcast(due, there).shape), where=there > 0)
+def _first_guess(k: Floats, n: Floats) -> Floats:
+    """Of the shares of rows and columns, with half an answer more of either kind."""
+    rows = _log_odds(k.sum(2), n.sum(2))[:, :, None]
+    columns = _log_odds(k.sum(1), n.sum(1))[:, None, :]
+    return np.asarray(rows + columns - _log_odds(k.sum((1, 2)), n.sum((1, 2)))[:, None, None])
+
+
+def _log_odds(k: Floats, n: Floats) -> Floats:
+    return np.asarray(np.log((k + 0.5) / (n - k + 0.5)))
+
+
+def _newton_step(odds: Floats, k: Floats, n: Floats) -> Floats:
+    """How to change the log-odds of each cell: a change of its row and one of its column."""
+    p = 1 / (1 + np.exp(-odds))
+    weight, slope = n * p * (1 - p), k - n * p
+    rows, columns = k.shape[1:]
+    curvature = np.zeros((len(k), rows + columns, rows + columns))
+    at = np.arange(rows + columns)
+    curvature[:, :rows, rows:] = weight
+    curvature[:, rows:, :rows] = weight.transpose(0, 2, 1)
+    # The ridge settles what only differences of rows and columns would leave open.
+    curvature[:, at, at] = np.concatenate([weight.sum(2), weight.sum(1)], axis=1) + RIDGE
+    gradient = np.concatenate([slope.sum(2), slope.sum(1)], axis=1)
+    change = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+    return np.asarray(change[:, :rows, None] + change[:, None, rows:])
+
+
+def _shortened(
+    odds: Floats, lack: Floats, step: Floats, k: Floats, n: Floats
+) -> tuple[Floats, Floats]:
+    """The log-odds after a step that makes nothing worse, and the deviance that they leave."""
+    length = np.ones(len(odds))
+    for _ in range(MOST_HALVINGS):
+        moved = np.clip(odds + length[:, None, None] * step, -FARTHEST, FARTHEST)
+        less = _lack(moved, k, n)
+        worse = ~(less <= lack)
+        if not worse.any():
+            return moved, less
+        length = np.where(worse, length / 2, length)
+    kept = worse[:, None, None]
+    return np.where(kept, odds, moved), np.where(worse, lack, less)
+
+
+def _lack(odds: Floats, k: Floats, n: Floats) -> Floats:
+    """The deviance that log-odds leave."""
+    return np.asarray(2 * (n * np.logaddexp(0, odds) - k * odds).sum((-2, -1)))
 
 
 def _deviance(right: Floats, total: Floats) -> Floats:
     """-2 log-likelihood of counts about their own shares; 0 of nothing."""
     wrong = total - right
-    share = _share(right, total)
+    share = np.divide(right, total, out=np.zeros(np.shape(total)), where=np.asarray(total) > 0)
     return np.asarray(-2 * (_xlogy(right, share) + _xlogy(wrong, 1 - share)))
 
 

@@ -1,0 +1,304 @@
+"""`analyze` as users call it."""
+
+import csv
+import hashlib
+import io
+import json
+
+import pytest
+from rich.console import Console
+from test_lightness import imported
+
+from kerneltruth.report.analysis_view import analysis_view
+
+MANIFEST = {
+    "arguments": ["run", "identity"],
+    "seed": 0,
+    "suite_hash": "a" * 64,
+    "environment": {"device": "cuda:0", "device_name": "GPU A"},
+    "started": "2026-01-01T00:00:00+00:00",
+    "ended": "2026-01-01T00:01:00+00:00",
+    "version": "0.1.0",
+    "schema": 1,
+}
+DTYPES = ("float32", "float16")
+
+
+def perf(ratio):
+    eager = {"us": 10 * ratio, "ratio": ratio, "low": 0.98 * ratio, "high": 1.02 * ratio}
+    shape = {
+        "case": {"dtype": "float32"},
+        "summary": "N=4 float32",
+        "candidate_us": 10.0,
+        "baselines": {"eager": eager},
+        "efficiency": 0.4,
+        "bound_by": "memory",
+        "flags": [],
+    }
+    return {"outcome": "timed", "shapes": [shape], "noise_floor": 0.01}
+
+
+def line(task, category, method, right, *, sample=None, turn=None, ratio=1.5):
+    key = f"{method}/{task}.{sample}.{turn}.py@1"
+    verdict = {"verdict": "pass"} if right else {"verdict": "fail", "kind": "value"}
+    counts = {"cases": 2, "returned": 2, "failed": int(not right)}
+    exe = {"outcome": "pass" if right else "fail"}
+    return {
+        "key": key,
+        "name": key,
+        "attempt": {
+            "task": f"kernelbenchx/{task}",
+            "candidate": {"sha256": "c" * 64, "language": "triton"},
+            "verdict": verdict,
+            "cases": 4,
+            "failed": int(not right),
+            "dtypes": dict.fromkeys(DTYPES, counts),
+        },
+        "finding": None if right else f"{task}.json",
+        "task": f"kernelbenchx/{task}",
+        "category": category,
+        "origin": key,
+        "sha256": hashlib.sha256(key.encode()).hexdigest(),
+        "labels": {"method": method, "model": "gpt", "sample": sample, "round": turn},
+        "peer": {"check": "kernelbench", "compiled": True, "correct": True},
+        "stages": {
+            "call": {"outcome": "pass"},
+            "exe": exe,
+            "perf": perf(ratio) if right else {"outcome": "not_run"},
+        },
+        "tags": [],
+    }
+
+
+def write(folder, lines, **manifest):
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({**MANIFEST, **manifest}))
+    (folder / "results.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    facts = {f"kernelbenchx/t{n}": {"lines": n, "operators": n} for n in range(12)}
+    (folder / "tasks.json").write_text(json.dumps({"schema": 1, "tasks": facts}))
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Three methods on twelve tasks of three categories, one of them in rounds."""
+    lines = []
+    for number in range(12):
+        task, category = f"t{number}", ("Math", "Loss", "Fusion")[number % 3]
+        easy = category != "Fusion"
+        lines.append(line(task, category, "one_shot", easy and number % 4 > 0))
+        lines += [line(task, category, "best_of_n", easy and s > 0, sample=s) for s in range(3)]
+        lines += [
+            line(task, category, "refine", easy and t > 0, sample=0, turn=t, ratio=1.2 + t)
+            for t in range(3)
+        ]
+    return write(tmp_path / "run", lines)
+
+
+def test_json_holds_every_statistic_with_its_counts(kt, run):
+    ran = kt("analyze", run, "--json", "--p", "1,2.5", "--k", "1,3")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    overall = document["rates"]["overall"]
+    assert (document["attempts"], document["answers"]) == (84, 60)
+    assert overall["exe"]["numerator"] == 6 + 16 + 8
+    assert overall["exe"]["denominator"] == 60
+    assert [b["by"] for b in document["rates"]["by"]][:3] == [["category"], ["method"], ["dtype"]]
+    assert {r["k"] for r in document["pass_at_k"]} == {1, 3}
+    fast = {(r.get("method"), r["p"]): r["share"]["numerator"] for r in document["fast_p"]}
+    assert (fast[None, 1.0], fast[None, 2.5], fast["refine", 2.5]) == (30, 8, 8)
+    unsolved = document["unsolved"]["overall"]["unsolved"]
+    assert (unsolved["numerator"], unsolved["denominator"]) == (4, 12)
+    (illusions,) = document["illusions"]["overall"]
+    assert illusions["check"] == "published:kernelbench"
+    assert illusions["illusions"]["denominator"] == 84
+    findings = document["illusions"]["findings"]
+    assert len(findings) == illusions["illusions"]["numerator"]
+    assert findings[0]["finding"] == f"{run}/findings/t0.json"
+    assert [t["model"] for t in document["deviance"]["terms"]][:2] == ["category", "method"]
+    assert {level["level"] for level in document["deviance"]["separated"]} == {"Fusion"}
+    assert document["deviance"]["complexity"][0]["proxy"] == "lines"
+    assert [r["round"] for r in document["trajectories"]["rounds"]] == [0, 1, 2]
+    (changes,) = document["trajectories"]["changes"]
+    assert (changes["repaired"]["numerator"], changes["improved"]) == (8, 8)
+    assert document["portability"] is None
+
+
+def test_every_line_fits_eighty_columns(kt, run):
+    document = json.loads(kt("analyze", run, "--json", "--k", "1,3").out)
+    sink = io.StringIO()
+    Console(width=80, file=sink).print(analysis_view(document))
+    text = sink.getvalue()
+    assert max(len(row.rstrip()) for row in text.splitlines()) <= 80
+    for title in (
+        "Answers that pass each stage",
+        "By category",
+        "Tasks that no method solves",
+        "pass@k",
+        "fast_p against eager",
+        "Speedup over eager",
+        "Share of the speed of light",
+        "Illusions",
+        "Deviance of correctness",
+        "Complexity of the reference",
+        "Rounds of refine gpt",
+    ):
+        assert title in text
+    assert "30/60 50% (38-62)" in text
+
+
+def test_the_rates_that_are_asked_for_are_shown(kt, run):
+    ran = kt("analyze", run, "--by", "category,method", "--by", "dtype")
+    assert "By category and method" in ran.out
+    assert "By dtype" in ran.out
+    assert "By method\n" not in ran.out
+
+
+def test_the_last_round_counts_where_it_is_asked_for(kt, run):
+    lines = [line("t1", "Math", "refine", t == 0, sample=0, turn=t) for t in range(2)]
+    other = write(run.parent / "other", lines)
+    for keep, right in (("best", 1), ("last", 0)):
+        document = json.loads(kt("analyze", other, "--json", "--keep", keep).out)
+        assert document["rates"]["overall"]["exe"]["numerator"] == right
+        assert document["kept"] == keep
+
+
+def test_runs_on_two_devices_are_compared_and_counted_once(kt, run):
+    lines = [json.loads(x) for x in (run / "results.jsonl").read_text().splitlines()]
+    for told in lines:
+        if told["stages"]["perf"]["outcome"] == "timed":
+            told["stages"]["perf"] = perf(0.5)
+    environment = {"device": "cuda:0", "device_name": "GPU B"}
+    other = write(run.parent / "other", lines, environment=environment)
+    document = json.loads(kt("analyze", run, other, "--json").out)
+    assert (document["attempts"], document["distinct"]) == (168, 84)
+    found = document["portability"]
+    assert found["devices"] == ["GPU A", "GPU B"]
+    assert found["flips"]["numerator"] == found["timed"] == 38
+    assert "faster here and slower there: 38/38 100%" in kt("analyze", run, other).out
+
+
+def test_exports_hold_every_attempt(kt, run, tmp_path):
+    ran = kt(
+        *("analyze", run, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet"),
+        "--bibtex",
+    )
+    assert f"written: {tmp_path / 'a.csv'}" in ran.out
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 84
+    assert (tmp_path / "a.parquet").stat().st_size > 1000
+    assert "@misc{kerneltruth-kernelbenchx-0.1.0-aaaaaaaa," in ran.out
+
+
+def test_an_empty_run_is_told_and_no_mistake(kt, tmp_path):
+    folder = write(tmp_path / "empty", [])
+    ran = kt("analyze", folder)
+    assert ran.code == 0
+    assert "note: the runs hold no attempt" in ran.out
+    document = json.loads(kt("analyze", folder, "--json").out)
+    assert document["rates"]["overall"]["exe"]["denominator"] == 0
+    assert "unavailable" in document["deviance"]
+
+
+def test_a_run_without_methods_has_rates_all_the_same(kt, tmp_path):
+    told = line("t1", "Math", None, True)
+    ran = kt("analyze", write(tmp_path / "run", [told]))
+    assert ran.code == 0, ran.err
+    assert "(none)" in ran.out
+
+
+def test_a_torn_last_line_is_told(kt, run):
+    with (run / "results.jsonl").open("a") as file:
+        file.write('{"key": "x", "na')
+    ran = kt("analyze", run)
+    assert ran.code == 0
+    assert "was cut short" in ran.out
+
+
+def test_a_run_of_check_can_be_analysed(kt, failed_run):
+    document = json.loads(kt("analyze", failed_run, "--json").out)
+    assert document["rates"]["overall"]["exe"]["denominator"] == 1
+    assert document["runs"][0]["command"] == "check"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--by", "colour"), "--by colour: must be of category, method,"),
+        (("--p", "fast"), "--p fast: must be numbers from 0, joined by commas"),
+        (("--p", "nan"), "--p nan: must be numbers from 0"),
+        (("--k", "1.5"), "--k 1.5: must be whole numbers from 1"),
+        (("--k", "0"), "--k 0: must be whole numbers from 1"),
+        (("--keep", "first"), "--keep first: must be best or last"),
+    ],
+)
+def test_a_wrong_option_is_one_line(kt, run, arguments, says):
+    ran = kt("analyze", run, *arguments)
+    assert ran.code == 2
+    assert ran.err.startswith(f"kerneltruth: {says}")
+    assert ran.err.count("\n") == 1
+
+
+def test_what_is_no_run_is_one_line(kt, tmp_path):
+    ran = kt("analyze", tmp_path)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "it has no run.json" in ran.err
+
+
+def test_a_run_of_a_newer_schema_is_one_line(kt, tmp_path):
+    ran = kt("analyze", write(tmp_path / "new", [], schema=9))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "upgrade kerneltruth" in ran.err
+
+
+def test_analyze_imports_no_torch(environment, run):
+    assert not imported(environment, "analyze", run, "--json") & {"torch", "triton"}
+
+
+def test_a_check_hands_its_outcome_to_other_tools(kt, tmp_path, candidate):
+    wrong = candidate("import torch\ndef relu(x):\n    return x + 1\n", "relu.py")
+    ran = kt(
+        *("check", wrong, "--task", "relu", "--device", "cpu", "--cases", "4"),
+        *("--junit", tmp_path / "out.xml", "--annotations", "--out", tmp_path / "checked"),
+    )
+    assert ran.code == 1
+    (command,) = [row for row in ran.out.splitlines() if row.startswith("::")]
+    assert command.startswith(f"::error file={wrong},title=relu%3A fail value::")
+    assert '<failure message="' in (tmp_path / "out.xml").read_text()
+
+
+def test_annotations_leave_the_json_document_alone(kt, tmp_path, candidate):
+    wrong = candidate("import torch\ndef relu(x):\n    return x + 1\n", "relu.py")
+    ran = kt(
+        *("check", wrong, "--task", "relu", "--device", "cpu", "--cases", "4", "--json"),
+        *("--annotations", "--out", tmp_path / "checked"),
+    )
+    assert json.loads(ran.out)["verdict"] == "fail"
+    assert ran.err.startswith("::error file=")
+
+
+def test_a_run_hands_each_outcome_to_other_tools_and_compares_with_peers(kt, tmp_path):
+    lines = [
+        {"file": "relu.py", "predict": "import torch\ndef relu(x):\n    return torch.relu(x)\n"},
+        {"file": "relu.py", "predict": "import torch\ndef relu(x):\n    return x\n"},
+        {"file": "relu.py", "predict": "def ("},
+    ]
+    source = tmp_path / "answers.jsonl"
+    source.write_text("".join(json.dumps(x) + "\n" for x in lines))
+    out, xml = tmp_path / "run", tmp_path / "out.xml"
+    ran = kt(
+        *("run", "--suite", "core", "--candidates", source, "--out", out, "--device", "cpu"),
+        *("--cases", "4", "--no-explain", "--baselines", "--junit", xml, "--annotations"),
+    )
+    assert ran.code == 0, ran.err
+    commands = [row for row in ran.out.splitlines() if row.startswith("::")]
+    assert {c.partition(",title=")[0] for c in commands} == {
+        f"::error file={source},line={n}" for n in (2, 3)
+    }
+    assert '<testsuites name="kerneltruth" tests="3" failures="2"' in xml.read_text()
+    document = json.loads(kt("analyze", out, "--json").out)
+    checks = {row["check"]: row["illusions"] for row in document["illusions"]["overall"]}
+    # Uniform values of one sign: the identity passes for ReLU.
+    assert checks["kernelbench"]["numerator"] == 1
+    assert checks["kernelbench"]["denominator"] == 2
+    assert json.loads((out / "tasks.json").read_text())["tasks"]["relu"]["operators"] == 1
