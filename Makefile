@@ -5,6 +5,7 @@
 #   make test  [ARGS="-k name"]  run the tests
 #   make lint                    formatting, style, types, direction of imports
 #   make bench                   run the scripts that produce the README's figures
+#   make study                   a whole small study, offline; the page is runs/study/report.html
 #   make clean                   remove the environment and every cache
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ PINS   := requirements/audit.txt requirements/constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help audit test lint bench clean
+.PHONY: help audit test lint bench study clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,6 +46,9 @@ bench: $(VENV)/.audit
 	  echo "== $$name" >&2; $(BIN)/python "benchmarks/$$name.py" $(ARGS); \
 	done
 
+study: $(VENV)/.study
+	@KERNELTRUTH=$(BIN)/kerneltruth sh examples/study/study.sh
+
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	  .import_linter_cache
@@ -66,7 +70,11 @@ $(VENV)/.audit: $(VENV)/.made $(PINS) pyproject.toml
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.audit requirements/test.txt
+$(VENV)/.study: $(VENV)/.audit requirements/study.txt
+	@$(PIP) install -r requirements/study.txt
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.audit requirements/test.txt requirements/study.txt
 	@$(PIP) install -r requirements/test.txt
 	@touch $@
 

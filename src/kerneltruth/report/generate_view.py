@@ -68,7 +68,7 @@ def _missing(document: dict[str, Any]) -> list[RenderableType]:
 def _account(account: dict[str, Any]) -> Text:
     if account["tokens"] is None:
         missing = account["answers_without_tokens"]
-        tokens = f"tokens unknown: {missing} of {account['answers']} answers came without a count"
+        tokens = f"{missing} of {account['answers']} answers came without a count of their tokens"
     else:
         asked, said = account["prompt_tokens"], account["completion_tokens"]
         tokens = f"{asked} + {said} tokens, prompts and answers"
