@@ -1,4 +1,4 @@
-"""Runs that look as `run` writes them, made up from a seed: for tests of the page and its benchmark.
+"""Runs that look as `run` writes them, made up from a seed, for the page's tests and benchmark.
 
 Task skill, method skill and speed are drawn once, so that the tables show something; nothing here
 is a measurement of anything.
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthetic_files import TOLD, draw, source_of, write_finding
+
 import kerneltruth
 
-CORPUS = Path(kerneltruth.__file__).parent / "corpus" / "controls"
 SUITE = {
     "Activation": ("relu", "leaky_relu", "selu", "sigmoid", "tanh", "gelu", "gelu_bf16", "elu"),
     "Convolution": ("conv2d", "conv_transpose2d"),
@@ -41,14 +42,6 @@ SUITE = {
 }
 DTYPES = ("float32", "float16", "bfloat16")
 CHECKS = ("kernelbench", "kernelbenchx", "tritonbench", "one-shape")
-TOLD = (
-    ("value", ("last_tile",), "Only in the last partial tile of size 64, columns 192 to 256."),
-    ("value", ("gain",), "Each wrong row is off by its own factor, 0.9989 to 0.9992."),
-    ("nan", ("input_inf",), "NaN is there where a number is due, only where x is infinite."),
-    ("uninitialized", ("uninitialized",), "It leaves part of its output unwritten."),
-    ("out_of_bounds", ("reads_out_of_bounds",), "It reads beyond the elements of an input."),
-    ("dtype", ("dtype",), "The output is float32, and bfloat16 is due."),
-)
 # What candidates may be called and contain, to be shown as what it is: text.
 HOSTILE = (
     "<script>window.pwned = 1</script>",
@@ -135,7 +128,7 @@ def write_run(
 
 
 def _plan(attempts: int, makers: Sequence[Maker]) -> Iterator[dict[str, Any]]:
-    """Labels of attempts, cycle after cycle of samples; whole chains of rounds are kept together."""
+    """Labels of attempts, cycle after cycle of samples; rounds of an answer stay together."""
     made = cycle = 0
     while True:
         for task, category in tasks():
@@ -154,12 +147,6 @@ def _plan(attempts: int, makers: Sequence[Maker]) -> Iterator[dict[str, Any]]:
         cycle += 1
 
 
-def _draw(*parts: object) -> float:
-    """A number in [0, 1) that belongs to a name."""
-    text = "/".join(map(str, parts)).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(text).digest()[:6], "big") / 2**48
-
-
 def _line(
     folder: Path,
     rng: random.Random,
@@ -171,14 +158,14 @@ def _line(
 ) -> dict[str, Any]:
     maker: Maker = about["maker"]
     task, category, round_ = about["task"], about["category"], about["round"]
-    ease = 3.0 * _draw("ease", task) - 1.2 + 1.2 * _draw("ease", category) - 0.6
+    ease = 3.0 * draw("ease", task) - 1.2 + 1.2 * draw("ease", category) - 0.6
     ease += maker.skill + 0.35 * (round_ or 0)
     chance = 1 / (1 + math.exp(-1.6 * ease))
     nasty = HOSTILE[number % len(HOSTILE)] if hostile else ""
     origin = f"{maker.method}/{maker.model}/{task.partition('/')[2]}-{about['sample']}"
     origin += f"-r{round_}.py" if round_ is not None else ".py"
     origin += nasty
-    source = _source(task, maker, about["sample"], round_, nasty)
+    source = source_of(task, maker.model, about["sample"], round_, nasty)
     sha = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
     kept = source.encode("utf-8", "replace")
     (folder / "candidates" / f"{sha}.py").write_bytes(kept)
@@ -227,9 +214,9 @@ def _line(
         "stages": stages,
     }
     if failure is not None:
-        line["finding"] = _finding(folder, rng, line, failure, nasty)
+        line["finding"] = write_finding(folder, rng, line, failure, nasty)
         line["tags"] = [t for k, tags, _ in TOLD if k == verdict.get("kind") for t in tags]
-    if _draw("check", origin) < 0.6 and verdict["verdict"] in ("pass", "fail"):
+    if draw("check", origin) < 0.6 and verdict["verdict"] in ("pass", "fail"):
         line["baselines"] = {
             check: {"verdict": "pass" if passed or rng.random() < 0.45 else "fail"}
             for check in CHECKS
@@ -298,7 +285,7 @@ def _dtypes(rng: random.Random, cases: int, passed: bool) -> dict[str, dict[str,
 
 
 def _perf(task: str, maker: Maker, round_: int, rng: random.Random, nasty: str) -> dict[str, Any]:
-    centre = 1.1 * _draw("fast", task) - 0.45 + maker.speed - 0.03 * round_
+    centre = 1.1 * draw("fast", task) - 0.45 + maker.speed - 0.03 * round_
     shapes = []
     for size in (1024, 4096, 16384):
         eager = 4.0 + size / 300
@@ -332,91 +319,3 @@ def _ratio(us: float, ratio: float, width: float) -> dict[str, Any]:
     low, high = ratio * (1 - width), ratio * (1 + width)
     outcome = "faster" if low > 1.02 else "slower" if high < 1 / 1.02 else "tie"
     return {"us": us, "ratio": ratio, "low": low, "high": high, "outcome": outcome}
-
-
-def _finding(
-    folder: Path,
-    rng: random.Random,
-    line: dict[str, Any],
-    failure: dict[str, Any],
-    nasty: str,
-) -> str:
-    case = failure["case"]
-    name = f"{line['task'].replace('/', '-')}-{line['key'][-12:]}"
-    kind = failure["verdict"].get("kind")
-    told = next((t for t in TOLD if t[0] == kind), TOLD[0])
-    minimal = {**case, "dims": [["B", 1], ["N", 3]], "layout": "contiguous", "recipe": "zeros"}
-    if rng.random() < 0.3:
-        minimal["literals"] = [["input", [1.5, "NaN", -0.0]]]
-    wrong = failure["verdict"]["verdict"] == "fail"
-    document = {
-        "id": name,
-        "task": line["task"],
-        "candidate": line["attempt"]["candidate"],
-        "case": case,
-        "verdict": failure["verdict"],
-        "stats": {
-            "count": 771,
-            "num_exceeding": 303,
-            "max_abs": 8.7e-05,
-            "mean_abs": 3.7e-06,
-            "p50_abs": 4.6e-09,
-            "p90_abs": 1.1e-05,
-            "p99_abs": 5.6e-05,
-            "max_rel": 0.00105,
-            "mean_rel": 0.00095,
-            "max_ulp": 17648.0,
-            "mean_ulp": 11585.9,
-            "worst_index": [1, 250],
-            "max_bound_ratio": 534.88,
-        }
-        if wrong
-        else None,
-        "digests": {"inputs": {"input": "a" * 64}, "reference": "b" * 64, "output": None},
-        "minimal": minimal,
-        "explanation": f"{told[2] if wrong else 'Ends early.'} At [1, 250] (input=9.905) 0.0828 is due and 0.0827 is there."
-        + nasty,
-        "environment": {"device": "cuda:0", "device_name": "NVIDIA H100", "torch": "2.13.0"},
-        "config": 0,
-        "poison_seed": 0,
-        "bounds": "spread",
-        "tf32": True,
-        "error_map": _map(rng) if wrong and rng.random() < 0.8 else None,
-        "schema": 1,
-    }
-    (folder / "findings" / f"{name}.json").write_text(json.dumps(document, indent=2))
-    return f"{name}.json"
-
-
-def _map(rng: random.Random) -> dict[str, Any]:
-    form = rng.randrange(3)
-    if form == 0:
-        lines = ["." * 48 + "#" * 16] * 3
-    elif form == 1:
-        lines = ["".join(rng.choice("....1248#") for _ in range(64)) for _ in range(16)]
-    else:
-        lines = [("#" if i % 8 == 7 else ".") * 64 for i in range(32)]
-    return {"output": "out", "shape": [3 if form == 0 else 96, 257], "lines": lines}
-
-
-_CONTROLS = sorted(CORPUS.glob("*.py"))
-
-
-def _source(task: str, maker: Maker, sample: int, round_: int | None, nasty: str) -> str:
-    """A real kernel's text, renamed and turned a little from sample to sample, round to round."""
-    pick = int(_draw("source", task, maker.model, sample % 3) * len(_CONTROLS))
-    lines = _CONTROLS[pick].read_text().splitlines()
-    own = random.Random(f"{task}/{maker.method}/{maker.model}/{sample}")
-    for turn in range((round_ or 0) + 3):
-        at = own.randrange(len(lines) + 1)
-        block = own.choice((32, 64, 128, 256, 512))
-        lines.insert(
-            at, f"# try {turn}: block {block}, warps {own.randint(1, 8)} {own.random():.6f}"
-        )
-        if turn > 2 and len(lines) > 20:
-            del lines[own.randrange(5, len(lines))]
-    if nasty:
-        lines.insert(1, f"# {nasty}")
-        lines.append(f"NOTE = {nasty!r}")
-    head = f'"""{task.partition("/")[2]} by {maker.model}, sample {sample}."""'
-    return "\n".join([head, *lines]) + "\n"

@@ -1,12 +1,14 @@
 """Methods ranked, with ties as ties; and the best kernels of each task. Pure.
 
-Two methods differ where the interval of their difference, over the same resampled tasks, excludes
-none; a method's place is then a range: behind all that are surely better, before all that are
-surely worse. Pairs are each taken at 95%, without correction for their number.
+Two methods are compared on the tasks that both have: they differ where the interval of their
+difference, which resamples those tasks, excludes 0. A method's place is then a range: behind all
+that are surely better, before all that are surely worse. Pairs are each taken at 95%, without
+correction for their number.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from kerneltruth.analysis.speeds import EAGER
 
 Measure = Literal["right", "fast", "speedup"]
 Floats = NDArray[np.float64]
+
+# Even if one method is better on all of fewer tasks, chance does so in more than 5% (a sign test).
+LEAST_TASKS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ def places(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> tuple[Place, ...]:
-    """The methods by a measure, best first.
+    """The methods by a measure, in the order of their places.
 
     Args:
         answers: one for each sample.
@@ -89,15 +94,16 @@ def places(
     if not methods:
         return ()
     above, below = _sums(answers, methods, measure, baseline, p)
-    scores = _drawn(above, below, seed, resamples)
+    weights = _weights(len(above), seed, resamples)
+    scores = _scores(above, below, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         observed = above.sum(0) / below.sum(0)
-    ahead = _ahead(scores)
+    ahead = _ahead(above, below, weights)
     found = [
         _place(methods, i, observed, scores, ahead, _counted(above, below, measure, i))
         for i in range(len(methods))
     ]
-    return tuple(sorted(found, key=lambda f: (f.value is None, -(f.value or 0.0))))
+    return tuple(sorted(found, key=lambda f: (f.value is None, f.first, f.last, -(f.value or 0.0))))
 
 
 def _sums(
@@ -130,25 +136,30 @@ def _counted(above: Floats, below: Floats, measure: Measure, i: int) -> tuple[in
     return int(counts[:, i].sum()), int(below[:, i].sum()), measure == "speedup"
 
 
-def _drawn(above: Floats, below: Floats, seed: int, resamples: int) -> Floats:
-    """Scores over the same resampled tasks, (resamples, methods); NaN where nothing was drawn."""
-    tasks = len(above)
+def _weights(tasks: int, seed: int, resamples: int) -> Floats:
+    """How often each task is drawn, (resamples, tasks)."""
     rng = np.random.default_rng(seed)
-    weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=resamples).astype(float)
+    return rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=resamples).astype(np.float64)
+
+
+def _scores(above: Floats, below: Floats, weights: Floats) -> Floats:
+    """Scores over resampled tasks, (resamples, methods); NaN where nothing was drawn."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray((weights @ above) / (weights @ below))
 
 
-def _ahead(scores: Floats) -> NDArray[np.bool_]:
+def _ahead(above: Floats, below: Floats, weights: Floats) -> NDArray[np.bool_]:
     """Which method (row) is surely better than which (column)."""
-    count = scores.shape[1]
+    count = above.shape[1]
     found = np.zeros((count, count), dtype=bool)
-    for i in range(count):
-        for j in range(count):
-            apart = scores[:, i] - scores[:, j]
-            known = apart[np.isfinite(apart)]
-            if i != j and len(known) > len(apart) / 2:
-                found[i, j] = np.quantile(known, (1 - CONFIDENCE) / 2) > 0
+    for pair in itertools.permutations(range(count), 2):
+        both = (below[:, pair] > 0).all(1)
+        if both.sum() < LEAST_TASKS:
+            continue
+        scores = _scores(above[both][:, pair], below[both][:, pair], weights[:, both])
+        apart = scores[:, 0] - scores[:, 1]
+        known = apart[np.isfinite(apart)]
+        found[pair] = len(known) > 0 and np.quantile(known, (1 - CONFIDENCE) / 2) > 0
     return found
 
 
