@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
-from kerneltruth.commands.court import Court, Heard, Job, lost
+from kerneltruth.commands.court import Court, Heard, Job, Timing, lost
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll
 from kerneltruth.commands.generate import GenerateOptions
 from kerneltruth.commands.stages import stages_of
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.executors.local import Done, Lost, run_jobs
+from kerneltruth.executors.local import Done, Lost, Then, run_jobs
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.importers.replies import code_of
 from kerneltruth.importers.submission import Labels, Submission
@@ -83,7 +83,13 @@ class Reviewer:
         if not jobs:
             return
         self._court.warm()
-        for event in run_jobs(jobs.values(), self._court.hear, workers=self._workers):
+        timed = Then(
+            wanted=lambda job, heard: job.timed and heard.perf is None,
+            hear=Timing(self._court).time,
+            # One that could not be timed is right nevertheless.
+            lost=lambda job, heard, reason: heard,
+        )
+        for event in run_jobs(jobs.values(), self._court.hear, workers=self._workers, then=timed):
             match event:
                 case Done(job=job, result=heard):
                     pass
@@ -100,7 +106,8 @@ class Reviewer:
         submission = Submission(
             origin=exchange.task, name=name, source=code_of(exchange.reply.text)
         )
-        for entry in enroll([submission], self._tasks, Labels()):
+        # Of no other task, though the answer may name its function after one.
+        for entry in enroll([submission], {name: self._tasks[name]}, Labels()):
             if isinstance(entry, Entry):
                 return entry
         raise InternalError(f"{exchange.task} is no task of {self._suite}")

@@ -119,6 +119,10 @@ class Budget:
                     return refusal
                 self._free.wait(_LOOK_UP_S)
 
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the time is up after so many seconds, so that waiting that long is in vain."""
+        return self._until is not None and self._clock() + seconds >= self._until
+
     def settle(self, request: Request, usage: Usage | None, answer: str | None) -> None:
         """Book what an admitted call has cost; `answer` is None where none came."""
         with self._free:

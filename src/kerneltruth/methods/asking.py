@@ -183,6 +183,8 @@ class Desk:
             last = outcome
             with self._lock:
                 wait_s = self._patience.wait_s(tries, outcome, self._rng)
+            if wait_s is not None and self._budget.ends_within(wait_s):
+                self.refusal, wait_s = "seconds", None
             if wait_s is None:
                 return self._kept_trouble(request, outcome, tries, began)
             if outcome.wait_s is not None:
@@ -206,7 +208,12 @@ class Desk:
         if refusal is not None:
             self.refusal = refusal
             return refusal
-        if self._stopped.wait(self._pace.turn()):
+        wait_s = self._pace.turn()
+        if self._budget.ends_within(wait_s):
+            self._budget.withdraw(request)
+            self.refusal = "seconds"
+            return self.refusal
+        if self._stopped.wait(wait_s):
             self._budget.withdraw(request)
             return "stopped"
         return None

@@ -34,6 +34,17 @@ def review_of(
         perf: its perf stage, where it was timed.
     """
     reached = "call" if stages["call"]["outcome"] != "pass" else "exe"
+    if perf is not None and perf.get("outcome") == "wrong":
+        # Right wherever it was judged, and wrong at a size that is timed.
+        return Review(
+            outcome="fail",
+            stage="perf",
+            kind="value",
+            detail=str(perf.get("detail", "")),
+            explanation="It is right on small inputs, and wrong at a shape at which it is timed.",
+            passed=attempt.cases,
+            cases=attempt.cases,
+        )
     return Review(
         outcome=word(attempt.verdict),
         stage="perf" if reached == "exe" and perf is not None else reached,

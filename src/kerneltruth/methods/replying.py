@@ -139,8 +139,9 @@ def _text(value: Any) -> str:
     """A text; of a list of parts, those that are text."""
     if isinstance(value, list):
         parts = (p.get("text") for p in value if isinstance(p, Mapping))
-        return "".join(p for p in parts if isinstance(p, str))
-    return value if isinstance(value, str) else ""
+        value = "".join(p for p in parts if isinstance(p, str))
+    # JSON can hold halves of characters, which no file can.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def _usage(value: Any) -> Usage | None:

@@ -76,8 +76,10 @@ class Transcript:
 
     def exchanges(self) -> Iterator[Exchange]:
         """Every answer, by task, sample and round."""
-        for task, sample, turn in sorted(self._answers):
-            reply = self._answers[task, sample, turn]
+        # Of a copy: after a second Ctrl-C an answer may still come in.
+        for (task, sample, turn), reply in sorted(
+            dict(self._answers).items(), key=lambda item: item[0]
+        ):
             yield Exchange(task=task, sample=sample, round=turn, reply=reply)
 
     def refuse_other_briefs(self, briefs: Mapping[str, str], path: Path) -> None:

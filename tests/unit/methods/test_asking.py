@@ -191,6 +191,24 @@ def test_the_budget_of_seconds_ends_the_asking(scripted, desk_of, request_of):
     assert len(outcomes) == 100
 
 
+def test_a_wait_beyond_the_budget_of_seconds_is_not_waited(scripted, desk_of, request_of):
+    limited = Trouble(scope="call", detail="429", wait_s=60.0)
+    desk = desk_of(scripted(limited), limits=Limits(seconds=5.0, reply_tokens=10))
+    began = time.monotonic()
+    outcomes = list(desk.ask([request_of(sample=n) for n in range(2)]))
+    assert time.monotonic() - began < 2
+    assert desk.refusal == "seconds"
+    assert isinstance(outcomes[0], Unanswered)
+
+
+def test_a_pace_beyond_the_budget_of_seconds_is_not_waited(scripted, desk_of, request_of):
+    model = scripted("ok")
+    desk = desk_of(model, pace=Pace(per_minute=1), limits=Limits(seconds=5.0, reply_tokens=10))
+    outcomes = list(desk.ask([request_of(sample=n) for n in range(3)]))
+    assert [type(o) for o in outcomes] == [Answered, NotAsked, NotAsked]
+    assert len(model.asked) == 1
+
+
 def test_a_cost_is_tokens_times_prices_per_million():
     account = Account()
     account.add_answer(2, Usage(prompt=1_000_000, completion=500_000), 0)

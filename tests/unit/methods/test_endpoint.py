@@ -113,6 +113,11 @@ def test_content_in_parts_is_joined(serve, endpoint, request_of):
     assert reply.text == "one two"
 
 
+def test_half_a_character_is_replaced(serve, endpoint, request_of):
+    body = b'{"choices": [{"message": {"content": "x \\ud83d y"}}]}'
+    assert endpoint(serve(Sent(body=body))).call(request_of()).text == "x ? y"
+
+
 def test_a_refusal_is_an_answer(serve, endpoint, request_of):
     body = completion(None, refusal="I will not.")
     reply = endpoint(serve(Sent(body=body))).call(request_of())
