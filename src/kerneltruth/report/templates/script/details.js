@@ -161,7 +161,12 @@ async function addSource(attempt, detail) {
 function wakeSheet() {
   SHEET.querySelector(".close").addEventListener("click", () => SHEET.close());
   SHEET.addEventListener("click", (event) => { if (event.target === SHEET) SHEET.close(); });
-  SHEET.addEventListener("close", () => { opened = null; writeAddress(); });
+  SHEET.addEventListener("close", () => {
+    // It is told late: another attempt may be open by then.
+    if (SHEET.open) return;
+    opened = null;
+    writeAddress();
+  });
   for (const button of SHEET.querySelectorAll("[data-step]")) {
     button.addEventListener("click", () => {
       const next = neighbours[neighbours.indexOf(opened) + Number(button.dataset.step)];

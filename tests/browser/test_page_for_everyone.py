@@ -1,0 +1,140 @@
+"""The page without a mouse, without sight, in the dark, without motion, without scripts."""
+
+import pytest
+from visit import Visit
+
+
+def prefer(chromium, **features):
+    listed = [{"name": f"prefers-{n.replace('_', '-')}", "value": v} for n, v in features.items()]
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": listed})
+
+
+@pytest.fixture
+def visit(chromium, study):
+    prefer(chromium)
+    yield Visit(chromium, study.address)
+    prefer(chromium)
+
+
+def named(tree, roles):
+    """Names of what readers are told of, by role."""
+    return [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in tree
+        if not node["ignored"] and node["role"]["value"] in roles
+    ]
+
+
+def test_everything_that_can_be_used_has_a_name(visit, chromium):
+    visit.open("findings")
+    for _ in range(2):
+        tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        found = named(tree, {"button", "link", "combobox", "searchbox", "table", "region", "image"})
+        assert len(found) > 5
+        assert [pair for pair in found if not pair[1].strip()] == []
+        visit.click("#sheet .close")
+
+
+def test_there_are_landmarks_to_jump_between(visit, chromium):
+    tree = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    roles = {role for role, _ in named(tree, {"banner", "main", "navigation", "search"})}
+    assert roles == {"banner", "main", "navigation", "search"}
+
+
+def test_the_first_tab_offers_to_skip_to_the_content(visit):
+    from selenium.webdriver import Keys
+
+    visit.keys(Keys.TAB)
+    assert visit.run("return document.activeElement.innerText") == "Skip to the content"
+    visit.keys(Keys.ENTER)
+    visit.until("return document.activeElement.id === 'main'")
+
+
+def test_arrows_walk_the_map_and_enter_opens_a_cell(visit):
+    from selenium.webdriver import Keys
+
+    stops = "return document.querySelectorAll('#map button.cell[tabindex=\"0\"]').length"
+    assert visit.run(stops) == 1
+    visit.run(
+        "document.querySelector('#map tr[data-task] button.cell').tabIndex = 0;"
+        "document.querySelector('#map tr[data-task] button.cell').focus()"
+    )
+    where = (
+        "const cell = document.activeElement;"
+        "return [cell.closest('tr').rowIndex, cell.parentElement.cellIndex]"
+    )
+    row, column = visit.run(where)
+    visit.keys(Keys.ARROW_RIGHT)
+    assert visit.run(where) == [row, column + 1]
+    visit.keys(Keys.ARROW_DOWN)
+    assert visit.run(where) == [row + 1, column + 1]
+    visit.keys(Keys.ENTER)
+    visit.sheet()
+
+
+def test_escape_closes_an_attempt_and_returns_to_where_it_was_opened(visit):
+    from selenium.webdriver import Keys
+
+    visit.run("document.querySelector('[data-listing=findings] .open-row').focus()")
+    visit.keys(Keys.ENTER)
+    visit.sheet()
+    assert visit.run("return document.getElementById('sheet').contains(document.activeElement)")
+    visit.keys(Keys.ESCAPE)
+    visit.until("return !document.getElementById('sheet').open")
+    assert visit.run("return document.activeElement.className") == "open-row"
+
+
+def test_what_has_the_focus_can_be_seen(visit):
+    from selenium.webdriver import Keys
+
+    for _ in range(12):
+        visit.keys(Keys.TAB)
+        style = visit.run(
+            "const s = getComputedStyle(document.activeElement);"
+            "return [s.outlineStyle, parseFloat(s.outlineWidth), document.activeElement.outerHTML]"
+        )
+        assert style[0] == "solid", style
+        assert style[1] >= 2, style
+
+
+def test_it_is_dark_where_the_system_is_and_where_one_asks_for_it(visit, chromium):
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    light = visit.run(colour)
+    prefer(chromium, color_scheme="dark")
+    dark = visit.run(colour)
+    assert dark != light
+    visit.click("#theme")
+    assert visit.run(colour) == light
+    visit.click("#theme")
+    assert visit.run(colour) == dark
+    visit.click("#theme")
+    assert visit.text("#theme") == "Theme: system"
+
+
+def test_nothing_moves_by_itself_where_that_is_not_wanted(visit, chromium):
+    moves = "return getComputedStyle(document.documentElement).scrollBehavior"
+    assert visit.run(moves) == "smooth"
+    prefer(chromium, reduced_motion="reduce")
+    assert visit.run(moves) == "auto"
+    durations = (
+        "return [...document.querySelectorAll('*')].map((e) => getComputedStyle(e))"
+        ".filter((s) => s.transitionDuration !== '0s' || s.animationName !== 'none').length"
+    )
+    assert visit.run(durations) == 0
+
+
+def test_without_scripts_tables_and_charts_are_there_and_dead_controls_are_not(chromium, study):
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        chromium.get("about:blank")
+        chromium.get(study.address)
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    from selenium.webdriver.common.by import By
+
+    shown = chromium.find_element(By.TAG_NAME, "main").text
+    assert "Without JavaScript" in shown
+    assert "Loads and runs" in shown
+    assert "best_of_n" in shown
+    for selector in ("#filters", "#theme", "[data-listing=findings]"):
+        assert not chromium.find_element(By.CSS_SELECTOR, selector).is_displayed()

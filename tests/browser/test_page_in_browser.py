@@ -1,0 +1,245 @@
+"""The page in Chromium, at two widths: quiet, offline, and doing what it says."""
+
+from collections import Counter
+
+import pytest
+from visit import Visit
+
+from kerneltruth.analysis.metrics import rates
+from kerneltruth.report.page.wording import share_said
+
+
+@pytest.fixture
+def visit(chromium, study):
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    return Visit(chromium, study.address)
+
+
+def answer_of(attempt):
+    return attempt.task, attempt.method, attempt.model, attempt.sample
+
+
+def right_said(results):
+    found = rates(results)[0].exe
+    return share_said({"numerator": found.numerator, "denominator": found.denominator})
+
+
+def test_it_opens_without_a_word_on_the_console_and_asks_only_for_itself(visit, study):
+    assert visit.console() == []
+    asked = [address for address in visit.requests() if not address.startswith("data:")]
+    assert asked == [study.address]
+
+
+def test_it_is_no_wider_than_the_screen(visit, chromium):
+    assert visit.run("return document.documentElement.scrollWidth") <= chromium.kerneltruth_width
+
+
+def test_all_parts_are_there(visit):
+    headings = visit.texts("main h2")
+    assert headings[:1] == ["Summary"]
+    assert {"Verdicts", "Categories", "Stages", "Speed", "Rounds", "Illusions", "Findings"} <= set(
+        headings
+    )
+
+
+def test_the_summary_says_what_the_analysis_says(visit, study):
+    assert visit.text(".tile[data-part=exe] .counts") == right_said(study.gathered.study.answers)
+
+
+@pytest.mark.parametrize(
+    ("filters", "belongs"),
+    [
+        ({"category": "Activation"}, lambda r: r.category == "Activation"),
+        (
+            {"method": "refine \u00b7 large-70b"},
+            lambda r: (r.method, r.model) == ("refine", "large-70b"),
+        ),
+        ({"dtype": "bfloat16"}, lambda r: "bfloat16" in r.dtypes),
+        ({"verdict": "fail"}, lambda r: r.verdict == "fail"),
+        ({"verdict": "nan"}, lambda r: r.kind == "nan"),
+        ({"text": "gelu ONE_shot"}, lambda r: "gelu" in r.task and r.method == "one_shot"),
+        (
+            {"category": "Fusion", "dtype": "float16"},
+            lambda r: r.category == "Fusion" and "float16" in r.dtypes,
+        ),
+    ],
+)
+def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, belongs):
+    visit.filter(**filters)
+    left = [r for r in study.gathered.study.answers if belongs(r)]
+    assert 0 < len(left) < len(study.gathered.study.answers)
+    assert visit.text("#filters .status").startswith(f"{len(left):,} answers left by")
+    assert visit.text(".tile[data-part=exe] .counts") == right_said(left)
+    assert visit.text("[data-listing=attempts] .pager p").endswith(f"of {len(left)}")
+    shown = visit.texts("#funnel tbody tr:not([hidden]) th")
+    assert len(shown) == len({(r.method, r.model) for r in left})
+
+
+def test_counted_again_a_table_says_what_python_wrote(visit):
+    selectors = ("#summary .tiles", "#by-category", "#funnel", "#map")
+    before = [visit.text(s) for s in selectors]
+    visit.filter(category="Fusion", method="refine \u00b7 small-7b")
+    assert [visit.text(s) for s in selectors] != before
+    visit.click("#filters [type=reset]")
+    visit.until("return document.querySelector('#filters .status').innerText.includes('no filter')")
+    assert [visit.text(s) for s in selectors] == before
+
+
+def test_every_attempt_can_be_counted_in_place_of_answers(visit, study):
+    visit.filter(counted="every attempt")
+    distinct = study.gathered.study.distinct
+    assert visit.text("#filters .status").startswith(f"{len(distinct)} attempts")
+    assert visit.text(".tile[data-part=exe] .counts") == right_said(distinct)
+
+
+def test_what_a_filter_does_not_change_says_so(visit):
+    assert not visit.run("return [...document.querySelectorAll('.scope')].some((e) => !e.hidden)")
+    visit.filter(category="Fusion")
+    assert visit.run("return [...document.querySelectorAll('.scope')].every((e) => !e.hidden)")
+
+
+def test_the_map_shows_the_tasks_that_are_left(visit):
+    visit.filter(category="Convolution")
+    assert visit.texts("#map tbody tr:not([hidden]) th") == [
+        "Convolution",
+        "conv2d",
+        "conv_transpose2d",
+    ]
+
+
+def test_a_heading_sorts_its_table_and_says_how(visit):
+    visit.click("#by-category thead button", 3)
+    heading = "return document.querySelectorAll('#by-category thead th')[3].ariaSort"
+    values = (
+        "return [...document.querySelectorAll('#by-category tbody tr')]"
+        ".map((row) => Number(row.children[3].dataset.value))"
+    )
+    assert visit.run(heading) == "descending"
+    found = visit.run(values)
+    assert found == sorted(found, reverse=True)
+    visit.click("#by-category thead button", 3)
+    assert visit.run(heading) == "ascending"
+    assert visit.run(values) == sorted(found)
+
+
+def test_a_list_is_sorted_as_a_whole_and_shown_in_pages(visit, study):
+    visit.click("[data-listing=attempts] thead button", 6)
+    speeds = [s for r in study.gathered.study.answers if (s := r.speedup()) is not None]
+    top = visit.texts("[data-listing=attempts] tbody tr td:nth-child(7)")[0]
+    assert top.startswith(f"{max(speeds):.2f}\u00d7")
+    first = visit.texts("[data-listing=attempts] tbody th")
+    assert len(first) == 20
+    visit.click("[data-listing=attempts] [data-move='1']")
+    assert visit.text("[data-listing=attempts] .pager p").startswith("21 \u2013 40 of")
+
+
+def test_the_findings_are_those_of_the_answers(visit, study):
+    found = sum(r.finding is not None for r in study.gathered.study.answers)
+    assert visit.text("[data-listing=findings] .pager p").endswith(f"of {found}")
+
+
+def test_a_finding_shows_its_case_its_picture_its_source_and_how_to_replay_it(visit):
+    visit.filter(verdict="value")
+    visit.open("findings")
+    said = visit.text("#sheet .body")
+    for part in ("The case", "smallest failing", "Where in the output", "times the bound"):
+        assert part in said
+    assert "kerneltruth replay " in said
+    assert "/findings/kernelbenchx-" in said
+    assert "elements are wrong" in said
+    assert len(visit.texts("#sheet .code tr")) > 5
+
+
+def test_most_findings_have_a_map_of_the_output_and_the_worst_element(visit):
+    visit.filter(verdict="value", counted="every attempt")
+    maps = 0
+    for number in range(5):
+        visit.open("findings", number)
+        maps += visit.exists("#sheet .picture .w")
+        if visit.exists("#sheet .picture"):
+            assert visit.exists("#sheet .picture .worst")
+        visit.click("#sheet .close")
+    assert maps >= 3
+
+
+def test_the_changes_since_the_round_before_make_the_new_source_of_the_old(visit, study):
+    visit.filter(counted="every attempt", text="-r2")
+    attempts = study.gathered.study.attempts
+    for number in range(3):
+        visit.open("attempts", number)
+        key = visit.run("return location.hash").partition("attempt=")[2].partition("&")[0]
+        new = attempts[int(key)]
+        old = next(r for r in attempts if answer_of(r) == answer_of(new) and r.round == 1)
+        sources = study.gathered.sources
+        before, after = (Counter(sources[r.sha256].split("\n")) for r in (old, new))
+        rows = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+        removed = Counter(visit.run(rows, "#sheet .del .text"))
+        added = Counter(visit.run(rows, "#sheet .add .text"))
+        assert removed or added
+        assert before - removed + added == after
+        visit.click("#sheet .close")
+
+
+def test_rounds_lead_to_each_other(visit):
+    visit.filter(counted="every attempt", text="-r2")
+    visit.open("attempts")
+    visit.click("#sheet .rounds button", 0)
+    visit.until("return document.getElementById('sheet-about').innerText.includes('round 0')")
+    visit.sheet()
+    assert not visit.exists("#sheet .choices")
+
+
+def test_next_and_previous_walk_the_list(visit):
+    visit.open("findings")
+    first = visit.text("#sheet-about")
+    visit.click("#sheet [data-step='1']")
+    visit.sheet()
+    assert visit.text("#sheet-about") != first
+    visit.click("#sheet [data-step='-1']")
+    visit.sheet()
+    assert visit.text("#sheet-about") == first
+    assert visit.run("return document.querySelector('#sheet [data-step=\"-1\"]').disabled")
+
+
+def test_the_address_leads_back_to_filters_and_attempt(visit, chromium, study):
+    visit.filter(category="Fusion", verdict="fail")
+    visit.open("attempts")
+    address, about = chromium.current_url, visit.text("#sheet-about")
+    again = Visit(chromium, address)
+    again.sheet()
+    assert again.text("#sheet-about") == about
+    assert again.text("#filters .status").endswith("left by 2 filters")
+
+
+def test_a_link_of_the_contents_leaves_filters_as_they_are(visit):
+    visit.filter(category="Fusion")
+    status = visit.text("#filters .status")
+    visit.click(".contents a[href='#findings']")
+    visit.until("return location.hash === '#findings'")
+    assert visit.text("#filters .status") == status
+
+
+def test_an_address_that_names_nothing_does_nothing(chromium, study):
+    for tail in ("attempt=99999", "attempt=-1", "category=77&verdict=kind", "%E0%A4%A", "=&=&"):
+        visit = Visit(chromium, f"{study.address}#{tail}")
+        assert visit.console() == []
+        assert visit.text("#filters .status").endswith("no filter")
+
+
+def test_the_leaderboard_leads_to_its_kernels(chromium, leaderboard):
+    visit = Visit(chromium, leaderboard.address)
+    assert {"Standings", "Best kernels", "Devices"} <= set(visit.texts("main h2"))
+    visit.click("#best .kernels a")
+    visit.sheet()
+    assert "pass" in visit.text("#sheet .body")
+    assert visit.console() == []
+
+
+def test_one_device_of_several_can_be_chosen(chromium, leaderboard):
+    visit = Visit(chromium, leaderboard.address)
+    visit.filter(run="cuda:0 (NVIDIA A100)")
+    study = leaderboard.gathered.study
+    assert visit.text("#filters .status").startswith(f"{len(study.answers)} answers")
+    own = [r for r in study.attempts if r.run == 1]
+    visit.filter(counted="every attempt")
+    assert visit.text(".tile[data-part=exe] .counts") == right_said(own)
