@@ -521,3 +521,29 @@ def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(serve, begin,
     out, err = again.communicate(timeout=PATIENCE_S)
     assert json.loads(out)["answers"] == 12, err
     assert len(server.bodies) == 12
+
+
+def test_a_problem_of_kernelbench_is_put_by_its_reference_if_that_may_be_shown(serve, kt, tmp_path):
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "3_Double.py").write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return x * 2\n\n\ndef get_inputs():\n    return [torch.rand(64, 32)]\n\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    server = serve("no code")
+    arguments = ("generate", "--suite", f"kernelbench:{tmp_path}", "--method", "one_shot")
+    options = ("--model", "some-model", "--out", tmp_path / "out", "--device", "cpu", "--json")
+    assert "pass --show-reference" in said_by(kt(*arguments, *options))
+    assert not (tmp_path / "out").exists()
+    ran = kt(*arguments, *options, "--show-reference")
+    assert (ran.code, json.loads(ran.out)["answers"]) == (0, 1)
+    asked = server.bodies[0]["messages"][1]["content"]
+    assert "return x * 2" in asked
+    assert "a class `ModelNew`" in asked
+    (line,) = lines(tmp_path / "out" / "answers.jsonl")
+    assert line["task"] == "level1/3"
+    ran = kt(
+        *("run", "--suite", f"kernelbench:{tmp_path}", "--candidates", tmp_path / "out"),
+        *("--stage", "exe", "--device", "cpu", "--out", tmp_path / "run", "--json"),
+    )
+    assert json.loads(ran.out)["attempts"] == 1

@@ -71,11 +71,14 @@ def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str
 
 
 def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
-    if not asking.show_reference and isinstance(tasks_of(task.suite), Problems):
-        raise UserError(
-            f"{task.key}: a problem of KernelBench is stated by its reference alone; pass "
-            "--show-reference"
-        )
+    if isinstance(tasks_of(task.suite), Problems):
+        if not asking.show_reference:
+            raise UserError(
+                f"{task.key}: a problem of KernelBench is stated by its reference alone; pass "
+                "--show-reference"
+            )
+        source = reference_source(task)
+        return prompts.fill("problem", name=task.name, description=task.description, source=source)
     return brief_of(
         task,
         prompts,

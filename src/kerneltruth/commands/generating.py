@@ -60,12 +60,12 @@ def generate(
         suite = named or options.suite
         prompts = load_prompts(options.asking.templates)
         keys = keys_for(suite, options.asking, model)
+        briefs = briefs_of(keys, options.asking, prompts)
         asked = _asked(options, method, sampling, model, prompts)
         path = open_generation(options.out, asked, content_hash(_identity(asked)))
         transcript = Transcript(path / TRANSCRIPT)
         try:
             chains = [(key, n) for n in range(method.samples) for key in keys]
-            briefs = briefs_of(keys, options.asking, prompts)
             transcript.refuse_other_briefs(briefs, path)
             reviewer = None
             if runner is not None:

@@ -152,6 +152,6 @@ def _sizes(task: Task) -> str:
 
 
 def _timed(task: Task) -> str:
-    shapes = ["(" + ", ".join(f"{k}={v}" for k, v in s.items() if v is not None) + ")"
-              for s in task.perf]  # fmt: skip
+    shown = [[f"{k}={v}" for k, v in shape.items() if not k.startswith("_")] for shape in task.perf]
+    shapes = [f"({', '.join(words)})" for words in shown if words]
     return f"It is timed at {', '.join(shapes)}." if shapes else ""

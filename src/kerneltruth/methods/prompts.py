@@ -27,6 +27,7 @@ _FACTS = (
 _TEMPLATES: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
     "task": frozenset({*_FACTS, "example", "reference"}),
+    "problem": frozenset({"name", "description", "source"}),
     "example": frozenset({"case", "inputs", "outputs"}),
     "reference": frozenset({"source"}),
     "broken": frozenset({"outcome", "detail", "counterexample", "worse"}),
