@@ -71,20 +71,22 @@ def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str
 
 
 def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
+    if not asking.show_reference and _only_by_reference(task):
+        raise UserError(f"{task.key} is stated by its reference alone; pass --show-reference")
+    source = reference_source(task) if asking.show_reference else ""
     if isinstance(tasks_of(task.suite), Problems):
-        if not asking.show_reference:
-            raise UserError(
-                f"{task.key}: a problem of KernelBench is stated by its reference alone; pass "
-                "--show-reference"
-            )
-        source = reference_source(task)
-        return prompts.fill("problem", name=task.name, description=task.description, source=source)
-    return brief_of(
-        task,
-        prompts,
-        example=example_of(task, prompts) if asking.show_example else "",
-        reference=reference_source(task) if asking.show_reference else "",
-    )
+        words = {"name": task.name, "description": task.description, "source": source}
+        return prompts.fill("problem", **words)
+    example = example_of(task, prompts) if asking.show_example else ""
+    return brief_of(task, prompts, example=example, reference=source)
+
+
+def _only_by_reference(task: Task) -> bool:
+    """Whether nothing else says what a kernel for the task must compute."""
+    suite = tasks_of(task.suite)
+    if isinstance(suite, DataSet):
+        return not suite.definitions[task.key.removeprefix(f"{task.suite}/")].says
+    return isinstance(suite, Problems)
 
 
 def reference_source(task: Task) -> str:

@@ -145,8 +145,12 @@ def _output(output: Output) -> str:
 
 def _sizes(task: Task) -> str:
     """What the sizes may be, and what holds between them; nothing of hidden attributes."""
-    bounds = [f"{d.symbol} >= {d.low}" for d in task.dims]
-    bounds += [f"{d.symbol} <= {d.high}" for d in task.dims if d.high is not None]
+    fixed = [d for d in task.dims if d.low == d.high]
+    bounds = [f"{d.symbol} = {d.low}" for d in fixed]
+    bounds += [f"{d.symbol} >= {d.low}" for d in task.dims if d not in fixed]
+    bounds += [
+        f"{d.symbol} <= {d.high}" for d in task.dims if d.high is not None and d not in fixed
+    ]
     bounds += [c for c in task.constraints if not _hidden(task) & _names(c)]
     return f"Sizes: {', '.join(bounds)}." if bounds else ""
 

@@ -21,7 +21,7 @@ def generate_view(document: dict[str, Any]) -> RenderableType:
         )
     ]
     finishes = document["finishes"]
-    if odd := {word: n for word, n in finishes.items() if word != "stop"}:
+    if odd := {word: n for word, n in finishes.items() if word not in ("stop", "unknown")}:
         ends = ", ".join(f"{word} {n}" for word, n in sorted(odd.items()))
         parts.append(Text(f"ended otherwise than by themselves: {ends} of {document['answers']}"))
     if document["refine"]:
