@@ -165,7 +165,7 @@ def _line(
     origin = f"{maker.method}/{maker.model}/{task.partition('/')[2]}-{about['sample']}"
     origin += f"-r{round_}.py" if round_ is not None else ".py"
     origin += nasty
-    source = source_of(task, maker.model, about["sample"], round_, nasty)
+    source = source_of(task, f"{maker.model} {maker.method}", about["sample"], round_, nasty)
     sha = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
     kept = source.encode("utf-8", "replace")
     (folder / "candidates" / f"{sha}.py").write_bytes(kept)

@@ -11,7 +11,7 @@ from kerneltruth.analysis.illusions import checks_of, illusions
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
-from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
 # each answer does; OWN: it would, if its run were the only one.
@@ -77,21 +77,21 @@ def attempt_table(study: Study, sources: Mapping[str, int], said: Sequence[str])
             sources.get(r.sha256, -1),
             before[i],
             sum(1 << checks.number(name) for name in certified_by(r)),
-            visible(r.origin),
+            label(r.origin),
             said[i],
         )
         for name, value in zip(_COLUMNS, row, strict=True):
             columns[name].append(value)
     return {
         "count": len(study.attempts),
-        "tasks": [[visible(task), category] for task, category in tasks.values()],
-        "categories": [visible(c) for c in categories.values()],
+        "tasks": [[label(task), category] for task, category in tasks.values()],
+        "categories": [label(c) for c in categories.values()],
         "methods": [method_label(*pair) for pair in methods.values()],
-        "dtypes": [visible(d) for d in dtypes.values()],
-        "verdicts": [visible(o) for o in outcomes.values()],
-        "kinds": [None if k is None else visible(k) for k in kinds.values()],
-        "checks": [visible(c) for c in checks.values()],
-        "devices": [visible(run.device) for run in study.runs],
+        "dtypes": [label(d) for d in dtypes.values()],
+        "verdicts": [label(o) for o in outcomes.values()],
+        "kinds": [None if k is None else label(k) for k in kinds.values()],
+        "checks": [label(c) for c in checks.values()],
+        "devices": [label(run.device) for run in study.runs],
         "columns": columns,
     }
 

@@ -13,10 +13,10 @@ from kerneltruth.report.page.wording import (
     between,
     count,
     figures,
+    label,
     method_label,
     percent,
     times,
-    visible,
 )
 
 MEASURES: tuple[tuple[Measure, str, str], ...] = (
@@ -120,12 +120,12 @@ def _best_table(
             text(_interval(top.against)),
             number(sum(b.tied for b in kernels) - 1),
         ]
-        rows.append(row(visible(task), cells))
+        rows.append(row(label(task), cells))
     caption = (
-        f"{visible(device)}: {count(len(best))} of {count(tasks)} tasks have a right kernel with "
+        f"{label(device)}: {count(len(best))} of {count(tasks)} tasks have a right kernel with "
         "a time."
     )
-    return table(f"best-{visible(device)}", caption, columns, rows)
+    return table(f"best-{device}", caption, columns, rows)
 
 
 MOST_SHOWN = 5

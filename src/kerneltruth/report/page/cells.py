@@ -5,6 +5,7 @@ One template draws every table of the page from this form.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -39,7 +40,7 @@ def table(
 ) -> dict[str, Any]:
     """A table; `filtered` ones are counted again by the script when a filter is set."""
     return {
-        "name": name,
+        "name": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
         "caption": caption,
         "columns": list(columns),
         "rows": list(rows),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,15 @@ from kerneltruth.report.page.heat import LEGEND, MARKS, heat_map
 from kerneltruth.report.page.rates import by_category, by_dtype, funnel, pass_at, tiles
 from kerneltruth.report.page.rounds import rounds_part
 from kerneltruth.report.page.speed import light, speed_parts
-from kerneltruth.report.page.wording import count, shortened, visible
+from kerneltruth.report.page.wording import count, label, shortened, visible
 
 SCHEMA = 1
-# Together with the rest of a page of 10,000 attempts this stays under 15 MB.
-MOST_SOURCE_BYTES = 9 * 10**6
+# Together with the rest of a page of 10,000 attempts these stay under 15 MB.
+MOST_DETAIL_BYTES = 4 * 10**6
+MOST_SOURCE_BYTES = 7 * 10**6
 MOST_SOURCE_CHARACTERS = 60_000
 MOST_SAID = 140
+MOST_NOTE = 600
 KEPT = {"best": "best round of each answer", "last": "last round of each answer"}
 
 
@@ -42,17 +44,17 @@ def page_document(
         seed: of the resampling behind intervals.
     """
     study = gathered.study
+    details = packed(_details(gathered), most_bytes=MOST_DETAIL_BYTES)
     sources = packed(map(_source, gathered.sources.values()), most_bytes=MOST_SOURCE_BYTES)
     numbers = {sha: i for i, sha in enumerate(gathered.sources) if i < sources.count}
-    details = packed(_details(gathered))
     return {
         "schema": SCHEMA,
         "kind": "leaderboard" if ranks else "report",
-        "title": visible(title or _title(study.runs)),
+        "title": label(title or _title(study.runs)),
         "counts": counts(study),
         "kept": KEPT[study.kept],
         "runs": [run_facts(run) for run in study.runs],
-        "notes": _notes(gathered, sources),
+        "notes": _notes(gathered, details, sources),
         **_sections(study, seed),
         "standings": standings_part(study, seed=seed) if ranks else None,
         "best": best_part(study) if ranks else None,
@@ -101,7 +103,7 @@ def counts(study: Study) -> dict[str, int]:
 
 def run_facts(run: RunInfo) -> dict[str, Any]:
     """What a run says of itself, as text."""
-    return {name: visible(str(value)) if value is not None else None for name, value in _of(run)}
+    return {name: None if value is None else label(str(value)) for name, value in _of(run)}
 
 
 def _of(run: RunInfo) -> list[tuple[str, Any]]:
@@ -114,12 +116,11 @@ def _title(runs: Sequence[RunInfo]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _details(gathered: Gathered) -> list[dict[str, Any]]:
+def _details(gathered: Gathered) -> Iterator[dict[str, Any]]:
     study = gathered.study
-    return [
-        attempt_detail(r, study.runs[r.run].path, gathered.findings.get((r.run, r.finding or "")))
-        for r in study.attempts
-    ]
+    for r in study.attempts:
+        finding = gathered.findings.get((r.run, r.finding or ""))
+        yield attempt_detail(r, study.runs[r.run].path, finding)
 
 
 def _said(gathered: Gathered) -> list[str]:
@@ -140,16 +141,15 @@ def _source(text: str) -> str:
     return text[:MOST_SOURCE_CHARACTERS] + f"\n# ... {left} more characters, left out here"
 
 
-def _notes(gathered: Gathered, sources: Packed) -> list[str]:
-    notes = (*gathered.study.notes, *gathered.notes, *_left_out(gathered, sources))
-    return [visible(note) for note in notes]
-
-
-def _left_out(gathered: Gathered, sources: Packed) -> list[str]:
+def _notes(gathered: Gathered, details: Packed, sources: Packed) -> list[str]:
+    notes = [*gathered.study.notes, *gathered.notes]
+    left = len(gathered.study.attempts) - details.count
+    if left:
+        notes.append(f"what is told of {count(left)} attempts is left out to keep the page small")
     left = len(gathered.sources) - sources.count
-    if not left:
-        return []
-    return [
-        f"{count(left)} of {count(len(gathered.sources))} sources are left out to keep the page "
-        "small; they are in the runs' folders `candidates`"
-    ]
+    if left:
+        notes.append(
+            f"{count(left)} of {count(len(gathered.sources))} sources are left out to keep the "
+            "page small; they are in the runs' folders `candidates`"
+        )
+    return [shortened(visible(note), MOST_NOTE) for note in notes]

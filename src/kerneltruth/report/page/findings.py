@@ -17,6 +17,7 @@ from kerneltruth.report.page.wording import (
     DASH,
     between,
     figures,
+    label,
     microseconds,
     percent,
     shortened,
@@ -32,13 +33,12 @@ MOST_LITERALS = 64
 def attempt_detail(result: Result, run_path: str, finding: Finding | None) -> dict[str, Any]:
     """Everything about an attempt that its row does not say; absent keys have nothing to say."""
     known = {
-        "key": visible(result.key),
         "detail": _text(result.detail),
         "language": result.language,
         "sha256": result.sha256,
-        "tags": [visible(tag) for tag in result.tags],
-        "checks": {visible(name): visible(says) for name, says in sorted(result.checks.items())},
-        "same_as": None if result.same_as is None else visible(result.same_as),
+        "tags": [label(tag) for tag in result.tags],
+        "checks": {label(name): label(says) for name, says in sorted(result.checks.items())},
+        "same_as": None if result.same_as is None else label(result.same_as),
         "stages": [[stage, visible(getattr(result, stage))] for stage in ("call", "exe", "perf")],
         "shapes": [_shape(s) for s in result.timing.shapes] if result.timing else [],
         "source_path": visible(f"{run_path}/candidates/{result.sha256}.py"),
@@ -53,7 +53,7 @@ def _text(text: str) -> str:
 
 def _shape(shape: TimedShape) -> dict[str, Any]:
     return {
-        "case": visible(shape.case),
+        "case": label(shape.case),
         "time": microseconds(shape.candidate_us),
         "against": [
             {
@@ -78,7 +78,7 @@ def _finding(result: Result, run_path: str, finding: Finding) -> dict[str, Any]:
     where = finding.environment
     stats = finding.stats
     return {
-        "id": visible(finding.id),
+        "id": label(finding.id),
         "explanation": _text(finding.explanation),
         "case": _case_rows(finding.case, finding.minimal),
         "picture": None if finding.error_map is None else _picture(finding.error_map, stats),
@@ -110,7 +110,7 @@ def _case_rows(found: Case, minimal: Case | None) -> list[list[str]]:
     for number, case in enumerate(sides):
         for name, value in _facts(case).items():
             rows.setdefault(name, [""] * len(sides))[number] = _text(value)
-    return [[visible(name), *values] for name, values in rows.items()]
+    return [[label(name), *values] for name, values in rows.items()]
 
 
 def _facts(case: Case) -> dict[str, str]:

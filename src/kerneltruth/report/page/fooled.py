@@ -9,7 +9,7 @@ from kerneltruth.analysis.illusions import IllusionRow, illusion_rates
 from kerneltruth.analysis.intervals import Rate, rate
 from kerneltruth.analysis.results import Result
 from kerneltruth.report.page.cells import column, row, share, table, whole
-from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 _COLUMNS = (
     column("certified and wrong", hint="of what the check certifies"),
@@ -24,7 +24,7 @@ def illusion_tables(answers: Sequence[Result]) -> list[dict[str, Any]]:
     total = illusion_rates(answers)
     if not total:
         return []
-    rows = [row(visible(r.check), _cells(r)) for r in total]
+    rows = [row(label(r.check), _cells(r)) for r in total]
     caption = "Each check: how much of what it certifies is wrong."
     tables = [
         table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
@@ -46,13 +46,13 @@ def _crossed(
         row(_label(group), [share(own.get(check, rate(0, 0))) for check in checks])
         for group, own in groups.items()
     ]
-    columns = [column(what, number=False), *(column(visible(check)) for check in checks)]
+    columns = [column(what, number=False), *(column(label(check)) for check in checks)]
     caption = f"Certified and wrong, of what each check certifies, by {what}."
     return table(f"illusions-{what}", caption, columns, rows)
 
 
 def _label(group: tuple[str | None, ...]) -> str:
-    return method_label(*group) if len(group) == 2 else visible(group[0] or NO_CATEGORY)
+    return method_label(*group) if len(group) == 2 else label(group[0] or NO_CATEGORY)
 
 
 def _cells(r: IllusionRow) -> list[dict[str, Any]]:

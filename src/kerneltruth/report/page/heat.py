@@ -8,7 +8,7 @@ from typing import Any
 
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.results import NOT_JUDGED, Result
-from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # One attempt in a cell: a mark of its own for each outcome, so that colour is never alone.
 MARKS = {
@@ -42,10 +42,10 @@ def heat_map(answers: Sequence[Result]) -> dict[str, Any]:
         "methods": [method_label(*pair) for pair in methods],
         "categories": [
             {
-                "name": visible(category),
+                "name": label(category),
                 "cells": _cells([r for own in tasks.values() for r in own], methods),
                 "tasks": [
-                    {"name": visible(task), "short": _short(task), "cells": _cells(own, methods)}
+                    {"name": label(task), "short": _short(task), "cells": _cells(own, methods)}
                     for task, own in sorted(tasks.items())
                 ],
             }
@@ -56,7 +56,7 @@ def heat_map(answers: Sequence[Result]) -> dict[str, Any]:
 
 def _short(task: str) -> str:
     """The task without its suite, which the page names once."""
-    return visible(task.partition("/")[2] or task)
+    return label(task.partition("/")[2] or task)
 
 
 def _cells(
@@ -80,7 +80,7 @@ def cell(results: Sequence[Result]) -> dict[str, Any]:
     mark = f"{right}/{total}"
     if total == 1:
         mark = MARKS.get(results[0].verdict, NOT_KNOWN)
-    said = ", ".join(f"{n} {visible(word)}" for word, n in outcomes.most_common())
+    said = ", ".join(f"{n} {label(word)}" for word, n in outcomes.most_common())
     return {
         "mark": mark,
         "shade": shade(right=right, total=total, judged=judged, returned=returned),

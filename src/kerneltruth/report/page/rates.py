@@ -20,7 +20,7 @@ from kerneltruth.report.page.cells import (
     table,
     whole,
 )
-from kerneltruth.report.page.wording import NO_CATEGORY, method_label, visible
+from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 KS = (1, 2, 5, 10)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
@@ -88,7 +88,7 @@ def by_category(answers: Sequence[Result]) -> dict[str, Any]:
     """Rates by category: the chart is the table."""
     rows = [
         row(
-            visible(found.group[0] or NO_CATEGORY),
+            label(found.group[0] or NO_CATEGORY),
             [whole(found.tasks), *_stages(found)],
             group=number,
         )
@@ -138,7 +138,7 @@ def by_dtype(answers: Sequence[Result]) -> dict[str, Any]:
     """Rates by dtype, of the answers that came to a case of it."""
     rows = [
         row(
-            visible(found.group[0] or "none"),
+            label(found.group[0] or "none"),
             [whole(found.attempts), whole(found.stopped_before), *_stages(found)[1:]],
         )
         for found in rates(answers, ("dtype",))

@@ -10,7 +10,7 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.trajectories import Changes, Fates, RoundRow, Trajectories, trajectories
 from kerneltruth.report.page.cells import column, factor, row, share, table, text, whole
 from kerneltruth.report.page.scales import LogScale, speed_scale
-from kerneltruth.report.page.wording import method_label, share_said, visible
+from kerneltruth.report.page.wording import label, method_label, share_said
 
 MOST_REPAIRS = 4
 SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
@@ -30,7 +30,7 @@ def rounds_part(study: Study, *, seed: int = 0) -> dict[str, Any] | None:
 
 
 def _label(group: tuple[str | None, ...]) -> str:
-    return method_label(*group) if len(group) == 2 else visible(group[0] or "all")
+    return method_label(*group) if len(group) == 2 else label(group[0] or "all")
 
 
 def _charts(found: Trajectories) -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ def _change_table(changes: Sequence[Changes]) -> dict[str, Any]:
 
 
 def _change_cells(c: Changes) -> list[dict[str, Any]]:
-    repairs = [f"{visible(kind)} {n:,}" for kind, n in list(c.repairs.items())[:MOST_REPAIRS]]
+    repairs = [f"{label(kind)} {n:,}" for kind, n in list(c.repairs.items())[:MOST_REPAIRS]]
     if len(c.repairs) > MOST_REPAIRS:
         repairs.append(f"{len(c.repairs) - MOST_REPAIRS} more kinds")
     return [

@@ -11,7 +11,7 @@ from kerneltruth.analysis.speeds import SpeedRow, baselines_of, efficiencies, sp
 from kerneltruth.report.page.cells import column, factor, number, row, share, table, text, whole
 from kerneltruth.report.page.rates import fast
 from kerneltruth.report.page.scales import LogScale, bars, dots, speed_scale
-from kerneltruth.report.page.wording import NO_CATEGORY, method_label, percent, times, visible
+from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label, percent, times
 
 BY_METHOD = ("method", "model")
 BY_CATEGORY = ("category",)
@@ -27,7 +27,7 @@ def _against(answers: Sequence[Result], baseline: str, seed: int) -> dict[str, A
     known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
     scale = speed_scale(known)
     return {
-        "baseline": visible(baseline),
+        "baseline": label(baseline),
         "timed": len(known),
         "methods": _strips(answers, baseline, BY_METHOD, "method", scale, seed),
         "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale, seed),
@@ -58,14 +58,14 @@ def _strips(
         column("slower", hint="below 1x"),
         column("faster, tie, slower", hint="as the interval and the noise floor allow"),
     ]
-    caption = f"Speedups of right answers over {visible(baseline)}, by {what}."
+    caption = f"Speedups of right answers over {label(baseline)}, by {what}."
     return table(f"speed-{what}-{baseline}", caption, columns, rows)
 
 
 def _label(group: tuple[str | None, ...]) -> str:
     if len(group) == 2:
         return method_label(*group)
-    return visible(group[0] or NO_CATEGORY)
+    return label(group[0] or NO_CATEGORY)
 
 
 def _speed_cells(found: SpeedRow, own: Sequence[float], scale: LogScale) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def light(answers: Sequence[Result], *, seed: int = 0) -> dict[str, Any] | None:
                 whole(r.known),
                 number(r.mean.value, percent(r.mean.value)),
                 number(r.median, percent(r.median)),
-                text(", ".join(f"{visible(name)} {n:,}" for name, n in r.bound_by.items())),
+                text(", ".join(f"{label(name)} {n:,}" for name, n in r.bound_by.items())),
             ],
         )
         for r in found

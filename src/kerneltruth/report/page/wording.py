@@ -11,6 +11,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+MOST_LABEL = 160
 UNLABELLED = "unlabelled"
 NO_CATEGORY = "no category"
 MINUS = "\N{MINUS SIGN}"
@@ -27,6 +28,11 @@ def visible(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """The beginning of a text that is too long."""
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def label(text: str) -> str:
+    """A name as the page shows it: visible, and not longer than a table can bear."""
+    return shortened(visible(text), MOST_LABEL)
 
 
 def count(number: int) -> str:
@@ -100,4 +106,4 @@ def microseconds(us: float | None) -> str:
 def method_label(method: str | None, model: str | None) -> str:
     """A method and its model, as columns are headed."""
     said = " \N{MIDDLE DOT} ".join(part for part in (method, model) if part)
-    return visible(said) or UNLABELLED
+    return label(said) or UNLABELLED

@@ -90,6 +90,19 @@ def test_sources_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     assert any("1 of 1 sources are left out" in note for note in document["notes"])
 
 
+def test_details_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
+    monkeypatch.setattr("kerneltruth.report.page.document.MOST_DETAIL_BYTES", 10)
+    document = page_document(gathered(result(), result(sample=1)))
+    assert document["parts"]["details"] == []
+    assert any("told of 2 attempts is left out" in note for note in document["notes"])
+
+
+def test_a_name_without_end_is_cut():
+    document = page_document(gathered(result(origin="x" * 10_000, method="m" * 10_000)))
+    assert len(document["data"]["columns"]["origin"][0]) == 160
+    assert len(document["data"]["methods"][0]) == 160
+
+
 def test_the_leaderboard_shows_the_best_kernels_with_ties():
     results = [
         result(method="a", speedup=2.0, sha256="a" * 64),

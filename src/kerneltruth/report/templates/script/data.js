@@ -42,6 +42,7 @@ async function unpack(element) {
 // Item of a packed list: `details` by attempt, `sources` by number of source.
 async function item(list, number) {
   const starts = DATA[list];
+  if (!starts.length) return undefined;
   let part = starts.length - 1;
   while (part > 0 && starts[part] > number) part -= 1;
   const name = `${list} ${part}`;

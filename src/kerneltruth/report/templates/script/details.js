@@ -20,6 +20,11 @@ async function openAttempt(attempt, among) {
   try {
     const detail = await item("details", attempt);
     if (opened !== attempt) return;
+    if (detail === undefined) {
+      BODY.replaceChildren(el("p", {class: "said"}, verdictBadge(attempt), ` ${COLUMN.said[attempt]}`),
+        noted("What else is known of it is left out of this page to keep it small."));
+      return;
+    }
     BODY.replaceChildren(...sheetParts(attempt, detail));
     await addSource(attempt, detail);
   } catch (error) {
