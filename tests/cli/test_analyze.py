@@ -147,6 +147,15 @@ def test_every_line_fits_eighty_columns(kt, run):
     assert "30/60 50% (38-62)" in text
 
 
+def test_a_name_of_a_candidate_does_nothing_to_the_terminal(kt, tmp_path):
+    hostile = "m\x1b]0;owned\x07[bold]x[/bold]"
+    lines = [line(f"t{n}", hostile, hostile, n > 1) for n in range(4)]
+    ran = kt("analyze", write(tmp_path / "run", lines))
+    assert ran.code == 0, ran.err
+    assert "\x1b" not in ran.out
+    assert "m\\x1b]0;owned\\x07[bold]x[/bold]" in ran.out
+
+
 def test_the_rates_that_are_asked_for_are_shown(kt, run):
     ran = kt("analyze", run, "--by", "category,method", "--by", "dtype")
     assert "By category and method" in ran.out

@@ -18,6 +18,7 @@ from kerneltruth.report.figures import (
     table,
     times,
     times_within,
+    visible,
 )
 
 Document = dict[str, Any]
@@ -66,7 +67,7 @@ def _deviance(found: Document) -> Iterator[RenderableType]:
         )
     for level in found["separated"]:
         yield Text(
-            f"separated: {level['factor']} {level['level']}: {level['right']} of "
+            f"separated: {level['factor']} {visible(level['level'])}: {level['right']} of "
             f"{level['answers']} right, so its coefficient is infinite",
             "yellow",
         )
@@ -75,7 +76,7 @@ def _deviance(found: Document) -> Iterator[RenderableType]:
         said = ", ".join(f"{t['model']} {percent(t['penalized'])}" for t in penalized)
         yield Text(f"with Firth's finite coefficients: {said}")
     for note in found["notes"]:
-        yield Text(f"note: {note}", "yellow")
+        yield Text(visible(f"note: {note}"), "yellow")
 
 
 def _complexity(rows: list[Document]) -> Iterator[RenderableType]:
@@ -170,4 +171,4 @@ def portability_parts(found: Document | None) -> Iterator[RenderableType]:
         )
     for kernel in found["kernels"][:KERNELS_SHOWN]:
         said = ", ".join(f"{times(s)} on {device}" for device, s in kernel["speedups"].items())
-        yield Text(f"{kernel['task']} {kernel['sha256'][:8]}: {said}")
+        yield Text(visible(f"{kernel['task']} {kernel['sha256'][:8]}: {said}"))

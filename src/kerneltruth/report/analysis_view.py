@@ -22,6 +22,7 @@ from kerneltruth.report.figures import (
     share_within,
     table,
     times_within,
+    visible,
 )
 
 # Break-downs of rates that are shown unless others are asked for; the rest is in --json.
@@ -54,7 +55,7 @@ def analysis_view(document: Document, shown: Sequence[Sequence[str]] = SHOWN) ->
 def _head(document: Document) -> Iterator[Text]:
     runs = document["runs"]
     for run in runs:
-        yield Text(f"{run['path']}: {run['attempts']} attempts on {run['device']}")
+        yield Text(visible(f"{run['path']}: {run['attempts']} attempts on {run['device']}"))
     again = document["attempts"] - document["distinct"]
     rounds = document["distinct"] - document["answers"]
     said = [f"{document['answers']} answers of {document['attempts']} attempts"]
@@ -64,7 +65,7 @@ def _head(document: Document) -> Iterator[Text]:
         said.append(f"{again} repeat a kernel on another device")
     yield Text("; ".join(said), "bold")
     for note in document["notes"]:
-        yield Text(f"note: {note}", "yellow")
+        yield Text(visible(f"note: {note}"), "yellow")
 
 
 def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
@@ -229,7 +230,7 @@ def _illusions(document: Document) -> Iterator[RenderableType]:
     )
     for row in found["overall"]:
         made.add_row(
-            row["check"],
+            visible(row["check"]),
             share_within(row["illusions"]),
             share(row["of_wrong"]),
             share(row["false_alarms"]),
@@ -239,7 +240,7 @@ def _illusions(document: Document) -> Iterator[RenderableType]:
     for illusion in findings[:FINDINGS_SHOWN]:
         kind = f" {illusion['kind']}" if illusion["kind"] else ""
         where = illusion["finding"] or illusion["key"]
-        yield Text(f"{illusion['task']}: {illusion['verdict']}{kind}: {where}")
+        yield Text(visible(f"{illusion['task']}: {illusion['verdict']}{kind}: {where}"))
     if len(findings) > FINDINGS_SHOWN:
         yield Text(f"and {len(findings) - FINDINGS_SHOWN} more; all are in --json")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kerneltruth.commands.outcomes import Outcome, Suite
+from kerneltruth.report.figures import visible
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
@@ -30,15 +31,11 @@ def _command(outcome: Outcome) -> str:
 
 
 def _data(text: str) -> str:
-    """GitHub decodes these three in a message."""
-    return _visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """GitHub decodes three escapes in a message; what a log's reader may obey is made visible."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "%0A".join(visible(line).replace("%", "%25") for line in lines)
 
 
 def _property(text: str) -> str:
     """GitHub decodes five in a property, which `,` ends and `::` follows."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _visible(text: str) -> str:
-    """The text without other control characters, which a log's reader may obey."""
-    return "".join(c if c in "\t\r\n" or c.isprintable() else ascii(c)[1:-1] for c in text)

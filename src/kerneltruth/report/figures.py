@@ -66,7 +66,7 @@ def signed(value: float | None) -> str:
 def label(row: dict[str, Any], by: tuple[str, ...]) -> str:
     """The values of a row's group, as one name; `all` of no dimension."""
     values = [row[name] for name in by if name in row]
-    named = " ".join(str(value) for value in values if value is not None)
+    named = " ".join(visible(str(value)) for value in values if value is not None)
     return named or ("(none)" if values else "all")
 
 
@@ -85,3 +85,8 @@ def table(title: str, *columns: str) -> Table:
     for number, name in enumerate(columns):
         made.add_column(name, justify="right" if number else "left", overflow="fold")
     return made
+
+
+def visible(text: str) -> str:
+    r"""Candidates' text without control characters, which a terminal would obey: `\x1b`."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

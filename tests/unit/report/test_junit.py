@@ -124,7 +124,7 @@ def test_an_annotation_stays_one_command_whatever_the_candidate_says():
     assert "\n" not in line
     assert "\r" not in line
     head, _, message = line.removeprefix("::error ").partition("::")
-    assert message == "100%25, a:b%0D%0A::error::injected\\x1b[0m\\u2028"
+    assert message == "100%25, a:b%0A::error::injected\\x1b[0m\\u2028"
     assert head.count(",") == 1
     assert ":" not in head
 
