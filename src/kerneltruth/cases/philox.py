@@ -39,6 +39,8 @@ _STEPS = np.array([[[r * _WEYL[i] & _MASK32] for i in _ORDER[r]] for r in range(
 _AHEAD = 64
 # Two rows of this many int64 fit in a core's second-level cache together with their temporaries.
 _CHUNK = 8192
+# On a GPU what counts is how often something is launched.
+_CHUNK_ELSEWHERE = 2**20
 
 # A sum of 8 uniforms has variance 8/12; this is sqrt(12/8), written out so that no library
 # computes it, over the 2 * 65536 by which the integer sum is scaled.
@@ -139,9 +141,10 @@ class Stream:
         where = device or self.device
         if counters <= _AHEAD and where == "cpu":
             return self._few(start, n)
+        chunk = _CHUNK if where == "cpu" else _CHUNK_ELSEWHERE
         parts = [
-            self._block(first, min(_CHUNK, start + counters - first), where)
-            for first in range(start, start + counters, _CHUNK)
+            self._block(first, min(chunk, start + counters - first), where)
+            for first in range(start, start + counters, chunk)
         ]
         if not parts:
             return torch.empty(0, dtype=torch.int64, device=where)

@@ -13,7 +13,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Protocol
 
 from kerneltruth.cases.case import Case
@@ -32,12 +33,14 @@ from kerneltruth.runner.protocol import (
     Stock,
     Supply,
 )
+from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Task
 
 # Rows that warm up and are never part of a measured lap: a graph must not hold known pointers.
 SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
+SHORT_LAPS = 5
 FIRST_S = 300.0
 
 
@@ -120,6 +123,9 @@ class Contestant:
     """One side of a contest and what is known of it.
 
     Attributes:
+        slot: where its child keeps this contest's rows.
+        compiled: see `Stock`.
+        around_s: what a lap costs on the judge's clock beyond its device time, in this child.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
         rows: that it has for calls; 0 before it is stocked.
         captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
@@ -130,6 +136,7 @@ class Contestant:
 
     name: str
     child: Timed
+    slot: int = 0
     compiled: str | None = None
     first_s: float = 0.0
     second_s: float = 0.0
@@ -137,6 +144,7 @@ class Contestant:
     launch_s: float = 0.0
     warm_s: float | None = None
     rows: int = 0
+    around_s: float = 0.0
     captured: bool | None = None
     why_not: str | None = None
     peak_bytes: int = 0
@@ -155,10 +163,14 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What the calls of a contest take: arguments in order, and the pools behind them."""
+    """What the calls of a contest take: arguments in order, and the pools behind them.
+
+    `held` keeps what the arguments name by path.
+    """
 
     arguments: tuple[Supply | ScalarArgument, ...]
     pools: Mapping[str, Pool]
+    held: tuple[Sealed, ...] = ()
 
     @property
     def moving(self) -> list[Supply]:
@@ -205,6 +217,7 @@ class Contest:
         sides: the candidate first.
         known: contents whose results the judge knows, for the laps that are shown.
         graphs: whether the calls are captured.
+        rows: for the calls of each side.
         blocks: for each side its laps of one block, by the side's name.
         disturbed: why blocks were thrown away and repeated.
     """
@@ -216,6 +229,7 @@ class Contest:
     known: Sequence[dict[str, Choice]] = ()
     on_gpu: bool = True
     graphs: bool = False
+    rows: int = 0
     blocks: list[dict[str, tuple[LapSeen, ...]]] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
@@ -231,10 +245,23 @@ class Contest:
         with ThreadPoolExecutor(max(len(fresh), 1)) as pool:
             for done in [pool.submit(self._warm_up, side) for side in fresh]:
                 done.result()
+        # As many for everyone: laps of other lengths have other edges.
+        self.rows = next((s.rows for s in self.sides if s.rows), 0) or self._row_count()
+        for side in fresh:
+            self._make_rows(side)
         self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
-            self._lap(side)
+            self._lap(side, self._count())
+            side.around_s = self._around(side)
+
+    def _around(self, side: Contestant) -> float:
+        """What the shortest laps cost beyond their device time."""
+        laps = [
+            self._raw_lap(side, [0] if self.graphs else [SPARE], graphs=self.graphs)
+            for _ in range(SHORT_LAPS)
+        ]
+        return median(lap.wall_s - lap.device_s for lap in laps)
 
     def run(
         self,
@@ -264,11 +291,14 @@ class Contest:
             self.blocks.append(block)
 
     def _block(self, *, show: bool) -> dict[str, tuple[LapSeen, ...]]:
-        """A lap of each side, and backwards again."""
+        """A lap of each side, in an order of this block's own, and backwards again."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
-        for side in (*self.sides, *reversed(self.sides)):
-            shows = show and side is self.sides[0] and bool(found[side.name])
-            found[side.name].append(self._lap(side, show=shows))
+        order = [self.sides[i] for i in _shuffled(len(self.sides), self.rng)]
+        for sides in (order, order[::-1]):
+            count = self._count()
+            for side in sides:
+                shows = show and side is self.sides[0] and bool(found[side.name])
+                found[side.name].append(self._lap(side, count, show=shows))
         return {name: tuple(laps) for name, laps in found.items()}
 
     def measure_warm(self) -> None:
@@ -291,12 +321,13 @@ class Contest:
         effort = self.effort
         stock = Stock(
             arguments=self.inputs.arguments,
+            slot=side.slot,
             flush_bytes=effort.flush_bytes if self.on_gpu else 0,
             compiled=side.compiled,
         )
         rng = stream(0, "warm-up", side.name)
         side.do(stock, FIRST_S)
-        side.do(Rows(count=SPARE), FIRST_S)
+        side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
         self._refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
         side.first_s = self._raw_lap(side, [0], graphs=False, deadline_s=FIRST_S).wall_s
         side.second_s = self._raw_lap(side, [1], graphs=False, deadline_s=FIRST_S).wall_s
@@ -307,22 +338,24 @@ class Contest:
                 break
             calls *= 4
         side.warm_up_s, side.launch_s = lap.per_call_s, lap.host_s / lap.calls
-        rows = self._row_count(side)
-        side.do(Rows(count=SPARE + rows), effort.deadline_s)
-        side.rows = rows
 
-    def _row_count(self, side: Contestant) -> int:
+    def _make_rows(self, side: Contestant) -> None:
+        side.do(Rows(count=SPARE + self.rows, slot=side.slot), self.effort.deadline_s)
+        side.rows = self.rows
+
+    def _row_count(self) -> int:
         effort = self.effort
+        fastest = min(side.warm_up_s for side in self.sides)
         # A captured call takes less than the launch that the warm-up saw.
-        quick = 3.0 if side.warm_up_s < effort.graph_below_s else 1.0
-        wanted = math.ceil(quick * effort.lap_s / max(side.warm_up_s, 1e-7))
+        quick = 3.0 if fastest < effort.graph_below_s else 1.0
+        wanted = math.ceil(quick * effort.lap_s / max(fastest, 1e-7))
         room = effort.memory_bytes // max(self.inputs.row_bytes, 1) - SPARE
         rows = max(2, min(wanted, room, MOST_ROWS))
         return rows // GROUPS * GROUPS if rows >= 2 * GROUPS else rows
 
     def _wants_graphs(self) -> bool:
         below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
-        return below and all(side.rows >= 2 * GROUPS for side in self.sides)
+        return below and self.rows >= 2 * GROUPS
 
     def _capture(self, side: Contestant) -> bool:
         """Capture the calls of a side, unless that was tried before."""
@@ -331,7 +364,8 @@ class Contest:
                 self._refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
                 self._raw_lap(side, range(SPARE), graphs=False)
                 warm = (0,) * (side.rows // GROUPS)
-                side.do(Capture(groups=(*_groups(side.rows), warm)), self.effort.deadline_s)
+                groups = (*_groups(side.rows), warm)
+                side.do(Capture(groups=groups, slot=side.slot), self.effort.deadline_s)
                 side.captured = True
             except ContestError as error:
                 if error.seen.ended in ("died", "timeout", "lost"):
@@ -340,20 +374,23 @@ class Contest:
                 side.captured, side.why_not = False, str(error)
                 side.child.restart()
                 self._warm_up(side)
+                self._make_rows(side)
         return side.captured
 
-    def _lap(self, side: Contestant, *, show: bool = False) -> LapSeen:
-        """A lap over a random number of rows in random order."""
+    def _count(self) -> int:
+        """How many rows, or captured groups of them, a lap takes: nobody can know beforehand."""
+        most = GROUPS if self.graphs else self.rows
+        least = math.ceil(most / 2)
+        return least + int(self.rng.integers(1, 0, most - least + 1))
+
+    def _lap(self, side: Contestant, count: int, *, show: bool = False) -> LapSeen:
+        """A lap over so many rows, or groups, in random order."""
         if self.graphs:
-            count = GROUPS // 2 + int(self.rng.integers(1, 0, GROUPS // 2 + 1))
             order = _shuffled(GROUPS, self.rng)[:count]
             groups = _groups(side.rows)
             rows = [row for g in order for row in groups[g]]
         else:
-            least = math.ceil(side.rows / 2)
-            count = least + int(self.rng.integers(1, 0, side.rows - least + 1))
-            rows = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
-            order = rows
+            rows = order = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
         contents = self.inputs.draw(self.rng, len(rows))
         if show:
             contents[-1] = self.known[len(self.shown) % len(self.known)]
@@ -369,12 +406,15 @@ class Contest:
             for a in self.inputs.arguments
             if isinstance(a, Supply) and a.shown
         }
-        return side.child.errand(Show(), sizes=sizes, deadline_s=self.effort.deadline_s)
+        return side.child.errand(
+            Show(slot=side.slot), sizes=sizes, deadline_s=self.effort.deadline_s
+        )
 
     def _refill(
         self, side: Contestant, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]
     ) -> None:
-        side.do(self.inputs.refill(rows, contents), self.effort.deadline_s)
+        refill = self.inputs.refill(rows, contents)
+        side.do(replace(refill, slot=side.slot), self.effort.deadline_s)
 
     def _raw_lap(
         self,
@@ -385,7 +425,7 @@ class Contest:
         calls: int | None = None,
         deadline_s: float | None = None,
     ) -> LapSeen:
-        message = Lap(rows=tuple(rows), graphs=graphs)
+        message = Lap(rows=tuple(rows), graphs=graphs, slot=side.slot)
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
         wall = time.perf_counter() - began

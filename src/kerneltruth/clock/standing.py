@@ -1,8 +1,8 @@
 """What a contest shows: how a candidate stands against each baseline, and whether its times hold.
 
-A child's device events are claims. The judge's own clock saw every lap from outside, with an
-overhead that the baselines, which are trusted, have alike. A candidate whose laps took longer on
-the judge's clock than its events admit is suspect, and is given the judge's times.
+A child's device events are claims. The judge's own clock saw every lap from outside, with a cost
+around the calls that laps of a single call show. A candidate whose laps took longer on the judge's
+clock than its events admit is suspect, and is given the judge's times.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from kerneltruth.clock.summary import (
     time_interval,
 )
 
-# How much slower the judge's clock may show a candidate, beyond both intervals: honest processes
-# differ by some tens of microseconds in what a lap costs around its calls.
-MORE_S = 1.5e-4
+# How much longer laps may be on the judge's clock than events admit, beyond both intervals.
+MORE_S = 1e-4
 SHARE = 0.03
+# How much more a lap may cost around its calls than it does with the baselines.
+AROUND_S = 3e-4
 # A lap's calls cannot have taken less than nothing.
 _LEAST_S = 1e-9
 
@@ -113,8 +114,9 @@ def is_suspect(contest: Contest) -> bool:
             return True
     if len(contest.sides) < 2:
         return False
+    around = _overhead(contest)
+    more = median(lap.wall_s - lap.device_s for lap in laps) - around
     trusted = contest.sides[1].name
-    more = median(_around(laps)) - _overhead(contest)
     claimed = ratio_interval(by_events(contest, trusted))
     seen = ratio_interval(_by_judge(contest, trusted))
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
@@ -126,13 +128,9 @@ def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
 
 
 def _overhead(contest: Contest) -> float:
-    """What a lap costs on the judge's clock beyond its events, as trusted children have it."""
-    trusted = [lap for side in contest.sides[1:] for lap in _laps(contest, side.name)]
-    return median(_around(trusted)) if trusted else 0.0
-
-
-def _around(laps: Sequence[LapSeen]) -> list[float]:
-    return [lap.wall_s - lap.device_s for lap in laps]
+    """What a lap of the candidate costs on the judge's clock beyond its events."""
+    own, *trusted = [side.around_s for side in contest.sides]
+    return min(own, median(trusted) + AROUND_S) if trusted else own
 
 
 def _laps(contest: Contest, name: str) -> list[LapSeen]:

@@ -15,10 +15,13 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contest import Inputs
 from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec
 
 # Elements of all inputs together, beyond which a shape takes too long to prepare and to grade.
 MOST_ELEMENTS = 2**25
+# Bytes of a pool from which on children read it where it lies.
+SHARED_FROM = 2**20
 
 
 def timed_cases(task: Task, *, dtype: str | None = None, seed: int = 0) -> tuple[Case, ...]:
@@ -47,6 +50,7 @@ def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     present = dict.fromkeys(pools, True)
     written = task.written(settings, present)
     arguments: list[Supply | ScalarArgument] = []
+    held: list[Sealed] = []
     for spec in task.arguments:
         if not isinstance(spec, TensorSpec):
             if isinstance(spec, Derived) or not spec.hidden:
@@ -60,19 +64,25 @@ def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
             if spec.member_of is None:
                 arguments.append(ScalarArgument(name=spec.name, value=None))
             continue
+        elements = _shared(pool.elements)
+        if isinstance(elements, Sealed):
+            held.append(elements)
         arguments.append(
             Supply(
                 name=spec.name,
                 dtype=str(pool.elements.dtype).removeprefix("torch."),
                 shape=pool.shape,
-                pool=_bytes(pool.elements),
+                pool=b"" if isinstance(elements, Sealed) else elements,
+                path=elements.path if isinstance(elements, Sealed) else None,
                 member_of=spec.member_of,
                 fixed=pool.fixed,
                 shown=spec.name in written,
             )
         )
-    return Inputs(arguments=tuple(arguments), pools=pools)
+    return Inputs(arguments=tuple(arguments), pools=pools, held=tuple(held))
 
 
-def _bytes(elements: Tensor) -> bytes:
-    return elements.contiguous().view(torch.uint8).numpy().tobytes()
+def _shared(elements: Tensor) -> bytes | Sealed:
+    """A pool's bytes; large ones lie where every child can read them."""
+    data = memoryview(elements.contiguous().view(torch.uint8).numpy().data)
+    return bytes(data) if len(data) < SHARED_FROM else Sealed(data)

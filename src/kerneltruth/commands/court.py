@@ -230,6 +230,8 @@ def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
         return {"outcome": NOT_RUN, "detail": f"exe: {word(attempt.verdict)}"}
     if device == "cpu":
         return {"outcome": NOT_RUN, "detail": "no GPU: kernels are interpreted here"}
+    if attempt.candidate.language == "numpy":
+        return {"outcome": NOT_RUN, "detail": "a NumPy kernel runs on the host"}
     return None
 
 

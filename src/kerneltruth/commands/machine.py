@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.ceilings import measure
-from kerneltruth.clock.contest import Contest, Contestant, Effort, LapSeen
+from kerneltruth.clock.contest import Contest, Contestant, Effort
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.nvml import open_telemetry
 from kerneltruth.clock.stocking import stocked, timed_cases
@@ -43,11 +44,20 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-SCHEMA = 1
-# Kernels whose copies are timed against each other, with the shape: short, medium and long.
-NULL_KERNELS = (("kernelbenchx/relu", 0), ("kernelbenchx/matmul_fp16", 1), ("kernelbenchx/relu", 1))
+SCHEMA = 2
+# Kernels whose copies are timed against each other, with the shape: those that take few
+# microseconds, where noise has other reasons, and longer ones.
+NULL_KERNELS = (
+    (("kernelbenchx/relu", 0), ("kernelbenchx/softmax", 0)),
+    (
+        ("kernelbenchx/matmul_fp16", 1),
+        ("kernelbenchx/add", 1),
+        ("kernelbenchx/softmax", 1),
+        ("kernelbenchx/matmul", 1),
+    ),
+)
 NULL_COPIES = 7
-NULL_EFFORT = Effort(blocks=(10, 10), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
+NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,7 @@ class Noise:
     """How far the ratio of two copies of one kernel is from 1 on this machine.
 
     Attributes:
-        seconds: of a call.
+        seconds: of a call of the shortest of these kernels.
         half_width: what intervals lack without it, in logs.
         pairs: of copies.
     """
@@ -189,6 +199,7 @@ def known_machine(runner: Runner, *, again: bool = False, root: int | None = Non
         return Machine()
     about = environment(runner.device)
     path = _path(about)
+    telemetry = open_telemetry(runner.device, root=root)
     facts = None if again else _stored(path)
     if facts is None:
         with timing(runner.device):
@@ -199,12 +210,11 @@ def known_machine(runner: Runner, *, again: bool = False, root: int | None = Non
                     measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
                     versions={name: value for name, value in about.items() if value},
                 ),
-                noise=measure_noise(runner),
+                noise=measure_noise(runner, telemetry),
             )
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(dumps(facts, indent=1) + "\n", "utf-8")
-    telemetry = open_telemetry(runner.device, root=root)
     return Machine(device=runner.device, facts=facts, telemetry=telemetry)
 
 
@@ -224,36 +234,49 @@ def _stored(path: Path | None) -> Facts | None:
         return None
 
 
-def measure_noise(runner: Runner) -> tuple[Noise, ...]:
-    """Kernels against copies of themselves, each copy in a process of its own."""
+def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
+    """Kernels against copies of themselves, each copy in a process of its own.
+
+    What was disturbed is no noise of the machine: blocks are repeated as always.
+    """
     found = []
-    for name, shape in NULL_KERNELS:
-        task = find(name)
-        source = eager_of(task)
-        if source is None:
-            raise EnvironmentFault(f"{name} has no eager function to measure noise with")
-        case = timed_cases(task)[shape]
-        sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
-        try:
-            contest = Contest(
-                sides=[Contestant(name=f"{i}", child=s) for i, s in enumerate(sessions)],
-                inputs=stocked(task, case, device=runner.device),
-                effort=NULL_EFFORT,
-                rng=stream(0, "noise", name, str(shape)),
-            )
-            contest.prepare()
-            contest.run(lambda c: False)
-        finally:
-            for session in sessions:
-                session.close(wait=False)
-        found.append(_noise(contest))
-    return tuple(sorted(found, key=lambda n: n.seconds))
+    for kernels in NULL_KERNELS:
+        contests = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
+        null = [interval for contest in contests for interval in _null_intervals(contest)]
+        shortest = min(
+            median(lap.per_call_s for block in contest.blocks for lap in block["0"])
+            for contest in contests
+        )
+        half_width = noise_floor(null)
+        found.append(Noise(seconds=shortest, half_width=half_width, pairs=len(null)))
+    return tuple(found)
 
 
-def _noise(contest: Contest) -> Noise:
-    pairs = list(itertools.combinations([side.name for side in contest.sides], 2))
-    laps: list[LapSeen] = [lap for block in contest.blocks for lap in block["0"]]
-    null: list[Interval] = [
+def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -> Contest:
+    task = find(name)
+    source = eager_of(task)
+    if source is None:
+        raise EnvironmentFault(f"{name} has no eager function to measure noise with")
+    sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
+    try:
+        contest = Contest(
+            sides=[Contestant(name=f"{i}", child=s) for i, s in enumerate(sessions)],
+            inputs=stocked(task, timed_cases(task)[shape], device=runner.device),
+            effort=NULL_EFFORT,
+            rng=stream(0, "noise", name, str(shape)),
+        )
+        contest.prepare()
+        contest.run(lambda c: False, Lookout(telemetry))
+    finally:
+        for session in sessions:
+            session.close(wait=False)
+    return contest
+
+
+def _null_intervals(contest: Contest) -> list[Interval]:
+    """The interval of the ratio of each two copies."""
+    names = [side.name for side in contest.sides]
+    return [
         ratio_interval(
             [
                 Block(
@@ -263,7 +286,5 @@ def _noise(contest: Contest) -> Noise:
                 for block in contest.blocks
             ]
         )
-        for one, other in pairs
+        for one, other in itertools.combinations(names, 2)
     ]
-    seconds = sum(lap.per_call_s for lap in laps) / len(laps)
-    return Noise(seconds=seconds, half_width=noise_floor(null), pairs=len(pairs))

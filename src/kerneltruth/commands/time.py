@@ -45,9 +45,14 @@ def run_time(options: TimeOptions) -> Generator[Step, None, dict[str, Any]]:
         raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
     runner = new_runner(choose_device(options.device), ())
     try:
-        runner.start(("time",))
+        runner.start(("time", "time_compiled") if _compiles(options) else ("time",))
         from kerneltruth.commands.timing import time_file
 
         return (yield from time_file(options, runner, start))
     finally:
         runner.close()
+
+
+def _compiles(options: TimeOptions) -> bool:
+    """Whether a baseline is compiled by torch, which takes long to import."""
+    return not options.baselines or any(name.startswith("compile") for name in options.baselines)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +24,8 @@ from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.host import Mode, Runner, Session
+from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
@@ -36,7 +39,7 @@ COMPILED = {
 BASELINES = (*COMPILED, "control")
 DEFAULT_BASELINES = ("eager", "compile", "control")
 KNOWN = 2
-PRECISION = 0.0025
+PRECISION = 0.002
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +52,25 @@ class _Ground:
     sides: list[Contestant] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     expected: dict[int, Expectation | str] = field(default_factory=dict)
+
+
+class _Shared:
+    """A child that several contests share, each with a slot of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.sides: list[Contestant] = []
+
+    def errand(
+        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    ) -> Observation:
+        return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
+
+    def restart(self) -> None:
+        """Begin anew: what the slots held is gone."""
+        self.session.restart()
+        for side in self.sides:
+            side.rows, side.captured = 0, side.captured and None
 
 
 class Timekeeper:
@@ -90,14 +112,16 @@ class Timekeeper:
         self._on_gpu = runner.device != "cpu"
         self._key: tuple[str, str | None] | None = None
         self._grounds: dict[str, _Ground] = {}
-        self._sessions: list[Session] = []
+        self._shared: dict[str, _Shared] = {}
         self._count = 0
+        self._alone_s = 0.0
+        self._spent: defaultdict[str, float] = defaultdict(float)
 
     def close(self) -> None:
         """End the baselines' children."""
-        for session in self._sessions:
-            session.close(wait=False)
-        self._sessions.clear()
+        for shared in self._shared.values():
+            shared.session.close(wait=False)
+        self._shared.clear()
         self._grounds.clear()
 
     def time(
@@ -112,13 +136,18 @@ class Timekeeper:
             self.close()
             self._key = (task.key, dtype)
         self._count += 1
+        began = time.perf_counter()
+        self._alone_s = 0.0
+        self._spent = defaultdict(float)
         shapes: list[dict[str, Any]] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
         with self._runner.open(candidate, mode="time") as child:
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
                 side = Contestant(name=CANDIDATE, child=child)
                 try:
-                    shape = self._contest(task, self._ground(task, case), side, candidate)
+                    with self._spending("inputs"):
+                        ground = self._ground(task, case)
+                    shape = self._contest(task, ground, side, candidate)
                 except ContestError as error:
                     return document | _failed(error, case)
                 shapes.append(shape)
@@ -127,10 +156,16 @@ class Timekeeper:
         wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
         if wrong is not None:
             document |= {"outcome": "wrong", "detail": wrong["graded"]["wrong"][0]}
+            for b in (b for s in shapes for b in s["baselines"].values()):
+                # Whatever took so long, it was not the task.
+                b["outcome"] = "tie" if b["outcome"] == "faster" else b["outcome"]
         elif any({"timing_suspect", "below_floor"} & {*s["flags"]} for s in shapes):
             document["outcome"] = "timing_suspect"
         peaks = [s.pop("peak_bytes") for s in shapes]
         return document | {
+            "device_s": self._alone_s,
+            "spent": dict(self._spent),
+            "seconds": time.perf_counter() - began,
             "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
             "peak_bytes": max((p[CANDIDATE] for p in peaks), default=0),
             "baseline_peak_bytes": {
@@ -160,19 +195,27 @@ class Timekeeper:
                 source = sources.get("control" if name == "control" else "eager")
                 if source is None:
                     continue
-                session = self._runner.open(source, mode="time")
-                self._sessions.append(session)
-                found.sides.append(
-                    Contestant(name=name, child=session, compiled=COMPILED.get(name))
-                )
+                found.sides.append(self._side(name, source))
             self._grounds[case.identity] = found
         return found
+
+    def _side(self, name: str, source: Candidate) -> Contestant:
+        """A baseline: all shapes of a task in one child."""
+        compiled = COMPILED.get(name)
+        if name not in self._shared:
+            mode: Mode = "time" if compiled is None else "time_compiled"
+            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
+        shared = self._shared[name]
+        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
+        shared.sides.append(side)
+        return side
 
     def _contest(
         self, task: Task, ground: _Ground, side: Contestant, candidate: Candidate
     ) -> dict[str, Any]:
-        for index in range(KNOWN):
-            self._expectation(task, ground, index)
+        with self._spending("references"):
+            for index in range(KNOWN):
+                self._expectation(task, ground, index)
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
         while True:
             contest = Contest(
@@ -185,9 +228,15 @@ class Timekeeper:
             )
             try:
                 with self._alone() as watch:
-                    contest.prepare()
-                    contest.run(self._enough, watch.disturbance)
-                    contest.measure_warm()
+                    began = time.perf_counter()
+                    fresh = not all(s.rows for s in ground.sides)
+                    with self._spending("warm_up"):
+                        contest.prepare()
+                    began = time.perf_counter() if fresh else began
+                    with self._spending("laps"):
+                        contest.run(self._enough, watch.disturbance)
+                        contest.measure_warm()
+                    self._alone_s += time.perf_counter() - began
             except ContestError as error:
                 if error.name == CANDIDATE:
                     raise
@@ -196,7 +245,16 @@ class Timekeeper:
                 ground.sides = [s for s in ground.sides if s.name != error.name]
                 side.rows, side.captured = 0, None
                 continue
-            return self._document(task, ground, contest, watch)
+            with self._spending("grading"):
+                return self._document(task, ground, contest, watch)
+
+    @contextlib.contextmanager
+    def _spending(self, what: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent[what] += time.perf_counter() - began
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[Watch]:
@@ -232,7 +290,7 @@ class Timekeeper:
             index = ground.known.index(shown.at)
             expectation = ground.expected[index]
             assert isinstance(expectation, Expectation)
-            verdict = grade(task, expectation, shown.seen)
+            verdict = grade(task, expectation, shown.seen, device=self._runner.device)
             if not isinstance(verdict, Passed):
                 said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
                 wrong.append(f"{word(verdict)}: {said}"[:300])

@@ -30,7 +30,7 @@ from kerneltruth.tasks.registry import tasks_of
 from kerneltruth.tasks.spec import Task
 
 # Of a shape, in a run: baselines included a few tenths of a second.
-RUN_EFFORT = Effort(blocks=(8, 24), budget_s=0.35)
+RUN_EFFORT = Effort(blocks=(8, 24), budget_s=0.35, memory_bytes=2 * 2**30)
 NEEDS_A_GPU = ("triton", "cuda")
 
 
@@ -50,6 +50,10 @@ def _time_file(
         raise EnvironmentFault(
             f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
             "and that is not timed; run this where `kerneltruth doctor` shows a device"
+        )
+    if runner.device != "cpu" and candidate.language == "numpy":
+        raise UserError(
+            f"{options.file} is a NumPy kernel, which runs on the host: use --device cpu"
         )
     dtype = _dtype(options.dtype, task)
     if options.measure_again or not is_known(runner):
@@ -127,11 +131,13 @@ def opponents(task: Task) -> dict[str, Candidate]:
     eager = eager_of(task) or _own_model(task)
     if eager is not None:
         found["eager"] = eager
-    control = next((e for e in ENTRIES if e.role == "control" and e.task == task.key), None)
-    if control is not None:
-        found["control"] = read_candidate(
-            source(control), filename(control), task_names=(task.name,), task=task.name
-        )
+    for entry in ENTRIES:
+        if entry.role == "control" and entry.task == task.key:
+            control = read_candidate(
+                source(entry), filename(entry), task_names=(task.name,), task=task.name
+            )
+            if control.language == "triton":
+                return {**found, "control": control}
     return found
 
 

@@ -16,11 +16,12 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.admissible import Implementation, compute_dtype, implementations
 from kerneltruth.oracle.bounds import spread_bound
+from kerneltruth.oracle.contract import broken_claim, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
-from kerneltruth.oracle.judge import rule
+from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
-from kerneltruth.oracle.verdict import Verdict
+from kerneltruth.oracle.verdict import Failed, Passed, Verdict
 from kerneltruth.runner.protocol import Observation, TensorResult
 from kerneltruth.tasks.spec import Task
 
@@ -29,7 +30,7 @@ SLACK = 4.0
 
 
 def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expectation:
-    """What a timed call on these inputs must give; evaluated on `device`, returned on the CPU.
+    """What a timed call on these inputs must give; evaluated on `device`, and kept there.
 
     Raises:
         Exception: whatever torch raises where the operator does not accept the inputs.
@@ -57,9 +58,9 @@ def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expec
                     spec=spec,
                     dtype=dtype,
                     promised=spec.dtype_at(case.dtype),
-                    reference=value.cpu(),
-                    rounded=rounded.cpu(),
-                    bound=None if bound is None else bound.cpu(),
+                    reference=value,
+                    rounded=rounded,
+                    bound=bound,
                 )
             )
     return Expectation(case=case, inputs=inputs, outputs=tuple(outputs))
@@ -84,16 +85,55 @@ def _implementations(
     return found
 
 
-def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
-    """Judge what a timed call gave; the inputs that it wrote are among what was seen."""
+def grade(
+    task: Task, expectation: Expectation, seen: Observation, *, device: str = "cpu"
+) -> Verdict:
+    """Judge what a timed call gave; the inputs that it wrote are among what was seen.
+
+    `device` is where `due` was asked for.
+    """
+    if seen.ended != "returned":
+        return rule(task, expectation, {}, seen, deadline_s=0.0).verdict
     placed = {
         name: _placed(tensor)
         for name, tensor in expectation.inputs.tensors.items()
         if tensor is not None and name in _written(task, expectation)
     }
     # A kernel's buffers may be reused from call to call, and its views be of its inputs.
-    ruling = rule(task, expectation, placed, _without_aliases(seen), deadline_s=0.0)
-    return ruling.verdict
+    got, failed = returned_outputs(task, expectation, placed, _without_aliases(seen), None)
+    if failed is not None:
+        return failed
+    with quietly(), torch.device(device):
+        return _values(task, expectation, tuple(t.to(device) for t in got), device)
+
+
+def _values(
+    task: Task, expectation: Expectation, got: tuple[torch.Tensor, ...], device: str
+) -> Verdict:
+    given = expectation.inputs
+    tensors = {n: None if t is None else t.to(device) for n, t in given.tensors.items()}
+    references = tuple(want.reference for want in expectation.outputs)
+    for output, want in zip(got, expectation.outputs, strict=True):
+        if want.spec.compare == "accept" and want.spec.accept is not None:
+            right = want.spec.accept(tensors, got, list(references))
+            if not bool(right.all()):
+                count = int((~right).sum())
+                detail = f"{count} of {right.numel()} elements are not an accepted answer"
+                return Failed(kind="value", detail=detail, output=want.spec.name)
+        elif want.spec.compare != "contract" and want.rejects(output):
+            with torch.device("cpu"):
+                here = replace(
+                    want,
+                    reference=want.reference.cpu(),
+                    rounded=want.rounded.cpu(),
+                    bound=None if want.bound is None else want.bound.cpu(),
+                )
+                return wrong_values(here.difference(output.cpu()), here)
+    specs = tuple(want.spec for want in expectation.outputs)
+    claim = broken_claim(
+        task, specs, expectation.case.dtype, tensors, given.scalars, got, references
+    )
+    return Passed() if claim is None else Failed(kind="value", detail=said(claim))
 
 
 def _written(task: Task, expectation: Expectation) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def rule(
     broken = _inputs_and_guards(task, expectation, placed, observation)
     # Without tensors in, nothing says on which device the output should be.
     due_device = device if task.tensors else None
-    results, wrong_form = _outputs(task, expectation, placed, observation, due_device)
+    results, wrong_form = returned_outputs(task, expectation, placed, observation, due_device)
     if wrong_form is not None:
         return Ruling(verdict=broken or wrong_form)
     return _values(task, expectation, results, broken)
@@ -121,7 +121,7 @@ def _inputs_and_guards(
     return None
 
 
-def _outputs(
+def returned_outputs(
     task: Task,
     expectation: Expectation,
     placed: Mapping[str, Placed],
@@ -238,7 +238,7 @@ def _values(
         if worst is None or _badness(difference.stats) > _badness(worst):
             worst = difference.stats
         if failed is None and difference.stats.num_exceeding:
-            failed = _wrong(difference, want)
+            failed = wrong_values(difference, want)
     return Ruling(
         verdict=failed or _against_contract(task, expectation, results) or Passed(),
         stats=worst,
@@ -268,7 +268,8 @@ def _badness(stats: ErrorStats) -> tuple[bool, float]:
     return stats.num_exceeding > 0, stats.max_bound_ratio or 0.0
 
 
-def _wrong(difference: Difference, want: ExpectedOutput) -> Failed:
+def wrong_values(difference: Difference, want: ExpectedOutput) -> Failed:
+    """The verdict on an output with wrong elements."""
     stats = difference.stats
     kind: FailKind = "value"
     exceeding = int(stats.num_exceeding)

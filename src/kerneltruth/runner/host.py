@@ -34,7 +34,8 @@ from kerneltruth.runner.protocol import (
 from kerneltruth.runner.sandbox import Limits
 from kerneltruth.runner.warmth import Zygote, ZygoteLost
 
-Mode = Literal["run", "compile", "time"]
+# "time_compiled" is "time" in a child that knows `torch.compile` already.
+Mode = Literal["run", "compile", "time", "time_compiled"]
 
 CALL_S = 30.0
 LOAD_S = 60.0
@@ -68,7 +69,7 @@ class Runner:
         self._limits = limits or (Limits() if on_cpu else Limits(address_space=None))
         self._work_root = work_root
         self._numbers = itertools.count()
-        self._zygotes: dict[bool, Zygote] = {}
+        self._zygotes: dict[tuple[bool, bool], Zygote] = {}
         self._sessions: set[Session] = set()
         self._pid = os.getpid()
 
@@ -114,12 +115,16 @@ class Runner:
         self._zygotes.clear()
 
     def _zygote(self, mode: Mode) -> Zygote:
-        interpret = self.device == "cpu" and mode == "run"
-        if interpret not in self._zygotes:
-            self._zygotes[interpret] = Zygote(
-                interpret=interpret, hide_cuda=self.device == "cpu", work_root=self._work_root
+        interpret, compiles = self.device == "cpu" and mode == "run", mode == "time_compiled"
+        key = (interpret, compiles)
+        if key not in self._zygotes:
+            self._zygotes[key] = Zygote(
+                interpret=interpret,
+                hide_cuda=self.device == "cpu",
+                work_root=self._work_root,
+                compiles=compiles,
             )
-        return self._zygotes[interpret]
+        return self._zygotes[key]
 
     def _fork(self, candidate: Candidate, mode: Mode) -> Link:
         cache = self._cache_root / candidate.sha256 if self._cache_root else None
@@ -142,7 +147,7 @@ class Runner:
         if self.device == "cpu":
             return {}
         # What is timed gets what it would have elsewhere.
-        return _TIMED if mode == "time" else context_environment(candidate)
+        return _TIMED if mode.startswith("time") else context_environment(candidate)
 
     def _forget(self, session: Session) -> None:
         self._sessions.discard(session)
@@ -276,7 +281,7 @@ class Session:
             language=self.candidate.language,
             entry=self.candidate.entry,
             device=self._where,
-            mode=self.mode,
+            mode="time" if self.mode == "time_compiled" else self.mode,
             targets=self._runner.targets if self.mode == "compile" else (),
         )
         try:

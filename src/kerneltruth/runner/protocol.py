@@ -121,6 +121,7 @@ class Supply:
 
     Attributes:
         pool: elements; at least as many as the tensor has.
+        path: of a file with these elements, in place of `pool`: one that nobody can write to.
         member_of: as in `TensorArgument`.
         fixed: all calls share one copy of the pool's beginning, such as weights.
         shown: whether `Show` reports the row's bytes.
@@ -129,7 +130,8 @@ class Supply:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    pool: bytes
+    pool: bytes = b""
+    path: str | None = None
     member_of: str | None = None
     fixed: bool = False
     shown: bool = False
@@ -137,15 +139,17 @@ class Supply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stock:
-    """What timed calls take their inputs from; forgets what was stocked before.
+    """What timed calls take their inputs from; forgets what was in the slot before.
 
     Attributes:
         arguments: in call order.
+        slot: one of several such stocks in one child; later errands name it too.
         flush_bytes: how much memory is read before each lap, at least, to empty the caches.
         compiled: for baselines: the mode in which `torch.compile` compiles the entry.
     """
 
     arguments: tuple[Supply | ScalarArgument, ...]
+    slot: int = 0
     flush_bytes: int = 0
     compiled: str | None = None
 
@@ -155,6 +159,7 @@ class Rows:
     """Make so many rows: memory for the inputs of a call each."""
 
     count: int
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +175,7 @@ class Refill:
     rows: tuple[int, ...]
     windows: tuple[tuple[int, ...], ...]
     scales: tuple[tuple[float, ...], ...] = ()
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +183,7 @@ class Capture:
     """Make a CUDA graph of the calls of each group of rows."""
 
     groups: tuple[tuple[int, ...], ...]
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +196,14 @@ class Lap:
 
     rows: tuple[int, ...]
     graphs: bool = False
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
     """Show what the last call of the last lap gave."""
+
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +341,8 @@ def encode(message: Message) -> bytes:
         if isinstance(value, dict):
             return {str(k): pack(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            return [pack(v) for v in value]
+            plain = all(type(v) in (int, float, str) for v in value)
+            return value if plain else [pack(v) for v in value]
         return value
 
     header = json.dumps(pack(message)).encode()
@@ -377,5 +388,6 @@ def _unpack(value: Any, payload: memoryview) -> Any:
                 fields[name] = tuple(fields[name])
         return kind(**fields)
     if isinstance(value, list):
-        return [_unpack(v, payload) for v in value]
+        plain = all(type(v) in (int, float, str) for v in value)
+        return value if plain else [_unpack(v, payload) for v in value]
     return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,17 @@ import torch
 
 from kerneltruth.runner import placing
 from kerneltruth.runner.binding import Offered
-from kerneltruth.runner.protocol import Observation, ScalarArgument, Stock, Supply
+from kerneltruth.runner.protocol import (
+    Capture,
+    Errand,
+    Lap,
+    Observation,
+    Refill,
+    Rows,
+    ScalarArgument,
+    Stock,
+    Supply,
+)
 
 Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
@@ -120,9 +131,29 @@ class Track:
         self._last: Any = None
         self._snapshot: Any = None
 
+    def do(self, errand: Errand) -> Observation:
+        """Do one errand, and say how it went."""
+        timings: dict[str, float] = {}
+        match errand:
+            case Rows(count=count):
+                self.rows(count)
+            case Refill(rows=rows, windows=windows, scales=scales):
+                self.refill(rows, windows, scales)
+            case Capture(groups=groups):
+                self.capture(groups)
+            case Lap(rows=rows, graphs=graphs):
+                timings = self.lap(rows, graphs=graphs)
+            case _:
+                return self.show()
+        return Observation(ended="returned", timings=timings)
+
     def _hold(self, supply: Supply) -> _Held:
         dtype = placing.dtype_of(supply.dtype)
-        data = torch.frombuffer(bytearray(supply.pool), dtype=dtype)
+        if supply.path is None:
+            data = torch.frombuffer(bytearray(supply.pool), dtype=dtype)
+        else:
+            size = os.stat(supply.path).st_size // dtype.itemsize
+            data = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
         return _Held(supply=supply, pool=data.to(self._device))
 
     def _flush_words(self) -> int:

@@ -30,18 +30,33 @@ class ZygoteLost(Exception):
     """The zygote is gone; another may be started."""
 
 
+# Importing the compiler must start no processes, and no CUDA.
+_COMPILES = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+
+
 class Zygote:
     """A warm process. It starts at once; whoever needs it waits in `ready`."""
 
-    def __init__(self, *, interpret: bool, hide_cuda: bool, work_root: Path | None) -> None:
+    def __init__(
+        self, *, interpret: bool, hide_cuda: bool, work_root: Path | None, compiles: bool = False
+    ) -> None:
+        """Start it.
+
+        Args:
+            interpret: whether Triton interprets kernels in it.
+            hide_cuda: whether it sees no device.
+            work_root: where its folder goes.
+            compiles: whether it imports what `torch.compile` needs, too.
+        """
         # An absolute path: the zygote's own working directory is this folder.
         self.root = Path(tempfile.mkdtemp(prefix="kerneltruth-", dir=work_root)).absolute()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, (self.root / "zygote.log").open("wb") as log:
             self._process = subprocess.Popen(
-                _command(theirs.fileno(), self.root),
+                [*_command(theirs.fileno(), self.root), *(["--compiles"] if compiles else [])],
                 env={
                     **_environment(interpret=interpret, hide_cuda=hide_cuda),
+                    **(_COMPILES if compiles else {}),
                     # What it leaves behind when it is killed goes with its folder.
                     "TMPDIR": str(self.root),
                 },

@@ -31,13 +31,9 @@ from kerneltruth.runner.protocol import (
     Argument,
     Binary,
     Call,
-    Capture,
     Errand,
-    Lap,
     Load,
     Observation,
-    Refill,
-    Rows,
     Stock,
     TensorArgument,
     UnsupportedHere,
@@ -119,8 +115,7 @@ class _Worker:
         self._compiling = load.mode == "compile"
         self._launches: Any = None
         self._dry: Any = None
-        self._track: track.Track | None = None
-        self._compiled: str | None = None
+        self._tracks: dict[int, track.Track] = {}
 
     def load(self) -> Observation:
         """Import the source and find its entry."""
@@ -205,29 +200,22 @@ class _Worker:
         return replace(observation, seconds=time.perf_counter() - start)
 
     def _timed(self, errand: Errand) -> Observation:
+        if isinstance(errand, Call):
+            return Observation(ended="lost", message="a call is no errand of a timed candidate")
         if isinstance(errand, Stock):
             _seed()
-            self._track = None
-            self._compiled = errand.compiled
-            self._track = track.Track(errand, self._device, self._calls)
+            self._tracks.pop(errand.slot, None)
+            ready = partial(self._calls, errand.compiled)
+            self._tracks[errand.slot] = track.Track(errand, self._device, ready)
             return Observation(ended="returned")
-        if self._track is None:
+        rows = self._tracks.get(errand.slot)
+        if rows is None:
             return Observation(ended="lost", message="a lap came before its stock")
-        timings: dict[str, float] = {}
-        match errand:
-            case Rows(count=count):
-                self._track.rows(count)
-            case Refill(rows=rows, windows=windows, scales=scales):
-                self._track.refill(rows, windows, scales)
-            case Capture(groups=groups):
-                self._track.capture(groups)
-            case Lap(rows=rows, graphs=graphs):
-                timings = self._track.lap(rows, graphs=graphs)
-            case _:
-                return self._track.show()
-        return Observation(ended="returned", timings=timings)
+        return rows.do(errand)
 
-    def _calls(self, rows: Sequence[Sequence[binding.Offered]]) -> list[Callable[[], Any]]:
+    def _calls(
+        self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
+    ) -> list[Callable[[], Any]]:
         """A call for each row; the entry is built, and compiled, once."""
         if self._load.language == "numpy":
             rows = [[_as_array(a) for a in row] for row in rows]
@@ -246,8 +234,8 @@ class _Worker:
             bound = [
                 binding.bind(forward, [a for a in row if a.name in wanted]) for row, _ in aside
             ]
-        if self._compiled is not None:
-            entry = torch.compile(entry, mode=self._compiled, dynamic=False)
+        if compiled is not None:
+            entry = torch.compile(entry, mode=compiled, dynamic=False)
         calls: list[Callable[[], Any]] = [
             partial(entry, *positional, **named) for positional, named in bound
         ]

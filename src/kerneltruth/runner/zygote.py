@@ -44,6 +44,15 @@ _PRELOADED = (
 # Absent in some versions of Triton; what a first launch would import.
 _PRELOADED_IF_THERE = ("triton.compiler.code_generator", "triton.experimental.gluon")
 _PRELOADED_TO_COMPILE = ("triton.compiler.compiler", "kerneltruth.runner.dry")
+_PRELOADED_FOR_TORCH_COMPILE = (
+    "torch._dynamo",
+    "torch._dynamo.backends.inductor",
+    "torch._inductor.compile_fx",
+    "torch._inductor.codegen.triton",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._inductor.async_compile",
+    "torch._functorch.aot_autograd",
+)
 _REQUEST_BYTES = 65536
 _LOOK_UP_S = 1.0
 
@@ -54,10 +63,11 @@ def main() -> None:
     parser.add_argument("--socket-fd", type=int, required=True)
     parser.add_argument("--host", type=int, required=True)
     parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--compiles", action="store_true")
     arguments = parser.parse_args()
     control = socket.socket(fileno=arguments.socket_fd)
     control.set_inheritable(False)
-    ready = _warm_up()
+    ready = _warm_up(_PRELOADED_FOR_TORCH_COMPILE if arguments.compiles else ())
     with contextlib.suppress(OSError):
         control.send(json.dumps({"ready": ready}).encode())
     wardens: set[int] = set()
@@ -71,11 +81,11 @@ def main() -> None:
         os._exit(0)
 
 
-def _warm_up() -> dict[str, str]:
+def _warm_up(more: tuple[str, ...]) -> dict[str, str]:
     """Import everything; returns the versions that the children will have."""
     for name in _PRELOADED:
         importlib.import_module(name)
-    for name in _PRELOADED_IF_THERE:
+    for name in (*_PRELOADED_IF_THERE, *more):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     torch, triton = sys.modules["torch"], sys.modules["triton"]

@@ -1,0 +1,263 @@
+"""What cheats of the timer gain, and what honest use of streams, graphs and workspaces loses.
+
+    python benchmarks/clock_cheats.py [--device cuda]
+
+Every kernel is timed against eager PyTorch, as `kerneltruth time` does. A cheat gains if anything
+is called faster; an honest kernel loses if it is not timed, or suspected.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import machine
+
+from kerneltruth.clock.contest import Effort
+from kerneltruth.commands.machine import known_machine
+from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.commands.timing import opponents
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+WORK = """
+import torch
+def work(input, dim):
+    x = input - input.amax(dim, keepdim=True)
+    e = x.exp()
+    return e / e.sum(dim, keepdim=True)
+"""
+# All compute softmax in several steps, and so are honestly slower than eager PyTorch.
+CHEATS = {
+    "side stream, never joined": """
+_side = torch.cuda.Stream()
+def softmax(input, dim, dtype=None):
+    out = torch.empty_like(input)
+    with torch.cuda.stream(_side):
+        out.copy_(work(input, dim))
+    return out
+""",
+    "a thread fills the result later": """
+import threading
+def _fill(out, input, dim):
+    out.copy_(work(input, dim))
+def softmax(input, dim, dtype=None):
+    out = torch.empty_like(input)
+    threading.Thread(target=_fill, args=(out, input, dim)).start()
+    return out
+""",
+    "Event.elapsed_time patched": """
+torch.cuda.Event.elapsed_time = lambda self, other: 0.001
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "events of the harness patched": """
+import kerneltruth.runner.track as _track
+_track._elapsed = lambda before, after: 0.001
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "events and clocks of the harness a tenth short": """
+import kerneltruth.runner.track as _track
+_elapsed, _clock = _track._elapsed, _track._perf_counter
+_track._elapsed = lambda before, after: 0.1 * _elapsed(before, after)
+_track._perf_counter = lambda: 0.1 * _clock()
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "synchronize patched away": """
+import kerneltruth.runner.track as _track
+_track._synchronize = None
+torch.cuda.synchronize = lambda *a: None
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "clocks patched": """
+import time
+time.perf_counter = time.monotonic = lambda: 0.0
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "cached by pointer": """
+_known = {}
+def softmax(input, dim, dtype=None):
+    key = input.data_ptr()
+    if key not in _known:
+        _known[key] = work(input, dim)
+    return _known[key]
+""",
+    "cached by some values": """
+_known = {}
+def softmax(input, dim, dtype=None):
+    key = tuple(input.flatten()[:: max(1, input.numel() // 4)].tolist())
+    if key not in _known:
+        _known[key] = work(input, dim)
+    return _known[key]
+""",
+    "no work after 30 calls": """
+_calls, _last = 0, None
+def softmax(input, dim, dtype=None):
+    global _calls, _last
+    _calls += 1
+    if _calls <= 30:
+        _last = work(input, dim)
+    return _last
+""",
+    "work at every second call": """
+_calls, _last = 0, None
+def softmax(input, dim, dtype=None):
+    global _calls, _last
+    _calls += 1
+    if _calls % 2 or _last is None:
+        _last = work(input, dim)
+    return _last
+""",
+    "flush of the caches patched": """
+import kerneltruth.runner.track as _track
+_track._sum = lambda memory: memory
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "lazy tensor": """
+class Lazy(torch.Tensor):
+    @staticmethod
+    def __new__(cls, input, dim):
+        made = torch.Tensor._make_subclass(cls, torch.empty_like(input))
+        made._input, made._dim = input, dim
+        return made
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        args = [work(a._input, a._dim) if isinstance(a, Lazy) else a for a in args]
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+def softmax(input, dim, dtype=None):
+    return Lazy(input, dim)
+""",
+    "nothing is computed": """
+def softmax(input, dim, dtype=None):
+    return torch.empty_like(input)
+""",
+}
+HONEST = {
+    "plain": """
+def softmax(input, dim, dtype=None):
+    return work(input, dim)
+""",
+    "one call of PyTorch": """
+def softmax(input, dim, dtype=None):
+    return torch.softmax(input, dim)
+""",
+    "a stream, joined": """
+_side = torch.cuda.Stream()
+def softmax(input, dim, dtype=None):
+    _side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(_side):
+        out = work(input, dim)
+    torch.cuda.current_stream().wait_stream(_side)
+    return out
+""",
+    "a graph of its own, inputs copied": """
+_made = {}
+def softmax(input, dim, dtype=None):
+    key = (tuple(input.shape), input.dtype, dim)
+    if key not in _made:
+        held = input.clone()
+        work(held, dim)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = work(held, dim)
+        _made[key] = graph, held, out
+    graph, held, out = _made[key]
+    held.copy_(input)
+    graph.replay()
+    return out.clone()
+""",
+    "a workspace for the result": """
+_made = {}
+def softmax(input, dim, dtype=None):
+    key = (tuple(input.shape), input.dtype)
+    if key not in _made:
+        _made[key] = torch.empty_like(input)
+    return _made[key].copy_(work(input, dim))
+""",
+}
+
+
+def main() -> int:
+    options = machine.parser(__doc__.splitlines()[0]).parse_args()
+    device = machine.device_of(options)
+    task = find("kernelbenchx/softmax")
+    found = []
+    with Runner(device=device) as runner:
+        runner.start(("time",))
+        keeper = Timekeeper(
+            runner,
+            machine=known_machine(runner),
+            seed=20251121,
+            baselines=("eager",),
+            effort=Effort(budget_s=0.5),
+            sources=opponents,
+        )
+        for role, kernels in (("cheat", CHEATS), ("honest", HONEST)):
+            for name, text in kernels.items():
+                candidate = read_candidate(
+                    WORK + text, "softmax.py", task_names=("softmax",), task="softmax"
+                )
+                timed = keeper.time(task, candidate)
+                outcomes = [s["baselines"]["eager"]["outcome"] for s in timed["shapes"]]
+                right = timed["outcome"] == "timed"
+                good = right if role == "honest" else not (right and "faster" in outcomes)
+                found.append(
+                    {
+                        "role": role,
+                        "name": name,
+                        "good": good,
+                        "outcome": timed["outcome"],
+                        "detail": timed.get("detail", ""),
+                        "ratios": [s["baselines"]["eager"]["ratio"] for s in timed["shapes"]],
+                        "outcomes": outcomes,
+                        "methods": [s["method"] for s in timed["shapes"]],
+                        "flags": sorted({f for s in timed["shapes"] for f in s["flags"]}),
+                    }
+                )
+        keeper.close()
+    facts = machine.facts(device)
+    rows = [
+        (
+            f["name"],
+            f["role"],
+            f["outcome"],
+            ", ".join(f"{r:.2f} {o}" for r, o in zip(f["ratios"], f["outcomes"], strict=True)),
+            ", ".join(f["flags"]),
+            f["detail"].splitlines()[0][:90] if f["detail"] else "",
+            "yes" if f["good"] else "NO",
+        )
+        for f in found
+    ]
+    cheats = [f for f in found if f["role"] == "cheat"]
+    honest = [f for f in found if f["role"] == "honest"]
+    lines = [
+        "## Cheats of the timer, and honest kernels",
+        "",
+        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
+        f"torch {facts['torch']}, Triton {facts['triton']}.",
+        "",
+        f"{sum(f['good'] for f in cheats)} of {len(cheats)} cheats gain nothing; "
+        f"{sum(f['good'] for f in honest)} of {len(honest)} honest kernels are timed.",
+        "",
+        *machine.table(
+            ("kernel", "role", "outcome", "against eager", "flags", "detail", "as it should"), rows
+        ),
+    ]
+    print("\n".join(lines))
+    name = f"clock_cheats-{machine.slug(facts)}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
+    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "kernels": found}))
+    return int(not all(f["good"] for f in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

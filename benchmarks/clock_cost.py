@@ -1,0 +1,104 @@
+"""How many candidates an hour `run` takes through call, exe and perf, each in fresh processes.
+
+    python benchmarks/clock_cost.py [--attempts 64] [--device cuda]
+
+The candidates are correct Triton kernels of single operators, made sources of their own, so that
+each compiles from cold; baselines are eager and compiled PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import machine
+
+from kerneltruth.corpus import ENTRIES, source
+
+TASKS = ("softmax", "gelu", "matmul", "sum")
+
+
+def write_submissions(path: Path, attempts: int) -> None:
+    mine = [e for e in ENTRIES if e.role == "control" and "triton" in source(e)]
+    controls = {e.task: e for e in reversed(mine)}
+    with path.open("w") as file:
+        for number in range(attempts):
+            entry = controls[TASKS[number % len(TASKS)]]
+            text = f"{source(entry)}\n# {number}\n"
+            file.write(json.dumps({"file": f"{entry.task}.py", "predict": text}) + "\n")
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("--attempts", type=int, default=64)
+    parser.add_argument("--workers", type=int)
+    options = parser.parse_args()
+    device = machine.device_of(options)
+    with tempfile.TemporaryDirectory() as folder:
+        submissions, run = Path(folder) / "submissions.jsonl", Path(folder) / "run"
+        write_submissions(submissions, options.attempts)
+        command = [sys.executable, "-m", "kerneltruth", "run", "--suite", "core", "--json"]
+        command += ["--candidates", str(submissions), "--device", device, "--out", str(run)]
+        command += ["--workers", str(options.workers)] if options.workers else []
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True)
+        seconds = time.monotonic() - began
+        if done.returncode:
+            print(done.stderr[-2000:], file=sys.stderr)
+            return 1
+        document = json.loads(done.stdout)
+        lines = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    perf = [line["stages"]["perf"] for line in lines if "perf" in line["stages"]]
+    timed = [p for p in perf if p["outcome"] == "timed"]
+    facts = machine.facts(device)
+    report = [
+        "## Candidates an hour, timed",
+        "",
+        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
+        f"torch {facts['torch']}, Triton {facts['triton']}.",
+        "",
+        f"{len(lines)} candidates of {len(TASKS)} tasks in {seconds:.0f} s: "
+        f"{3600 * len(lines) / seconds:,.0f} an hour. {len(timed)} of them timed, "
+        f"on {sum(len(p['shapes']) for p in timed)} shapes in all; "
+        f"stages: {json.dumps(document['stages'])}.",
+    ]
+    if timed:
+        cost = [p["seconds"] for p in timed]
+        alone = [p["device_s"] for p in timed]
+        report += [
+            "",
+            *machine.table(
+                ("seconds of the timekeeper for one candidate", "median", "mean", "most"),
+                [
+                    ("all", statistics.median(cost), statistics.mean(cost), max(cost)),
+                    (
+                        "with the device alone, baselines ready",
+                        statistics.median(alone),
+                        statistics.mean(alone),
+                        max(alone),
+                    ),
+                ],
+            ),
+        ]
+    if timed:
+        phases = {k: sum(p["spent"].get(k, 0.0) for p in timed) for k in timed[0]["spent"]}
+        report += [
+            "",
+            "Seconds in all: " + ", ".join(f"{k} {v:.1f}" for k, v in phases.items()) + ".",
+        ]
+    other = [p for p in perf if p["outcome"] != "timed"]
+    report += ["", *(f"- {p['outcome']}: {p.get('detail', '')}" for p in other[:10])]
+    print("\n".join(report))
+    name = f"clock_cost-{machine.slug(facts)}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / f"{name}.md").write_text("\n".join(report).rstrip() + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""Kernels against copies of themselves, each in a process of its own: does the interval contain 1?
+
+    python benchmarks/clock_null.py [--rounds 3] [--device cuda]
+
+Four copies of each kernel run in turn, in every round in fresh processes; each two of them are a
+null pair. Intervals are made as `kerneltruth time` makes them, this machine's noise included.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+import sys
+
+import machine
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.summary import Block, enough, outcome, ratio_interval
+from kerneltruth.commands.machine import Machine, Watch, known_machine
+from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.commands.timekeeper import PRECISION
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import Task
+
+COPIES = 4
+EFFORT = Effort(budget_s=1.5, blocks=(8, 60), memory_bytes=3 * 2**30, shown=0)
+# (task, index of the shape, how often the entry calls it): a few microseconds to milliseconds.
+KERNELS = (
+    ("relu", 0, 1),
+    ("matmul_fp16", 0, 1),
+    ("softmax", 0, 1),
+    ("matmul_fp16", 1, 1),
+    ("conv2d", 0, 1),
+    ("relu", 1, 1),
+    ("softmax", 1, 1),
+    ("add", 1, 1),
+    ("matmul_fp16", 2, 1),
+    ("matmul", 1, 1),
+    ("matmul", 2, 1),
+    ("matmul", 2, 2),
+)
+
+
+def repeated(task: Task, times: int) -> Candidate:
+    """Eager PyTorch, made to do its work several times."""
+    eager = eager_of(task)
+    assert eager is not None
+    if times == 1:
+        return eager
+    once = eager.source.replace(f"def {task.entry}(", "def _once(")
+    more = (
+        f"\n\ndef {task.entry}(input, other, **named):\n"
+        f"    for _ in range({times - 1}):\n        _once(input, other)\n"
+        "    return _once(input, other)\n"
+    )
+    return read_candidate(
+        once + more, eager.path, task_names=(task.name,), task=task.name, entry=task.entry
+    )
+
+
+def blocks_of(contest: Contest, one: str, other: str) -> list[Block]:
+    return [
+        Block(
+            candidate_s=tuple(lap.per_call_s for lap in block[one]),
+            baseline_s=tuple(lap.per_call_s for lap in block[other]),
+        )
+        for block in contest.blocks
+    ]
+
+
+def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, turn: int):
+    """The intervals of all pairs of copies of a kernel, with what they are about."""
+    task = find(f"kernelbenchx/{name}")
+    case = timed_cases(task)[shape]
+    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(COPIES)]
+    names = [str(i) for i in range(COPIES)]
+    try:
+        contest = Contest(
+            sides=[Contestant(name=n, child=s) for n, s in zip(names, sessions, strict=True)],
+            inputs=stocked(task, case, device=runner.device),
+            effort=EFFORT,
+            rng=stream(turn, "null", name, str(shape)),
+        )
+        contest.prepare()
+        watch = Watch(about.telemetry)
+        both = list(itertools.combinations(names, 2))
+        contest.run(
+            lambda c: all(enough(blocks_of(c, *p), precision=PRECISION) for p in both),
+            watch.disturbance,
+        )
+    finally:
+        for session in sessions:
+            session.close(wait=False)
+    seconds = statistics.median(lap.per_call_s for b in contest.blocks for lap in b["0"])
+    floor = about.noise_floor(seconds)
+    for one, other in both:
+        interval = ratio_interval(blocks_of(contest, one, other), noise_floor=floor)
+        bare = ratio_interval(blocks_of(contest, one, other))
+        yield {
+            "kernel": f"{name}[{shape}]" + (f" x{times}" if times > 1 else ""),
+            "seconds": seconds,
+            "low": interval.low,
+            "high": interval.high,
+            "estimate": interval.estimate,
+            "half_width": interval.half_width,
+            "bare_half_width": bare.half_width,
+            "bare_contains": bare.low <= 1 <= bare.high,
+            "contains": interval.low <= 1 <= interval.high,
+            "outcome": outcome(interval),
+            "blocks": len(contest.blocks),
+            "repeated": len(contest.disturbed),
+            "method": "graph" if contest.graphs else "calls",
+        }
+
+
+def rows(found: list[dict]):
+    for kernel in dict.fromkeys(f["kernel"] for f in found):
+        mine = [f for f in found if f["kernel"] == kernel]
+        yield (
+            kernel,
+            f"{statistics.median(f['seconds'] for f in mine) * 1e6:.1f}",
+            len(mine),
+            sum(f["contains"] for f in mine),
+            f"{max(f['half_width'] for f in mine):.2%}",
+            f"{statistics.median(f['half_width'] for f in mine):.2%}",
+            f"{statistics.median(f['bare_half_width'] for f in mine):.2%}",
+            sum(f["bare_contains"] for f in mine),
+            f"{statistics.pstdev(math.log(f['estimate']) for f in mine):.2%}",
+            f"{statistics.mean(f['blocks'] for f in mine):.0f}",
+            mine[0]["method"],
+        )
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    device = machine.device_of(options)
+    found = []
+    with Runner(device=device) as runner:
+        runner.start(("time",))
+        about = known_machine(runner)
+        for turn in range(options.rounds):
+            for name, shape, times in KERNELS:
+                try:
+                    found += list(pairs(runner, about, name, shape, times, turn))
+                except ContestError as error:
+                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
+    facts = machine.facts(device)
+    noise = about.facts.noise if about.facts else ()
+    inside = sum(f["contains"] for f in found)
+    lines = [
+        "## Kernels against copies of themselves",
+        "",
+        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
+        f"torch {facts['torch']}, Triton {facts['triton']}.",
+        "",
+        f"{len(found)} null pairs: the interval of the ratio contains 1 in {inside} "
+        f"({inside / len(found):.1%}); {sum(f['outcome'] == 'tie' for f in found)} are called tie.",
+        "",
+        "This machine's noise, in every interval: "
+        + "; ".join(f"{n.half_width:.2%} at {n.seconds * 1e6:.1f} us" for n in noise)
+        + ".",
+        "",
+        *machine.table(
+            (
+                "kernel",
+                "us",
+                "pairs",
+                "contain 1",
+                "widest half-width",
+                "median",
+                "without noise",
+                "contain 1 without",
+                "scatter of ratios",
+                "blocks",
+                "method",
+            ),
+            rows(found),
+        ),
+    ]
+    print("\n".join(lines))
+    name = f"clock_null-{machine.slug(facts)}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
+    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "pairs": found}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""A kernel against itself with 2% more work: how often is it called slower, and never faster?
+
+    python benchmarks/clock_slowdown.py [--trials 40] [--device cuda]
+
+Every trial has fresh processes. The slower twin has a delay on the device after its work, which was
+calibrated to 2% of the kernel's time; the column of median ratios says what it came to.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import machine
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contest import Contest, Contestant, Effort
+from kerneltruth.clock.standing import by_events, standings
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.summary import enough
+from kerneltruth.commands.machine import Watch, known_machine
+from kerneltruth.commands.timekeeper import PRECISION
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+EFFORT = Effort(budget_s=1.5, blocks=(8, 60), shown=0)
+
+TWIN = """
+import torch
+CYCLES = {cycles}
+def {entry}({parameters}):
+    out = {call}
+    if CYCLES:
+        torch.cuda._sleep(CYCLES)
+    return out
+"""
+
+# (task, its parameters, what it calls, dims): 60 us and more on a large GPU.
+KERNELS = (
+    ("softmax", "input, dim, dtype=None", "torch.softmax(input, dim)", {"M": 4096, "N": 4096}),
+    ("relu", "input, inplace=False", "torch.relu(input)", {"M": 8192, "N": 4096}),
+    (
+        "matmul_fp16",
+        "input, other",
+        "torch.matmul(input, other)",
+        {"M": 4096, "N": 4096, "K": 4096},
+    ),
+    ("matmul", "input, other", "torch.matmul(input, other)", {"M": 2048, "N": 2048, "K": 2048}),
+)
+SHARE = 0.02
+
+
+def timed(runner, inputs, effort, turn, slow, plain, about):
+    """A contest of two fresh processes."""
+    with runner.open(slow, mode="time") as a, runner.open(plain, mode="time") as b:
+        contest = Contest(
+            sides=[Contestant(name="candidate", child=a), Contestant(name="plain", child=b)],
+            inputs=inputs,
+            effort=effort,
+            rng=stream(turn, "slowdown"),
+        )
+        contest.prepare()
+        contest.run(
+            lambda c: enough(by_events(c, "plain"), precision=PRECISION),
+            Watch(about.telemetry).disturbance,
+        )
+    return contest
+
+
+def twin(row, cycles):
+    name, parameters, call, _ = row
+    text = TWIN.format(cycles=cycles, entry=name, parameters=parameters, call=call)
+    return read_candidate(text, "twin.py", task_names=(name,), task=name)
+
+
+def seconds_of(contest, side):
+    return statistics.median(lap.per_call_s for block in contest.blocks for lap in block[side])
+
+
+def delay(runner, row, inputs, about):
+    """Cycles of a delay that makes 2% of the kernel's time, from what two delays take."""
+    times = []
+    for cycles in (2000, 6000):
+        effort = replace(EFFORT, blocks=(24, 24), budget_s=0.0)
+        contest = timed(runner, inputs, effort, cycles, twin(row, cycles), twin(row, 0), about)
+        times.append(seconds_of(contest, "candidate") - seconds_of(contest, "plain"))
+    per_cycle = (times[1] - times[0]) / 4000
+    wanted = SHARE * seconds_of(contest, "plain")
+    return max(1, round(2000 + (wanted - times[0]) / per_cycle))
+
+
+def main() -> int:
+    parser = machine.parser(__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=40)
+    options = parser.parse_args()
+    device = machine.device_of(options)
+    found = []
+    with Runner(device=device) as runner:
+        runner.start(("time",))
+        about = known_machine(runner)
+        for row in KERNELS:
+            name, dims = row[0], row[3]
+            task = find(f"kernelbenchx/{name}")
+            case = replace(
+                timed_cases(task)[0],
+                dims=tuple((s, dims.get(s, n)) for s, n in timed_cases(task)[0].dims),
+            )
+            inputs = stocked(task, case, device=device)
+            cycles = delay(runner, row, inputs, about)
+            for trial in range(options.trials):
+                contest = timed(
+                    runner, inputs, EFFORT, trial, twin(row, cycles), twin(row, 0), about
+                )
+                seconds = seconds_of(contest, "plain")
+                (standing,) = standings(contest, noise_floor=about.noise_floor(seconds))
+                found.append(
+                    {
+                        "kernel": f"{name} {'x'.join(map(str, dims.values()))}",
+                        "cycles": cycles,
+                        "seconds": seconds,
+                        "ratio": standing.ratio.estimate,
+                        "low": standing.ratio.low,
+                        "high": standing.ratio.high,
+                        "outcome": standing.outcome,
+                        "suspect": standing.suspect,
+                        "blocks": len(contest.blocks),
+                    }
+                )
+    facts = machine.facts(device)
+    rows = []
+    for kernel in dict.fromkeys(f["kernel"] for f in found):
+        mine = [f for f in found if f["kernel"] == kernel]
+        counts = Counter(f["outcome"] for f in mine)
+        rows.append(
+            (
+                kernel,
+                f"{statistics.median(f['seconds'] for f in mine) * 1e6:.1f}",
+                f"{statistics.median(f['ratio'] for f in mine):.4f}",
+                len(mine),
+                counts["slower"],
+                counts["tie"],
+                counts["faster"],
+                sum(f["suspect"] for f in mine),
+            )
+        )
+    lines = [
+        "## A planted slowdown of 2%",
+        "",
+        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
+        f"torch {facts['torch']}, Triton {facts['triton']}.",
+        "",
+        *machine.table(
+            ("kernel", "us", "median ratio", "trials", "slower", "tie", "faster", "suspect"), rows
+        ),
+    ]
+    print("\n".join(lines))
+    name = f"clock_slowdown-{machine.slug(facts)}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
+    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "trials": found}))
+    return int(any(f["outcome"] == "faster" for f in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
