@@ -10,13 +10,8 @@ from typing import Any
 
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.generate import GenerateOptions, address_of
-from kerneltruth.commands.generate_folder import (
-    BEST,
-    close_generation,
-    how_to_go_on,
-    open_generation,
-    publish,
-)
+from kerneltruth.commands.generate_answers import Chain, publish_answers, refinement
+from kerneltruth.commands.generate_folder import close_generation, how_to_go_on, open_generation
 from kerneltruth.commands.generate_review import Reviewer
 from kerneltruth.commands.generate_tasks import briefs_of, keys_for
 from kerneltruth.commands.step import Step
@@ -30,12 +25,10 @@ from kerneltruth.methods.key import travels_openly
 from kerneltruth.methods.pace import Pace
 from kerneltruth.methods.prompts import Prompts, load_prompts
 from kerneltruth.methods.recorded import PREFIX
-from kerneltruth.methods.trajectory import Method, Turn, best_of
+from kerneltruth.methods.trajectory import Method, Turn
 from kerneltruth.methods.transcript import TRANSCRIPT, Exchange, Transcript
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import listed_of
-
-Chain = tuple[str, int]
 
 
 def generate(
@@ -83,7 +76,7 @@ def generate(
                     + how_to_go_on(path)
                 ) from stop
             finally:
-                _publish(path, suite, method, model.label, transcript)
+                publish_answers(path, suite, method, model.label, transcript)
             document = generation.document(options.suite, path, len(keys), time.monotonic() - start)
             close_generation(path, document)
             generation.raise_if_spoilt(path)
@@ -284,53 +277,9 @@ class _Generation:
             "not_asked": sum(self._not_asked.values()),
             "stopped": self._desk.refusal,
             "account": self._transcript.account.document(self._prices),
-            "refine": _refinement(list(chains.values())) if self._method.asks_the_judge else None,
+            "refine": refinement(list(chains.values())) if self._method.asks_the_judge else None,
             "broken": [],
             "seconds": seconds,
             "run": str(path),
             "candidates": str(path / ANSWERS),
         }
-
-
-def _refinement(chains: list[list[Turn]]) -> dict[str, Any]:
-    """What the rounds brought, by the verdicts that the model was told of."""
-    begun = [turns for turns in chains if turns and all(t.review is not None for t in turns)]
-    rights = [[t.review is not None and t.review.is_right for t in turns] for turns in begun]
-    return {
-        "chains": len(begun),
-        "right_at_first": sum(right[0] for right in rights),
-        "right_at_best": sum(any(right) for right in rights),
-        "right_at_last": sum(right[-1] for right in rights),
-        "rounds": sum(len(turns) for turns in begun),
-    }
-
-
-def _publish(path: Path, suite: str, method: Method, label: str, transcript: Transcript) -> None:
-    """Write what `run` reads: every answer, and of chains the best ones apart."""
-    chains: dict[Chain, list[Exchange]] = {}
-    for exchange in transcript.exchanges():
-        chains.setdefault((exchange.task, exchange.sample), []).append(exchange)
-
-    def line(exchange: Exchange) -> dict[str, Any]:
-        return {
-            "task": exchange.task.removeprefix(f"{suite}/"),
-            "suite": suite,
-            "method": method.name,
-            "model": label,
-            "sample": exchange.sample,
-            "round": exchange.round,
-            "finish": exchange.reply.finish,
-            "predict": exchange.reply.text,
-        }
-
-    publish(path, ANSWERS, (line(e) for exchanges in chains.values() for e in exchanges))
-    if not method.asks_the_judge:
-        return
-    best = []
-    for exchanges in chains.values():
-        turns = [
-            Turn(reply=e.reply, review=transcript.review(e.task, e.sample, e.round))
-            for e in exchanges
-        ]
-        best.append(line(exchanges[best_of(turns)]))
-    publish(path, BEST, best)
