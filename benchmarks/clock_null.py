@@ -1,9 +1,10 @@
-"""Kernels against copies of themselves, each in a process of its own: does the interval contain 1?
+"""Kernels against copies of themselves: does the interval of the ratio contain 1?
 
     python benchmarks/clock_null.py [--rounds 3] [--device cuda]
 
-Four copies of each kernel run in turn, in every round in fresh processes; each two of them are a
-null pair. Intervals are made as `kerneltruth time` makes them, this machine's noise included.
+Four copies of each kernel, in two processes each as always, run in turn, in every round in fresh
+ones; each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, with
+this machine's noise.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
 COPIES = 4
-EFFORT = Effort(budget_s=1.5, blocks=(8, 60), memory_bytes=3 * 2**30, shown=0)
+EFFORT = Effort(budget_s=1.5, blocks=(8, 60), memory_bytes=5 * 2**29, shown=0)
 # (task, index of the shape, how often the entry calls it): a few microseconds to milliseconds.
 KERNELS = (
     ("relu", 0, 1),
@@ -78,11 +79,15 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
     """The intervals of all pairs of copies of a kernel, with what they are about."""
     task = find(f"kernelbenchx/{name}")
     case = timed_cases(task)[shape]
-    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(COPIES)]
+    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(2 * COPIES)]
     names = [str(i) for i in range(COPIES)]
+    sides = [
+        Contestant(name=n, child=a, twin=Contestant(name=n, child=b))
+        for n, a, b in zip(names, sessions[::2], sessions[1::2], strict=True)
+    ]
     try:
         contest = Contest(
-            sides=[Contestant(name=n, child=s) for n, s in zip(names, sessions, strict=True)],
+            sides=sides,
             inputs=stocked(task, case, device=runner.device),
             effort=EFFORT,
             rng=stream(turn, "null", name, str(shape)),

@@ -123,6 +123,8 @@ class Contestant:
     """One side of a contest and what is known of it.
 
     Attributes:
+        twin: the same in a second process. It runs every other lap: two processes of one kernel
+            differ by a few tenths of a percent, which no number of laps in one of them averages.
         slot: where its child keeps this contest's rows.
         compiled: see `Stock`.
         around_s: what a lap costs on the judge's clock beyond its device time, in this child.
@@ -136,6 +138,7 @@ class Contestant:
 
     name: str
     child: Timed
+    twin: Contestant | None = None
     slot: int = 0
     compiled: str | None = None
     first_s: float = 0.0
@@ -240,17 +243,18 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
-        fresh = [side for side in self.sides if not side.rows]
+        everyone = [s for side in self.sides for s in (side, side.twin) if s is not None]
+        fresh = [side for side in everyone if not side.rows]
         # Compiling takes long, and nothing is timed yet.
         with ThreadPoolExecutor(max(len(fresh), 1)) as pool:
             for done in [pool.submit(self._warm_up, side) for side in fresh]:
                 done.result()
         # As many for everyone: laps of other lengths have other edges.
-        self.rows = next((s.rows for s in self.sides if s.rows), 0) or self._row_count()
+        self.rows = next((s.rows for s in everyone if s.rows), 0) or self._row_count()
         for side in fresh:
             self._make_rows(side)
-        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
-        for side in self.sides:
+        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, everyone))
+        for side in everyone:
             # Memory and clocks settle; nothing of it counts.
             self._lap(side, self._count())
             side.around_s = self._around(side)
@@ -291,13 +295,13 @@ class Contest:
             self.blocks.append(block)
 
     def _block(self, *, show: bool) -> dict[str, tuple[LapSeen, ...]]:
-        """A lap of each side, in an order of this block's own, and backwards again."""
+        """A lap of each side, in an order of this block's own, and backwards by their twins."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
         order = [self.sides[i] for i in _shuffled(len(self.sides), self.rng)]
-        for sides in (order, order[::-1]):
+        for sides in (order, [side.twin or side for side in order[::-1]]):
             count = self._count()
             for side in sides:
-                shows = show and side is self.sides[0] and bool(found[side.name])
+                shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._lap(side, count, show=shows))
         return {name: tuple(laps) for name, laps in found.items()}
 

@@ -56,7 +56,9 @@ NULL_KERNELS = (
         ("kernelbenchx/matmul", 1),
     ),
 )
-NULL_COPIES = 7
+NULL_COPIES = 6
+# Device memory of a process that has done nothing yet.
+CONTEXT_BYTES = 2**29
 NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
 
 
@@ -179,6 +181,15 @@ class Machine:
         return self._limits[case.identity]
 
 
+def fitting(effort: Effort, device: str, children: int) -> Effort:
+    """The effort with rows that so many children have room for, beside what they need to live."""
+    if device == "cpu":
+        return effort
+    room = torch.cuda.mem_get_info(torch.device(device))[1] - (children + 2) * CONTEXT_BYTES
+    share = max(room // (2 * children), 2**26)
+    return replace(effort, memory_bytes=min(effort.memory_bytes, share))
+
+
 def is_known(runner: Runner) -> bool:
     """Whether nothing is left to be measured of a runner's device."""
     return runner.device == "cpu" or _stored(_path(environment(runner.device))) is not None
@@ -257,12 +268,16 @@ def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -
     source = eager_of(task)
     if source is None:
         raise EnvironmentFault(f"{name} has no eager function to measure noise with")
-    sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
+    sessions = [runner.open(source, mode="time") for _ in range(2 * NULL_COPIES)]
+    sides = []
+    for i, (child, second) in enumerate(zip(sessions[::2], sessions[1::2], strict=True)):
+        twin = Contestant(name=f"{i}", child=second)
+        sides.append(Contestant(name=f"{i}", child=child, twin=twin))
     try:
         contest = Contest(
-            sides=[Contestant(name=f"{i}", child=s) for i, s in enumerate(sessions)],
+            sides=sides,
             inputs=stocked(task, timed_cases(task)[shape], device=runner.device),
-            effort=NULL_EFFORT,
+            effort=fitting(NULL_EFFORT, runner.device, len(sessions)),
             rng=stream(0, "noise", name, str(shape)),
         )
         contest.prepare()

@@ -18,7 +18,7 @@ from kerneltruth.clock.standing import by_events, candidate_times, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
-from kerneltruth.commands.machine import Machine, Watch
+from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade
@@ -141,9 +141,13 @@ class Timekeeper:
         self._spent = defaultdict(float)
         shapes: list[dict[str, Any]] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
-        with self._runner.open(candidate, mode="time") as child:
+        with (
+            self._runner.open(candidate, mode="time") as child,
+            self._runner.open(candidate, mode="time") as second,
+        ):
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
-                side = Contestant(name=CANDIDATE, child=child)
+                twin = Contestant(name=CANDIDATE, child=second)
+                side = Contestant(name=CANDIDATE, child=child, twin=twin)
                 try:
                     with self._spending("inputs"):
                         ground = self._ground(task, case)
@@ -200,15 +204,19 @@ class Timekeeper:
         return found
 
     def _side(self, name: str, source: Candidate) -> Contestant:
-        """A baseline: all shapes of a task in one child."""
+        """A baseline and its twin: all shapes of a task in one child each."""
         compiled = COMPILED.get(name)
-        if name not in self._shared:
-            mode: Mode = "time" if compiled is None else "time_compiled"
-            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
-        shared = self._shared[name]
-        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
-        shared.sides.append(side)
-        return side
+        mode: Mode = "time" if compiled is None else "time_compiled"
+        made = []
+        for which in (name, f"{name}, again"):
+            if which not in self._shared:
+                self._shared[which] = _Shared(self._runner.open(source, mode=mode))
+            shared = self._shared[which]
+            side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
+            shared.sides.append(side)
+            made.append(side)
+        made[0].twin = made[1]
+        return made[0]
 
     def _contest(
         self, task: Task, ground: _Ground, side: Contestant, candidate: Candidate
@@ -221,7 +229,7 @@ class Timekeeper:
             contest = Contest(
                 sides=[side, *ground.sides],
                 inputs=ground.inputs,
-                effort=self._effort,
+                effort=fitting(self._effort, self._runner.device, 2 * len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=[c for i, c in enumerate(ground.known) if self._is_known(ground, i)],
                 on_gpu=self._on_gpu,
@@ -243,7 +251,9 @@ class Timekeeper:
                 # A baseline that cannot go on says nothing of the candidate.
                 ground.failed[error.name] = str(error)
                 ground.sides = [s for s in ground.sides if s.name != error.name]
-                side.rows, side.captured = 0, None
+                for one in (side, side.twin):
+                    assert one is not None
+                    one.rows, one.captured = 0, None
                 continue
             with self._spending("grading"):
                 return self._document(task, ground, contest, watch)
