@@ -16,6 +16,8 @@ from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, efficiency
 from kerneltruth.runs.files import write_whole, writing
 
+Columns = dict[str, list[Any]]
+
 PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
 
 _TEXT: tuple[tuple[str, Callable[[Result], str | None]], ...] = (
@@ -45,7 +47,7 @@ _NUMBERS: tuple[tuple[str, Callable[[Result], int | None]], ...] = (
 )
 
 
-def columns(study: Study) -> dict[str, list[Any]]:
+def columns(study: Study) -> Columns:
     """Every attempt as a row, a list per column; what was not measured is None.
 
     `distinct` and `answer` say which attempts the tables count.
@@ -75,9 +77,8 @@ def columns(study: Study) -> dict[str, list[Any]]:
     return found
 
 
-def write_csv(study: Study, path: Path) -> None:
+def write_csv(table: Columns, path: Path) -> None:
     """Write the attempts as CSV with a head line; an empty cell is what was not measured."""
-    table = columns(study)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -91,7 +92,7 @@ def _cells(column: Sequence[Any]) -> Iterator[Any]:
         yield str(value).lower() if isinstance(value, bool) else value
 
 
-def write_parquet(study: Study, path: Path) -> None:
+def write_parquet(table: Columns, path: Path) -> None:
     """Write the attempts as Parquet.
 
     Raises:
@@ -104,7 +105,7 @@ def write_parquet(study: Study, path: Path) -> None:
         raise MissingPackage(PARQUET_HINT) from error
     numbers = {name for name, _ in _NUMBERS}
     arrays = {}
-    for name, values in columns(study).items():
+    for name, values in table.items():
         if name in ("distinct", "answer"):
             kind = pa.bool_()
         elif name in numbers:

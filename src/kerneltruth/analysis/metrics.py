@@ -7,7 +7,7 @@ beside each rate. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb
 
 from kerneltruth.analysis.groups import DTYPE, Group, by_task, grouped, methods_of
@@ -94,6 +94,34 @@ def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
     )
 
 
+@dataclass(slots=True)
+class _InDtype:
+    """Counts of the attempts of one group in one dtype, as they are gathered."""
+
+    attempts: int = 0
+    call: int = 0
+    exe: int = 0
+    perf: int = 0
+    not_judged: int = 0
+    stopped_before: int = 0
+    tasks: set[str] = field(default_factory=set)
+
+    def add(self, result: Result, dtype: str) -> None:
+        """Count an attempt at a task of that dtype."""
+        count = result.dtypes.get(dtype)
+        if count is None and result.called:
+            self.stopped_before += 1
+            return
+        self.attempts += 1
+        self.tasks.add(result.task)
+        self.not_judged += not result.judged
+        if count is not None:
+            self.call += count.returned > 0
+            self.exe += count.failed == 0
+        if result.timing is not None:
+            self.perf += any(shape.dtype == dtype for shape in result.timing.shapes)
+
+
 def _rates_by_dtype(results: Sequence[Result], by: Sequence[str]) -> Iterator[RateRow]:
     of_task = {
         task: tuple(dict.fromkeys(d for r in members for d in r.dtypes))
@@ -102,25 +130,21 @@ def _rates_by_dtype(results: Sequence[Result], by: Sequence[str]) -> Iterator[Ra
     others = tuple(name for name in by if name != DTYPE)
     place = tuple(by).index(DTYPE)
     for group, members in grouped(results, others).items():
-        for dtype in sorted({d for r in members for d in of_task[r.task]}):
-            own = [r for r in members if dtype in of_task[r.task]]
-            judged = [r for r in own if dtype in r.dtypes or not r.called]
-            counts = [r.dtypes.get(dtype) for r in judged]
+        found: dict[str, _InDtype] = {}
+        for result in members:
+            for dtype in of_task[result.task]:
+                found.setdefault(dtype, _InDtype()).add(result, dtype)
+        for dtype, counts in sorted(found.items()):
             yield RateRow(
                 group=(*group[:place], dtype, *group[place:]),
-                attempts=len(judged),
-                tasks=len({r.task for r in judged}),
-                call=rate(sum(c is not None and c.returned > 0 for c in counts), len(judged)),
-                exe=rate(sum(c is not None and c.failed == 0 for c in counts), len(judged)),
-                perf=rate(sum(_timed_in(r, dtype) for r in judged), len(judged)),
-                not_judged=sum(not r.judged for r in judged),
-                stopped_before=len(own) - len(judged),
+                attempts=counts.attempts,
+                tasks=len(counts.tasks),
+                call=rate(counts.call, counts.attempts),
+                exe=rate(counts.exe, counts.attempts),
+                perf=rate(counts.perf, counts.attempts),
+                not_judged=counts.not_judged,
+                stopped_before=counts.stopped_before,
             )
-
-
-def _timed_in(result: Result, dtype: str) -> bool:
-    timing = result.timing
-    return timing is not None and any(shape.dtype == dtype for shape in timing.shapes)
 
 
 def pass_at_k(*, n: int, c: int, k: int) -> float:

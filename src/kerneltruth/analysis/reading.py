@@ -12,7 +12,6 @@ is their answer unless the last one is asked for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -203,19 +202,14 @@ def _distinct(runs: Sequence[RunInfo], attempts: Sequence[Result]) -> list[Resul
     devices = {run.device for run in runs}
     if len(devices) < 2:
         return list(attempts)
-    first: dict[bytes, str] = {}
+    first: dict[tuple[object, ...], str] = {}
     found: list[Result] = []
-    for result in attempts:
-        device = runs[result.run].device
-        if first.setdefault(_identity(result), device) == device:
-            found.append(result)
+    for r in attempts:
+        device = runs[r.run].device
+        identity = (r.task, r.origin, r.sha256, r.method, r.model, r.sample, r.round)
+        if first.setdefault(identity, device) == device:
+            found.append(r)
     return found
-
-
-def _identity(result: Result) -> bytes:
-    labels = (result.method, result.model, result.sample, result.round)
-    text = repr((result.task, result.origin, result.sha256, labels))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def chains(results: Sequence[Result]) -> list[tuple[Result, ...]]:

@@ -82,11 +82,13 @@ class Timing:
 
     Attributes:
         against: by baseline.
+        efficiency: the geometric mean over the shapes that have one.
         noise_floor: the relative difference below which a kernel differs from itself.
     """
 
     shapes: tuple[TimedShape, ...]
     against: Mapping[str, Against]
+    efficiency: float | None = None
     noise_floor: float | None = None
     compile_s: float | None = None
 
@@ -102,9 +104,11 @@ def timing(
     for shape in shapes:
         for name, ratio in shape.baselines.items():
             ratios.setdefault(name, []).append(ratio)
+    lights = [math.log(s.efficiency) for s in shapes if s.efficiency]
     return Timing(
         shapes=tuple(shapes),
         against={name: _against(found, noise_floor or 0.0) for name, found in ratios.items()},
+        efficiency=math.exp(math.fsum(lights) / len(lights)) if lights else None,
         noise_floor=noise_floor,
         compile_s=compile_s,
     )

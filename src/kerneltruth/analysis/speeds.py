@@ -6,7 +6,6 @@ correct and has no time is counted beside, never as 1x.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from statistics import median
 
 from kerneltruth.analysis.groups import Group, grouped
 from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
-from kerneltruth.analysis.results import Against, Result
+from kerneltruth.analysis.results import PASSED, Against, Result
 
 EAGER = "eager"
 
@@ -97,15 +96,14 @@ def speedups(
     """Speedups of correct answers by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
-        correct = [r for r in members if r.correct]
-        timed = [(r, a) for r in correct if (a := r.against(baseline)) is not None]
+        timed = _timed(members, baseline)
         values = [a.speedup for _, a in timed]
         standings = Counter(a.standing for _, a in timed)
         rows.append(
             SpeedRow(
                 group=group,
                 baseline=baseline,
-                correct=len(correct),
+                correct=_correct(members),
                 timed=len(timed),
                 mean=geometric_mean(values, [r.task for r, _ in timed], seed=seed),
                 median=median(values) if values else None,
@@ -130,10 +128,10 @@ def fast_p(
     """
     rows = []
     for group, members in grouped(answers, by).items():
-        correct = [r for r in members if r.correct]
-        timed = [a for r in correct if (a := r.against(baseline)) is not None]
+        correct = _correct(members)
+        timed = [a for _, a in _timed(members, baseline)]
         for p in ps:
-            count = sum(a.speedup > p for a in timed) if p > 0 else len(correct)
+            count = sum(a.speedup > p for a in timed) if p > 0 else correct
             known = bool(timed) or p == 0 or not correct
             rows.append(
                 FastRow(
@@ -141,11 +139,27 @@ def fast_p(
                     baseline=baseline,
                     p=p,
                     share=rate(count, len(members)) if known else _unknown(len(members)),
-                    surely=_surely(timed, p) if p > 0 else len(correct),
-                    untimed=len(correct) - len(timed),
+                    surely=_surely(timed, p) if p > 0 else correct,
+                    untimed=correct - len(timed),
                 )
             )
     return tuple(rows)
+
+
+def _correct(members: Sequence[Result]) -> int:
+    return sum(r.exe == PASSED for r in members)
+
+
+def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:
+    """The correct results that were timed against a baseline, and how they stand."""
+    # As `Result.against`, spelt out: this runs once per answer for every table of speeds.
+    return [
+        (r, a)
+        for r in members
+        if r.exe == PASSED
+        and r.timing is not None
+        and (a := r.timing.against.get(baseline)) is not None
+    ]
 
 
 def _surely(timed: Sequence[Against], p: float) -> int:
@@ -184,8 +198,5 @@ def efficiencies(
 
 
 def efficiency(result: Result) -> float | None:
-    """The geometric mean of a correct answer's efficiencies over the shapes that have one."""
-    if result.timing is None or not result.correct:
-        return None
-    logs = [math.log(s.efficiency) for s in result.timing.shapes if s.efficiency]
-    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+    """The efficiency of a correct answer, where it has one."""
+    return result.timing.efficiency if result.timing is not None and result.correct else None

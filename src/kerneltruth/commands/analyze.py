@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import Unavailable, deviance_of
-from kerneltruth.analysis.exports import bibtex, write_csv, write_parquet
+from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.groups import check_dimensions
 from kerneltruth.analysis.illusions import illusion_rates, illusions
 from kerneltruth.analysis.logistic import MissingPackage
@@ -174,12 +174,14 @@ def _no_collections() -> Iterator[None]:
 
 def _exported(study: Study, options: AnalyzeOptions) -> dict[str, Any]:
     said: dict[str, Any] = {"exports": [], "missing": []}
+    wanted = options.csv is not None or options.parquet is not None
+    table = columns(study) if wanted else {}
     if options.csv is not None:
-        write_csv(study, options.csv)
+        write_csv(table, options.csv)
         said["exports"].append(str(options.csv))
     if options.parquet is not None:
         try:
-            write_parquet(study, options.parquet)
+            write_parquet(table, options.parquet)
             said["exports"].append(str(options.parquet))
         except MissingPackage as missing:
             said["missing"].append(str(missing))

@@ -37,7 +37,7 @@ def test_every_attempt_is_a_row_and_what_was_not_measured_is_none(found):
 
 def test_csv_is_read_back_as_it_was(found, tmp_path):
     path = tmp_path / "all.csv"
-    write_csv(found, path)
+    write_csv(columns(found), path)
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["task"] for row in rows] == ["a", "b", "c", "c"]
@@ -49,7 +49,7 @@ def test_csv_is_read_back_as_it_was(found, tmp_path):
 
 def test_parquet_has_the_same_columns_with_types(found, tmp_path):
     path = tmp_path / "all.parquet"
-    write_parquet(found, path)
+    write_parquet(columns(found), path)
     table = pq.read_table(path)
     expected = columns(found)
     assert table.column_names == list(expected)
@@ -65,9 +65,9 @@ def test_parquet_has_the_same_columns_with_types(found, tmp_path):
 
 
 def test_a_study_of_nothing_is_a_head_line(tmp_path):
-    write_csv(study(), tmp_path / "none.csv")
+    write_csv(columns(study()), tmp_path / "none.csv")
     assert (tmp_path / "none.csv").read_text().startswith("run,device,distinct,answer,suite,task")
-    write_parquet(study(), tmp_path / "none.parquet")
+    write_parquet(columns(study()), tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
@@ -81,13 +81,13 @@ def test_without_pyarrow_it_says_how_to_install_it(found, tmp_path, monkeypatch)
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingPackage, match=r"pip install 'kerneltruth\[study\]'"):
-        write_parquet(found, tmp_path / "all.parquet")
+        write_parquet(columns(found), tmp_path / "all.parquet")
     assert not (tmp_path / "all.parquet").exists()
 
 
 def test_a_file_that_cannot_be_written_is_the_machines_fault(found, tmp_path):
     with pytest.raises(EnvironmentFault, match="cannot write"):
-        write_csv(found, tmp_path / "no" / "such.csv")
+        write_csv(columns(found), tmp_path / "no" / "such.csv")
 
 
 def test_a_suite_is_cited_by_version_and_hash():
