@@ -7,11 +7,13 @@ Without Chromium, its driver or selenium the tests are skipped, visibly. `CHROMI
 import os
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from synthetic import write_run
 
+from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.commands.report import gather, write_page
 from kerneltruth.report.html import page
 from kerneltruth.report.page.document import page_document
@@ -77,7 +79,11 @@ class Made:
 def made(folder, *runs, **options):
     gathered = gather(runs)
     path = folder / "report.html"
-    write_page(path, page(page_document(gathered, **options)))
+    with pytest.MonkeyPatch.context() as patch:
+        # How often answers are shuffled changes a few figures, and nothing of what is tested here.
+        quick = partial(deviance_of, permutations=19, resamples=19)
+        patch.setattr("kerneltruth.report.page.explained.deviance_of", quick)
+        write_page(path, page(page_document(gathered, **options)))
     return Made(path, gathered)
 
 
@@ -93,6 +99,13 @@ def hostile(tmp_path_factory):
     """A page of candidates that are named, and print, what a browser might run."""
     folder = tmp_path_factory.mktemp("hostile")
     return made(folder, write_run(folder / "run", attempts=150, seed=1, hostile=True))
+
+
+@pytest.fixture(scope="session")
+def untimed(tmp_path_factory):
+    """A page of a run without a GPU."""
+    folder = tmp_path_factory.mktemp("untimed")
+    return made(folder, write_run(folder / "run", attempts=120, timed=False))
 
 
 @pytest.fixture(scope="session")

@@ -77,12 +77,25 @@ def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, be
 
 def test_counted_again_a_table_says_what_python_wrote(visit):
     selectors = ("#summary .tiles", "#by-category", "#funnel", "#map")
+    # Until a filter is set, the page shows what Python counted.
     before = [visit.text(s) for s in selectors]
     visit.filter(category="Fusion", method="refine \u00b7 small-7b")
     assert [visit.text(s) for s in selectors] != before
     visit.click("#filters [type=reset]")
     visit.until("return document.querySelector('#filters .status').innerText.includes('no filter')")
     assert [visit.text(s) for s in selectors] == before
+
+
+def test_where_nothing_was_timed_none_is_said_to_be_slow(chromium, untimed):
+    visit = Visit(chromium, untimed.address)
+    faster = "#funnel tbody tr:not([hidden]) td:last-child .num"
+    assert set(visit.texts(faster)) == {"\u2013"}
+    visit.filter(dtype="float32")
+    assert set(visit.texts(faster)) <= {"\u2013", "0%"}
+    right = visit.texts("#funnel tbody tr:not([hidden]) td:nth-child(4) .num")
+    known = [f for f, r in zip(visit.texts(faster), right, strict=True) if r != "0%"]
+    assert set(known) == {"\u2013"}
+    assert "Nothing was timed in these runs." in visit.text("#speed")
 
 
 def test_every_attempt_can_be_counted_in_place_of_answers(visit, study):

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltruth.analysis.illusions import illusions, rejected
 from kerneltruth.analysis.intervals import Rate, rate
-from kerneltruth.analysis.metrics import RateRow, pass_rates, rates, unsolved
+from kerneltruth.analysis.metrics import PassRow, RateRow, pass_rates, rates, unsolved
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
@@ -20,7 +20,7 @@ from kerneltruth.report.page.cells import (
     table,
     whole,
 )
-from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
+from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label
 
 KS = (1, 2, 5, 10)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
@@ -70,10 +70,10 @@ def _tile(label: str, cell: dict[str, Any], hint: str) -> dict[str, Any]:
     return {"label": label, "cell": cell, "hint": hint}
 
 
-def _partial(count: int) -> str:
-    if not count:
+def _partial(tasks: int) -> str:
+    if not tasks:
         return "of the tasks on which every method has a judged answer"
-    return f"on {count} more, some method has no judged answer"
+    return f"on {tasks} more, some method has no judged answer"
 
 
 _STAGES = (
@@ -163,12 +163,20 @@ def pass_at(answers: Sequence[Result], *, seed: int = 0) -> dict[str, Any] | Non
     for r in found:
         groups.setdefault(r.group, {})[r.k] = r
     rows = [
-        row(method_label(*_pair(group)), [share_estimate(own[k].value) for k in ks])
+        row(method_label(*_pair(group)), [_pass(own[k]) for k in ks])
         for group, own in groups.items()
     ]
     columns = [column("method", number=False), *(column(f"pass@{k}") for k in ks)]
-    caption = "pass@k: the chance that k samples hold a right one, mean over tasks."
+    caption = (
+        "pass@k: the chance that k samples hold a right one, mean over the tasks that have k "
+        "judged samples."
+    )
     return table("pass-at-k", caption, columns, rows)
+
+
+def _pass(found: PassRow) -> dict[str, Any]:
+    tasks = f"{count(found.tasks)} of {count(found.tasks + found.short)} tasks"
+    return share_estimate(found.value) | {"counts": tasks}
 
 
 def fast(answers: Sequence[Result], baseline: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Tally {
   share(part) {
     if (part === "slower") return [this.slower, this.compared];
     if (part === "illusions") return [this.illusions, this.deniable];
+    // Where right ones have no time, how many are faster is not known.
+    if (part === "faster" && this.exe > 0 && this.compared === 0) return [0, this.answers, true];
     return [this[part], this.answers];
   }
 }
@@ -48,8 +50,8 @@ function tally(attempts) {
 }
 
 // Shows a share in a cell that Python drew: its bar, its counts and its interval.
-function setShare(cell, successes, trials) {
-  const share = trials ? successes / trials : null, [low, high] = wilson(successes, trials);
+function setShare(cell, successes, trials, unknown = false) {
+  const share = trials && !unknown ? successes / trials : null, [low, high] = wilson(successes, trials);
   const bar = cell.querySelector(".bar");
   bar.querySelectorAll(".fill, .range").forEach((mark) => mark.remove());
   if (share !== null) {

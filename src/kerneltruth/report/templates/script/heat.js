@@ -111,7 +111,7 @@ function moveInMap(event) {
   }
 }
 
-function showMap(left) {
+function showMap(left, redraw) {
   const found = new Map();
   const into = (key, attempt) => (found.get(key) || found.set(key, []).get(key)).push(attempt);
   for (const attempt of left) {
@@ -122,7 +122,7 @@ function showMap(left) {
   const rows = new Map();
   for (const [key, place] of MAP_CELLS) {
     place.attempts = found.get(key) || [];
-    drawCell(place.cell, place.attempts);
+    if (redraw) drawCell(place.cell, place.attempts);
     const row = place.cell.closest("tr");
     rows.set(row, (rows.get(row) || 0) + place.attempts.length);
   }

@@ -7,11 +7,15 @@ const BELONGS = {
 const LISTINGS = [...document.querySelectorAll("[data-listing]")].map(
   (root) => new Listing(root, BELONGS[root.dataset.listing]));
 
+// Without a filter the page shows what Python counted.
+let recounted = false;
+
 function refresh() {
   const left = selection();
   sayStatus(left);
-  showCounts(left);
-  showMap(left);
+  recounted ||= activeFilters().length > 0;
+  if (recounted) showCounts(left);
+  showMap(left, recounted);
   for (const listing of LISTINGS) listing.set(left);
 }
 
