@@ -13,7 +13,7 @@ def test_nothing_of_a_candidate_runs_or_becomes_an_element(visit, hostile):
     visit.filter(counted="every attempt")
     total = len(hostile.gathered.study.attempts)
     visit.open("attempts")
-    for _ in range(min(total, 60) - 1):
+    for _ in range(min(total, 36) - 1):
         visit.click("#sheet [data-step='1']")
         visit.sheet()
     assert visit.run("return window.pwned === undefined")
