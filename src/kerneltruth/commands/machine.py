@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.advice import advise
 from kerneltruth.clock.ceilings import measure
 from kerneltruth.clock.contest import Contest, Contestant, Effort
 from kerneltruth.clock.gate import timing
@@ -35,12 +36,13 @@ from kerneltruth.clock.telemetry import (
 )
 from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of, regime
-from kerneltruth.codec import build, content_hash, dumps
+from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
@@ -132,11 +134,17 @@ class Machine:
         return Watch(self.telemetry)
 
     def limits(
-        self, task: Task, case: Case, seconds: float, launch_s: float | None
+        self,
+        task: Task,
+        case: Case,
+        seconds: float,
+        launch_s: float | None,
+        binaries: Sequence[Binary] = (),
     ) -> dict[str, Any]:
         """How near a time is to what the device can do: part of a shape's document."""
         if self.facts is None:
-            return {"efficiency": None, "floor_us": None, "bound_by": None, "flags": []}
+            nothing = dict.fromkeys(("efficiency", "floor_us", "bound_by", "advice"))
+            return {**nothing, "flags": []}
         made = self._floor(task, case)
         flags = []
         # What sets the limit is costly to find, and it lies below the floor.
@@ -148,6 +156,9 @@ class Machine:
             "bound_by": regime(seconds, made, launch_s=launch_s),
             "bytes": made.bytes,
             "flops": made.flops,
+            "advice": plain(
+                advise(seconds, made, self.facts.ceilings, launch_s=launch_s, binaries=binaries)
+            ),
             "flags": flags,
         }
 

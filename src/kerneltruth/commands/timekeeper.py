@@ -25,7 +25,7 @@ from kerneltruth.oracle.grading import due, grade
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.protocol import Binary, Errand, Loaded, Observation
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
@@ -318,7 +318,10 @@ class Timekeeper:
         noise = self._machine.noise_floor(own.estimate)
         found = standings(contest, noise_floor=noise)
         launch_s = None if contest.graphs else contest.sides[0].launch_s
-        limits = self._machine.limits(task, ground.case, own.estimate, launch_s)
+        kernels = [_binaries(side) for side in contest.sides]
+        limits = self._machine.limits(
+            task, ground.case, own.estimate, launch_s, binaries=kernels[0]
+        )
         flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
         if any(s.suspect for s in found):
             flags.append("timing_suspect")
@@ -349,11 +352,22 @@ class Timekeeper:
             **limits,
             "graded": self._graded(task, ground, contest),
             "not_captured": next((s.why_not for s in contest.sides if s.why_not), None),
+            "kernels": {
+                side.name: plain(binaries)
+                for side, binaries in zip(contest.sides, kernels, strict=True)
+                if binaries
+            },
             "repeated": contest.disturbed,
             "conditions": plain(watch.conditions()),
             "flags": flags,
             "peak_bytes": {s.name: s.peak_bytes for s in contest.sides},
         }
+
+
+def _binaries(side: Contestant) -> tuple[Binary, ...]:
+    """Static facts of the Triton kernels that a side has compiled, for all shapes so far."""
+    seen = side.child.errand(Loaded())
+    return seen.binaries if seen.ended == "returned" else ()
 
 
 def _us(seconds: float | None) -> float | None:

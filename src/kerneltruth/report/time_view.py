@@ -108,6 +108,8 @@ def _remarks(shape: dict[str, Any]) -> list[RenderableType]:
         words.append(f"{duration(shape['warm_us'])} with warm caches, launches included")
     if words:
         found.append(Text(f"{shape['summary']}: {', '.join(words)}"))
+    for remark in (shape.get("advice") or {}).get("remarks", [])[1:]:
+        found.append(Text(f"{shape['summary']}: {remark['text']}"))
     for flag in shape["flags"]:
         found.append(Text(f"{shape['summary']}: {flag}", "yellow"))
     for name, why in shape["baselines_failed"].items():

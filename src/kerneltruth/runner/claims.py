@@ -114,6 +114,7 @@ def _is_binary(binary: Binary) -> bool:
         and isinstance(binary.target, str)
         and isinstance(binary.ok, bool)
         and isinstance(binary.error, str | None)
+        and isinstance(binary.tensor_cores, bool | None)
         and all(getattr(binary, n) is None or _is_size(getattr(binary, n)) for n in counts)
         and isinstance(binary.seconds, int | float | None)
     )

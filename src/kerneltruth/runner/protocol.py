@@ -207,6 +207,13 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Name the Triton kernels that have been compiled so far, with their static facts."""
+
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorResult:
     """An output: logical elements in row-major order, and how the tensor lay in memory.
 
@@ -257,6 +264,7 @@ class Binary:
     shared_bytes: int | None = None
     instructions: int | None = None
     num_warps: int | None = None
+    tensor_cores: bool | None = None
     seconds: float | None = None
 
 
@@ -299,7 +307,7 @@ class Observation:
     dirty: bool = False
 
 
-Errand = Call | Stock | Rows | Refill | Capture | Lap | Show
+Errand = Call | Stock | Rows | Refill | Capture | Lap | Show | Loaded
 Message = Load | Errand | Observation
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -315,6 +323,7 @@ _KINDS: dict[str, Any] = {
         Capture,
         Lap,
         Show,
+        Loaded,
         TensorResult,
         OtherResult,
         Launch,

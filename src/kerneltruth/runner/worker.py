@@ -33,6 +33,7 @@ from kerneltruth.runner.protocol import (
     Call,
     Errand,
     Load,
+    Loaded,
     Observation,
     Stock,
     TensorArgument,
@@ -208,6 +209,9 @@ class _Worker:
             ready = partial(self._calls, errand.compiled)
             self._tracks[errand.slot] = track.Track(errand, self._device, ready)
             return Observation(ended="returned")
+        if isinstance(errand, Loaded):
+            loaded = importlib.import_module("kerneltruth.runner.loaded")
+            return Observation(ended="returned", binaries=loaded.binaries())
         rows = self._tracks.get(errand.slot)
         if rows is None:
             return Observation(ended="lost", message="a lap came before its stock")
