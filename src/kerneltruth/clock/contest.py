@@ -261,6 +261,8 @@ class Contest:
 
     def _around(self, side: Contestant) -> float:
         """What the shortest laps cost beyond their device time."""
+        rows = _groups(side.rows)[0] if self.graphs else (SPARE,)
+        self._refill(side, rows, self.inputs.draw(self.rng, len(rows)))
         laps = [
             self._raw_lap(side, [0] if self.graphs else [SPARE], graphs=self.graphs)
             for _ in range(SHORT_LAPS)

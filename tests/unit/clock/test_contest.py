@@ -1,0 +1,358 @@
+"""The course of a contest, with children whose clocks are scripts."""
+
+from dataclasses import replace
+
+import pytest
+from timed_children import CASE, RELU, SMALL, Clock, Sides, measured_laps
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contest import GROUPS, SHORT_LAPS, SPARE, ContestError
+from kerneltruth.clock.stocking import stocked
+from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
+
+CALLS = replace(SMALL, graph_below_s=0.0)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    made.use(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def sides(clock):
+    return Sides(clock)
+
+
+def never(contest):
+    return False
+
+
+def in_turn(sides, contest):
+    """Whose laps were measured, in order, as the judge asked for them."""
+    order = []
+    for name, pair in sides.children.items():
+        for which, child in enumerate(pair):
+            child.errand = record(child.errand, order, (name, which))
+    contest.run(never)
+    return order
+
+
+def record(errand, order, who):
+    def recorded(message, **more):
+        if isinstance(message, Lap):
+            order.append((who, len(message.rows)))
+        return errand(message, **more)
+
+    return recorded
+
+
+def ready(sides, **more):
+    contest = sides.contest(**more)
+    contest.prepare()
+    return contest
+
+
+def test_a_block_runs_everyone_and_then_backwards_everyones_twin(sides):
+    for name in ("candidate", "eager", "compile"):
+        sides.add(name)
+    order = in_turn(sides, ready(sides))
+    blocks = [order[i : i + 6] for i in range(0, len(order), 6)]
+    assert len(blocks) == SMALL.blocks[1]
+    for block in blocks:
+        there = [who for who, _ in block[:3]]
+        back = [who for who, _ in block[3:]]
+        assert sorted(there) == [("candidate", 0), ("compile", 0), ("eager", 0)]
+        assert back == [(name, 1) for name, _ in there[::-1]]
+
+
+def test_a_side_without_a_twin_runs_both_laps_itself(sides):
+    sides.add("candidate", twins=False)
+    sides.add("eager", twins=False)
+    order = in_turn(sides, ready(sides))
+    assert {tuple(sorted(n for (n, _), _ in order[i : i + 4])) for i in range(0, 48, 4)} == {
+        ("candidate", "candidate", "eager", "eager")
+    }
+
+
+def test_each_block_has_an_order_of_its_own(sides):
+    for name in ("candidate", "eager", "compile"):
+        sides.add(name)
+    order = in_turn(sides, ready(sides))
+    orders = {tuple(name for (name, _), _ in order[i : i + 3]) for i in range(0, len(order), 6)}
+    assert len(orders) > 2
+
+
+@pytest.mark.parametrize("effort", [SMALL, CALLS])
+def test_both_sides_of_a_pass_make_as_many_calls_and_nobody_can_know_how_many(sides, effort):
+    sides.add("candidate")
+    sides.add("eager", call_s=5e-5)
+    contest = ready(sides, effort=effort)
+    contest.run(never)
+    counts = []
+    for block in contest.blocks:
+        for own, other in zip(block["candidate"], block["eager"], strict=True):
+            assert own.calls == other.calls
+            counts.append(own.calls)
+    assert len(set(counts)) > 2
+    assert contest.rows / 2 <= min(counts) <= max(counts) <= contest.rows
+
+
+def test_everyone_has_as_many_rows(sides):
+    fast, slow = sides.add("candidate", call_s=3e-6), sides.add("eager", call_s=9e-5)
+    contest = ready(sides)
+    assert {c.of(Rows)[-1].count for c in (*fast, *slow)} == {SPARE + contest.rows}
+
+
+def test_rows_fit_into_the_memory_that_is_granted(sides):
+    sides.add("candidate", call_s=1e-7)
+    contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 40))
+    assert contest.rows == (40 - SPARE) // GROUPS * GROUPS
+
+
+def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
+    sides.add("candidate", call_s=1e-7)
+    contest = ready(sides, effort=replace(SMALL, memory_bytes=1))
+    assert (contest.rows, contest.graphs) == (2, False)
+
+
+def test_spare_rows_are_never_part_of_a_measured_lap(sides):
+    child = sides.add("candidate", twins=False)[0]
+    contest = ready(sides, effort=CALLS)
+    child.asked.clear()
+    contest.run(never)
+    rows = [row for lap in child.of(Lap) for row in lap.rows]
+    assert min(rows) >= SPARE
+
+
+def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
+    child = sides.add("candidate", twins=False)[0]
+    contest = ready(sides, effort=CALLS)
+    child.asked.clear()
+    contest.run(never)
+    laps, refills = child.of(Lap), child.of(Refill)
+    assert len(laps) == len(refills) == 2 * SMALL.blocks[1]
+    for lap, refill in zip(laps, refills, strict=True):
+        assert len(set(lap.rows)) == len(lap.rows)
+        assert set(refill.rows) == set(lap.rows)
+    starts = [start for refill in refills for start in refill.windows[0]]
+    assert len(set(starts)) > len(starts) / 4
+
+
+def test_groups_of_a_graph_hold_all_rows_once(sides):
+    child = sides.add("candidate", twins=False)[0]
+    contest = ready(sides)
+    assert contest.graphs
+    groups = child.of(Capture)[0].groups
+    assert sorted(row for g in groups[:GROUPS] for row in g) == [
+        SPARE + i for i in range(contest.rows)
+    ]
+    # The last group is for warm caches.
+    assert set(groups[GROUPS]) == {0}
+
+
+def test_long_calls_are_not_captured(sides):
+    child = sides.add("candidate", call_s=2e-4, twins=False)[0]
+    contest = ready(sides)
+    assert not contest.graphs
+    assert child.of(Capture) == []
+
+
+def test_if_one_side_cannot_be_captured_nobody_is(sides):
+    candidate = sides.add("candidate", ends={Capture: "raised"})
+    eager = sides.add("eager")
+    contest = ready(sides)
+    contest.run(never)
+    assert not contest.graphs
+    assert [child.restarts for child in candidate] == [1, 0]
+    assert [child.restarts for child in eager] == [0, 0]
+    assert "as the script says" in contest.sides[0].why_not
+    assert not any(lap.graphs for child in (*candidate, *eager) for lap in child.of(Lap))
+    assert len(contest.blocks) == SMALL.blocks[1]
+
+
+def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides):
+    child = sides.add("candidate", ends={Capture: "raised"}, twins=False)[0]
+    contest = ready(sides)
+    assert len(child.of(Stock)) == 2
+    assert child.rows == SPARE + contest.rows
+
+
+@pytest.mark.parametrize("end", ["died", "timeout", "lost"])
+def test_a_child_that_is_gone_after_its_capture_ends_the_contest(sides, end):
+    sides.add("candidate", ends={Capture: end})
+    with pytest.raises(ContestError) as error:
+        ready(sides)
+    assert (error.value.name, error.value.seen.ended) == ("candidate", end)
+
+
+@pytest.mark.parametrize("kind", [Stock, Rows, Refill, Lap])
+def test_whoever_cannot_go_on_is_named(sides, kind):
+    sides.add("candidate")
+    sides.add("eager", ends={kind: "raised"})
+    with pytest.raises(ContestError, match="eager: raised: as the script says") as error:
+        ready(sides)
+    assert error.value.name == "eager"
+
+
+def test_a_disturbed_block_is_repeated_and_counted(sides):
+    sides.add("candidate")
+    sides.add("eager")
+    contest = ready(sides)
+    # The first answer is about what was before.
+    said = iter(["before", None, "throttled", None, "others", None])
+    contest.run(never, lambda: next(said, None))
+    assert contest.disturbed == ["throttled", "others"]
+    assert len(contest.blocks) == SMALL.blocks[1]
+
+
+def test_blocks_of_a_device_that_is_always_disturbed_count_in_the_end(sides):
+    sides.add("candidate")
+    contest = ready(sides, effort=replace(SMALL, repeats=3))
+    contest.run(never, lambda: "throttled")
+    assert contest.disturbed == ["throttled"] * 3
+    assert len(contest.blocks) == SMALL.blocks[1]
+
+
+def test_enough_ends_it_after_the_fewest_blocks(sides):
+    sides.add("candidate")
+    contest = ready(sides)
+    contest.run(lambda c: True)
+    assert len(contest.blocks) == SMALL.blocks[0]
+
+
+def test_enough_is_asked_after_every_further_block(sides):
+    sides.add("candidate")
+    contest = ready(sides)
+    contest.run(lambda c: len(c.blocks) >= 10)
+    assert len(contest.blocks) == 10
+
+
+def test_no_block_begins_once_the_budget_is_spent(sides, clock):
+    sides.add("candidate")
+    contest = ready(sides, effort=replace(SMALL, budget_s=1000.0))
+
+    def time_passes():
+        clock.now += 101.0
+
+    contest.run(never, time_passes)
+    assert len(contest.blocks) == 9
+
+
+def test_a_spent_budget_does_not_take_the_fewest_blocks(sides):
+    sides.add("candidate")
+    contest = ready(sides, effort=replace(SMALL, budget_s=0.0))
+    contest.run(never)
+    assert len(contest.blocks) == SMALL.blocks[0]
+
+
+def known(count=2):
+    return stocked(RELU, CASE).draw(stream(9, "known"), count)
+
+
+@pytest.mark.parametrize("effort", [SMALL, CALLS])
+def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effort):
+    pair = sides.add("candidate")
+    sides.add("eager")
+    contents = known()
+    contest = ready(sides, effort=effort, known=contents)
+    contest.run(never)
+    assert 1 <= len(contest.shown) <= SMALL.shown
+    for shown in contest.shown:
+        assert shown.at in contents
+        assert shown.seen.message == f"({shown.at['x'].start},)"
+    assert sum(len(child.of(Show)) for child in pair) == len(contest.shown)
+    assert all(not child.of(Show) for child in sides.children["eager"])
+
+
+def test_laps_are_shown_within_the_fewest_blocks_in_any_case(sides):
+    sides.add("candidate")
+    contest = ready(sides, known=known())
+    contest.run(lambda c: True)
+    assert contest.shown
+
+
+def test_where_nothing_is_known_nothing_is_shown(sides):
+    child = sides.add("candidate", twins=False)[0]
+    ready(sides).run(never)
+    assert child.of(Show) == []
+
+
+def test_which_laps_are_shown_cannot_be_foreseen(clock):
+    seen = set()
+    for seed in range(12):
+        sides = Sides(clock)
+        child = sides.add("candidate", twins=False)[0]
+        ready(sides, seed=seed, known=known()).run(never)
+        laps = [type(m) for m in child.asked if isinstance(m, Lap | Show)]
+        seen.add(laps.index(Show))
+    assert len(seen) > 3
+
+
+def test_a_second_contest_finds_baselines_stocked(sides):
+    sides.add("candidate")
+    eager = sides.add("eager")
+    first = ready(sides)
+    again = Sides(sides.clock)
+    candidate = again.add("candidate")
+    contest = again.contest()
+    contest.sides.append(first.sides[1])
+    contest.prepare()
+    assert contest.rows == first.rows == candidate[0].rows - SPARE
+    assert [len(child.of(Stock)) for child in eager] == [1, 1]
+    assert [len(child.of(Capture)) for child in eager] == [1, 1]
+
+
+def test_what_a_lap_costs_around_its_calls_is_seen_by_short_laps(sides):
+    child = sides.add("candidate", around_s=3e-4, twins=False)[0]
+    contest = ready(sides)
+    assert contest.sides[0].around_s == pytest.approx(3e-4)
+    assert [len(lap.rows) for lap in child.of(Lap)[-SHORT_LAPS:]] == [1] * SHORT_LAPS
+
+
+def test_the_first_call_is_told_apart_from_the_next(sides, clock):
+    child = sides.add("candidate", twins=False)[0]
+    errand, compiled = child.errand, []
+
+    def compiles(message, **more):
+        if isinstance(message, Lap) and not compiled:
+            compiled.append(True)
+            clock.now += 2.5
+        return errand(message, **more)
+
+    child.errand = compiles
+    side = ready(sides).sides[0]
+    assert side.first_s == pytest.approx(2.5 + 1e-4 + 2e-5)
+    assert side.second_s == pytest.approx(1e-4 + 2e-5)
+
+
+def test_warm_calls_share_one_row(sides):
+    child = sides.add("candidate", twins=False)[0]
+    contest = ready(sides, effort=CALLS)
+    child.asked.clear()
+    contest.measure_warm()
+    assert {row for lap in child.of(Lap) for row in lap.rows} == {0}
+    assert contest.sides[0].warm_s == pytest.approx(child.call_s)
+
+
+def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
+    child = sides.add("candidate", twins=False)[0]
+    contest = ready(sides)
+    child.asked.clear()
+    contest.measure_warm()
+    assert {lap.rows for lap in child.of(Lap)} == {(GROUPS,)}
+    assert contest.sides[0].warm_s == pytest.approx(child.call_s)
+
+
+def test_peak_memory_is_that_of_the_largest_lap_seen(sides):
+    sides.add("candidate", twins=False)
+    contest = ready(sides)
+    assert contest.sides[0].peak_bytes > 0
+
+
+def test_the_flush_is_for_devices_only(sides):
+    child = sides.add("candidate", twins=False)[0]
+    ready(sides, effort=CALLS, on_gpu=False)
+    assert child.of(Stock)[0].flush_bytes == 0
+    assert measured_laps(child)

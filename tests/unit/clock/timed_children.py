@@ -1,0 +1,139 @@
+"""A timed child without a process: it answers errands, and its clock is a script."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contest import Contest, Contestant, Effort
+from kerneltruth.clock.stocking import stocked
+from kerneltruth.runner.protocol import (
+    Capture,
+    Lap,
+    Observation,
+    Refill,
+    Rows,
+    Show,
+)
+from kerneltruth.tasks.spec import task
+
+RELU = task(
+    "relu(x[M, N])",
+    category="Test",
+    dims={"M": "batch", "N": "spatial"},
+    reference=lambda x: x.relu(),
+    description="",
+    flops="M * N",
+    benchmark={"M": 4, "N": 8},
+)
+CASE = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
+SMALL = Effort(lap_s=0.0016, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2)
+
+
+@dataclass
+class Clock:
+    """Seconds as the judge sees them; children's calls let them pass."""
+
+    now: float = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    def use(self, monkeypatch):
+        monkeypatch.setattr(
+            "kerneltruth.clock.contest.time", SimpleNamespace(perf_counter=self.perf_counter)
+        )
+
+
+@dataclass
+class Child:
+    """Calls take `call_s`, of which the child claims the share `claims`.
+
+    Attributes:
+        around_s: what a lap costs beside its calls.
+        each_s: what each call costs beside what its events show.
+        host_s: the host's part of a call, as claimed.
+        ends: how an errand of a kind ends, where not well; for good, or for so many times.
+        asked: every errand, in order.
+    """
+
+    clock: Clock
+    call_s: float = 2e-5
+    claims: float = 1.0
+    around_s: float = 1e-4
+    each_s: float = 0.0
+    host_s: float = 0.0
+    noise: object = lambda: 1.0
+    ends: dict = field(default_factory=dict)
+    asked: list = field(default_factory=list)
+    restarts: int = 0
+    captured: tuple = ()
+    contents: dict = field(default_factory=dict)
+    rows: int = 0
+    last: int = -1
+
+    def errand(self, message, *, sizes=None, deadline_s=30.0):
+        self.asked.append(message)
+        end = self.ends.get(type(message))
+        if end is not None:
+            return Observation(ended=end, error="Scripted", message="as the script says")
+        match message:
+            case Rows(count=count):
+                self.rows, self.captured, self.contents = count, (), {}
+            case Refill(rows=rows, windows=windows):
+                for i, row in enumerate(rows):
+                    assert row < self.rows
+                    self.contents[row] = tuple(w[i] for w in windows)
+            case Capture(groups=groups):
+                self.captured = groups
+            case Lap(rows=rows, graphs=graphs):
+                return self._lap([r for g in rows for r in self.captured[g]] if graphs else rows)
+            case Show():
+                return Observation(ended="returned", message=f"{self.contents[self.last]}")
+        return Observation(ended="returned")
+
+    def _lap(self, rows):
+        assert all(row in self.contents for row in rows)
+        self.last = rows[-1]
+        calls = len(rows)
+        took = calls * self.call_s * self.noise()
+        self.clock.now += self.around_s + took + calls * self.each_s
+        timings = {"device_s": took * self.claims, "host_s": calls * self.host_s}
+        return Observation(ended="returned", timings=timings | {"peak_bytes": 64.0 * calls})
+
+    def restart(self):
+        self.restarts += 1
+        self.rows, self.captured, self.contents = 0, (), {}
+
+    def of(self, kind):
+        return [m for m in self.asked if isinstance(m, kind)]
+
+
+@dataclass
+class Sides:
+    """Children of the two processes of each side, by name."""
+
+    clock: Clock
+    children: dict = field(default_factory=dict)
+    made: list = field(default_factory=list)
+
+    def add(self, name, *, twins=True, **script):
+        pair = [Child(self.clock, **script) for _ in range(2 if twins else 1)]
+        self.children[name] = pair
+        twin = Contestant(name=name, child=pair[1]) if twins else None
+        self.made.append(Contestant(name=name, child=pair[0], twin=twin))
+        return pair
+
+    def contest(self, *, effort=SMALL, seed=1, **more):
+        return Contest(
+            sides=list(self.made),
+            inputs=stocked(RELU, CASE),
+            effort=effort,
+            rng=stream(seed, "contest"),
+            **more,
+        )
+
+
+def measured_laps(child):
+    """The laps since the contest was prepared: those of more than one row."""
+    return [m for m in child.of(Lap) if len(m.rows) > 1]
