@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kerneltruth.clock.summary import MINIMUM_EFFECT
 from kerneltruth.oracle.attempt import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
@@ -14,6 +15,8 @@ NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
 NOT_RUN = "not_run"
 PASSED = "pass"
 TIMED = "timed"
+# Right when judged, and wrong while it was timed.
+WRONG = "wrong"
 
 Standing = Literal["faster", "tie", "slower"]
 
@@ -24,8 +27,8 @@ class Ratio:
 
     Attributes:
         us: the baseline's time.
-        low: of the 95% interval; None where the run holds none.
-        outcome: what the clock made of it, as the interval and the noise floor allow.
+        low: of the 95% interval, which the noise floor has widened; None where the run holds none.
+        outcome: what the clock made of it.
     """
 
     us: float | None
@@ -65,7 +68,8 @@ class Against:
         speedup: the geometric mean of the ratios.
         low: of its interval, where every shape has one. Shapes are measured independently of each
             other: on the scale of logarithms the widths of their intervals add up in squares.
-        standing: faster or slower where the interval clears 1 and the noise floor, else a tie.
+        standing: faster or slower where the interval, which holds the noise floor already, clears
+            1 by the clock's minimum effect; else a tie.
     """
 
     speedup: float
@@ -107,14 +111,14 @@ def timing(
     lights = [math.log(s.efficiency) for s in shapes if s.efficiency]
     return Timing(
         shapes=tuple(shapes),
-        against={name: _against(found, noise_floor or 0.0) for name, found in ratios.items()},
+        against={name: _against(found) for name, found in ratios.items()},
         efficiency=math.exp(math.fsum(lights) / len(lights)) if lights else None,
         noise_floor=noise_floor,
         compile_s=compile_s,
     )
 
 
-def _against(ratios: Sequence[Ratio], noise_floor: float) -> Against:
+def _against(ratios: Sequence[Ratio]) -> Against:
     count = len(ratios)
     centre = math.fsum(math.log(r.ratio) for r in ratios) / count
     below = above = 0.0
@@ -125,7 +129,7 @@ def _against(ratios: Sequence[Ratio], noise_floor: float) -> Against:
         above += math.log(r.high / r.ratio) ** 2
     low = math.exp(centre - math.sqrt(below) / count)
     high = math.exp(centre + math.sqrt(above) / count)
-    room = 1.0 + noise_floor
+    room = 1.0 + MINIMUM_EFFECT
     standing: Standing = "faster" if low > room else "slower" if high < 1 / room else "tie"
     return Against(speedup=math.exp(centre), low=low, high=high, standing=standing)
 

@@ -13,7 +13,7 @@ from statistics import median
 
 from kerneltruth.analysis.groups import Group, grouped
 from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
-from kerneltruth.analysis.results import PASSED, Against, Result
+from kerneltruth.analysis.results import PASSED, WRONG, Against, Result
 
 EAGER = "eager"
 
@@ -27,7 +27,7 @@ class SpeedRow:
         mean: the geometric mean, with an interval that resamples tasks.
         median: of the speedups.
         slower: those below 1x, of the timed.
-        surely_slower: those whose interval lies below 1 by more than the noise floor.
+        surely_slower: those whose interval lies below 1, by at least the clock's minimum effect.
         surely_faster: likewise above.
         ties: those whose interval allows neither.
     """
@@ -147,7 +147,8 @@ def fast_p(
 
 
 def _correct(members: Sequence[Result]) -> int:
-    return sum(r.exe == PASSED for r in members)
+    """Right answers, less those that gave a wrong one while they were timed."""
+    return sum(r.exe == PASSED and r.perf != WRONG for r in members)
 
 
 def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:

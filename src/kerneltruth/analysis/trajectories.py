@@ -17,6 +17,7 @@ from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
 from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
+from kerneltruth.clock.summary import MINIMUM_EFFECT
 
 Chain = tuple[Result, ...]
 BY = ("method", "model")
@@ -78,7 +79,8 @@ class Changes:
         regressed: right, then wrong; of the steps that begin right.
         timed: steps from one correct timed answer to another.
         higher: of them, those whose speedup is higher at all.
-        improved: those where it is higher by more than the interval and the noise floor allow.
+        improved: those where it is higher: the interval clears the noise floor, and the clock's
+            minimum effect.
         worsened: likewise lower.
         unsure: those whose intervals, or noise floor, leave both open.
         repairs: how often each kind of wrong answer was followed by a right one.
@@ -224,7 +226,7 @@ def gain_of(before: Against | None, after: Against | None) -> Against | None:
 def _call_of(gain: Against, noise_floor: float) -> str:
     if gain.low is None or gain.high is None:
         return "unsure"
-    room = 1 + noise_floor
+    room = 1 + max(noise_floor, MINIMUM_EFFECT)
     return "improved" if gain.low > room else "worsened" if gain.high < 1 / room else "unsure"
 
 

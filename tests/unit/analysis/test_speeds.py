@@ -14,6 +14,7 @@ from kerneltruth.analysis.speeds import (
     fast_p,
     speedups,
 )
+from kerneltruth.clock.summary import Interval, outcome
 
 
 def of(task, *ratios, **options):
@@ -45,18 +46,28 @@ def test_a_shape_without_an_interval_leaves_the_speedup_without_one():
 
 
 @pytest.mark.parametrize(
-    ("value", "width", "floor", "standing"),
+    ("value", "width", "standing"),
     [
-        (1.2, 0.05, 0.0, "faster"),
-        (1.2, 0.05, 0.15, "tie"),
-        (1.2, 0.25, 0.0, "tie"),
-        (0.8, 0.05, 0.0, "slower"),
-        (0.8, 0.05, 0.25, "tie"),
+        (1.2, 0.05, "faster"),
+        (1.2, 0.25, "tie"),
+        (0.8, 0.05, "slower"),
+        (0.8, 0.3, "tie"),
+        (1.009, 0.0001, "tie"),
+        (1.011, 0.0001, "faster"),
+        (1 / 1.009, 0.0001, "tie"),
+        (1 / 1.011, 0.0001, "slower"),
     ],
 )
-def test_a_kernel_is_faster_only_where_its_interval_clears_the_noise(value, width, floor, standing):
-    found = timed(value, width=width, noise_floor=floor).against["eager"]
+def test_a_kernel_stands_as_the_clock_would_have_it(value, width, standing):
+    found = timed(value, width=width).against["eager"]
     assert found.standing == standing
+    assert outcome(Interval(estimate=value, low=found.low, high=found.high)) == standing
+
+
+def test_a_kernel_that_was_wrong_while_timed_is_not_right_in_fast_p():
+    results = [of("a", 2.0), result("b", perf="wrong")]
+    zero, one = fast_p(results, (0.0, 1.0))
+    assert (zero.share.numerator, one.share.numerator, one.untimed) == (1, 1, 0)
 
 
 def test_speedups_tell_how_many_are_slower_and_how_surely():

@@ -110,6 +110,7 @@ def test_the_kind_of_a_failure_is_part_of_its_state():
         (1.0, 2.0, 0.01, "improved"),
         (2.0, 1.0, 0.01, "worsened"),
         (1.0, 1.015, 0.0001, "unsure"),
+        (1.0, 1.03, 0.0001, "improved"),
         (1.0, 1.3, 0.5, "unsure"),
         (1.0, 1.0, 0.01, "unsure"),
     ],
