@@ -38,6 +38,55 @@ class Names:
         return list(self._numbers)
 
 
+class _Numbering:
+    """The names that columns refer to by number."""
+
+    def __init__(self, study: Study) -> None:
+        # Numbered as tables number their rows and columns, which are made of the answers.
+        self.methods = Names((*methods_of(study.answers), *methods_of(study.attempts)))
+        self.categories = Names(
+            c
+            for some in (study.answers, study.attempts)
+            for c in sorted({_category(r) for r in some})
+        )
+        self.dtypes = Names(sorted({d for r in study.attempts for d in r.dtypes}))
+        self.checks = Names(checks_of(study.attempts))
+        self.tasks, self.verdicts, self.kinds = Names(), Names(), Names([None])
+
+    def row(self, r: Result) -> dict[str, Any]:
+        """What an attempt's own columns hold."""
+        eager, light = r.against(EAGER), efficiency(r)
+        return {
+            "task": self.tasks.number((r.task, self.categories.number(_category(r)))),
+            "method": self.methods.number((r.method, r.model)),
+            "run": r.run,
+            "sample": r.sample,
+            "round": r.round,
+            "verdict": self.verdicts.number(r.verdict),
+            "kind": self.kinds.number(r.kind),
+            "cases": r.cases,
+            "failed": r.failed,
+            "speed": None if eager is None else float(f"{eager.speedup:.6g}"),
+            "standing": STANDINGS.index(None if eager is None else eager.standing),
+            "light": None if light is None else float(f"{light:.3g}"),
+            "dtypes": sum(1 << self.dtypes.number(d) for d in r.dtypes),
+            "fooled": sum(1 << self.checks.number(name) for name in certified_by(r)),
+            "origin": label(r.origin),
+        }
+
+    def names(self) -> dict[str, Any]:
+        """The names by number."""
+        return {
+            "tasks": [[label(task), category] for task, category in self.tasks.values()],
+            "categories": [label(c) for c in self.categories.values()],
+            "methods": [method_label(*pair) for pair in self.methods.values()],
+            "dtypes": [label(d) for d in self.dtypes.values()],
+            "verdicts": [label(v) for v in self.verdicts.values()],
+            "kinds": [None if k is None else label(k) for k in self.kinds.values()],
+            "checks": [label(c) for c in self.checks.values()],
+        }
+
+
 def attempt_table(study: Study, sources: Mapping[str, int], said: Sequence[str]) -> dict[str, Any]:
     """The columns of all attempts, and the names that their numbers stand for.
 
@@ -46,51 +95,17 @@ def attempt_table(study: Study, sources: Mapping[str, int], said: Sequence[str])
         sources: number of each source that the page carries, by hash.
         said: of each attempt, in a few words, what is wrong with it.
     """
-    # Numbered as the tables number their rows and columns, which are made of the answers.
-    methods = Names((*methods_of(study.answers), *methods_of(study.attempts)))
-    categories = Names(
-        c for some in (study.answers, study.attempts) for c in sorted({_category(r) for r in some})
-    )
-    dtypes = Names(sorted({d for r in study.attempts for d in r.dtypes}))
-    tasks, outcomes, kinds = Names(), Names(), Names([None])
-    checks = Names(checks_of(study.attempts))
-    flags = _flags(study)
-    before = _before(study.attempts)
+    numbering = _Numbering(study)
+    flags, before = _flags(study), _before(study.attempts)
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for i, r in enumerate(study.attempts):
-        eager, light = r.against(EAGER), efficiency(r)
-        row = (
-            tasks.number((r.task, categories.number(_category(r)))),
-            methods.number((r.method, r.model)),
-            r.run,
-            r.sample,
-            r.round,
-            outcomes.number(r.verdict),
-            kinds.number(r.kind),
-            r.cases,
-            r.failed,
-            None if eager is None else float(f"{eager.speedup:.6g}"),
-            STANDINGS.index(None if eager is None else eager.standing),
-            None if light is None else float(f"{light:.3g}"),
-            sum(1 << dtypes.number(d) for d in r.dtypes),
-            flags[i],
-            sources.get(r.sha256, -1),
-            before[i],
-            sum(1 << checks.number(name) for name in certified_by(r)),
-            label(r.origin),
-            said[i],
-        )
-        for name, value in zip(_COLUMNS, row, strict=True):
-            columns[name].append(value)
+        more = {"flags": flags[i], "before": before[i], "said": said[i]}
+        row = {**numbering.row(r), **more, "source": sources.get(r.sha256, -1)}
+        for name in _COLUMNS:
+            columns[name].append(row[name])
     return {
         "count": len(study.attempts),
-        "tasks": [[label(task), category] for task, category in tasks.values()],
-        "categories": [label(c) for c in categories.values()],
-        "methods": [method_label(*pair) for pair in methods.values()],
-        "dtypes": [label(d) for d in dtypes.values()],
-        "verdicts": [label(o) for o in outcomes.values()],
-        "kinds": [None if k is None else label(k) for k in kinds.values()],
-        "checks": [label(c) for c in checks.values()],
+        **numbering.names(),
         "devices": [label(run.device) for run in study.runs],
         "columns": columns,
     }

@@ -7,7 +7,7 @@ from typing import Any
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Against
 from kerneltruth.analysis.standings import Best, Measure, Place, best_kernels, places
-from kerneltruth.report.page.cells import column, number, row, table, text
+from kerneltruth.report.page.cells import column, number, row, table, text, whole
 from kerneltruth.report.page.wording import (
     DASH,
     between,
@@ -53,7 +53,7 @@ def _standings(
             method_label(p.method, p.model),
             [
                 number(p.first, _place(p)),
-                number(p.tied, count(p.tied)),
+                whole(p.tied),
                 number(p.value, said(p.value)),
                 text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
                 text(f"{count(p.count)} of {count(p.total)}") | {"value": p.count}
@@ -98,6 +98,7 @@ def _best_table(
         column("tied"),
     ]
     rows = []
+    one_suite = len({task.partition("/")[0] for task in best}) == 1 and all("/" in t for t in best)
     for task, kernels in best.items():
         top = kernels[0]
         cells = [
@@ -118,9 +119,9 @@ def _best_table(
             },
             number(top.against.speedup, times(top.against.speedup)),
             text(_interval(top.against)),
-            number(sum(b.tied for b in kernels) - 1),
+            whole(sum(b.tied for b in kernels) - 1),
         ]
-        rows.append(row(label(task), cells))
+        rows.append(row(label(task.partition("/")[2] if one_suite else task), cells))
     caption = (
         f"{label(device)}: {count(len(best))} of {count(tasks)} tasks have a right kernel with "
         "a time."

@@ -62,7 +62,7 @@ function diffView(before, after) {
   const rows = [];
   let skipped = 0;
   const pause = () => {
-    if (skipped) rows.push(el("tr", {class: "skipped"}, el("td", {colspan: 4}, `${count(skipped)} lines as before`)));
+    if (skipped) rows.push(el("tr", {class: "skipped"}, el("td", {colspan: 4}, `${count(skipped)} line${skipped === 1 ? "" : "s"} as before`)));
     skipped = 0;
   };
   edits.forEach(([sign, i, j], at) => {

@@ -35,7 +35,7 @@ const SHOWN = {
   which: {label: "which", value: (i) => (COLUMN.sample[i] ?? 0) * 1000 + (COLUMN.round[i] ?? 0), text: whichOne, kind: "brief"},
   verdict: {label: "verdict", value: (i) => `${verdictName(i)} ${DATA.kinds[COLUMN.kind[i]] || ""}`, node: verdictBadge},
   said: {label: "what is wrong", value: (i) => COLUMN.said[i], kind: "prose"},
-  checks: {label: "passed by", value: (i) => checksPassing(i).length, text: (i) => checksPassing(i).join(", ")},
+  checks: {label: "passed by", value: (i) => checksPassing(i).length, text: (i) => checksPassing(i).join(", "), kind: "checks"},
   cases: {label: "wrong cases", number: true, value: (i) => COLUMN.failed[i],
     text: (i) => (COLUMN.cases[i] ? `${count(COLUMN.failed[i])} of ${count(COLUMN.cases[i])}` : "")},
   speed: {label: "speedup", number: true, value: (i) => COLUMN.speed[i], text: speedSaid},
