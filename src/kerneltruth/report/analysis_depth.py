@@ -124,14 +124,17 @@ def trajectory_parts(found: Document) -> Iterator[RenderableType]:
                 )
         yield made
         yield Text(
-            f"right throughout {share(fates['persistent'])}, at "
-            f"{times_within(fates['persistent_speedup'])}; rescued {share(fates['rescued'])}, at "
-            f"{times_within(fates['rescued_speedup'])}; lost {share(fates['lost'])}; never right "
-            f"{share(fates['never'])}"
+            f"right throughout {share(fates['persistent'])}{_at(fates['persistent_speedup'])}; "
+            f"rescued {share(fates['rescued'])}{_at(fates['rescued_speedup'])}; "
+            f"lost {share(fates['lost'])}; never right {share(fates['never'])}"
         )
         for change in found["changes"]:
             if label(change, BY) == name:
                 yield from _changes(change)
+
+
+def _at(speedup: Document) -> str:
+    return "" if speedup["value"] is None else f", at {times_within(speedup)}"
 
 
 def _changes(change: Document) -> Iterator[RenderableType]:
@@ -139,11 +142,12 @@ def _changes(change: Document) -> Iterator[RenderableType]:
         f"steps: repaired {share(change['repaired'])} of the wrong, regressed "
         f"{share(change['regressed'])} of the right"
     )
-    yield Text(
-        f"speed: of {change['timed']} timed steps {change['higher']} look faster; "
-        f"{change['improved']} are, beyond interval and noise floor; {change['worsened']} are "
-        f"slower; {change['unsure']} cannot be told"
-    )
+    if change["timed"]:
+        yield Text(
+            f"speed: of {change['timed']} timed steps {change['higher']} look faster; "
+            f"{change['improved']} are, beyond interval and noise floor; {change['worsened']} are "
+            f"slower; {change['unsure']} cannot be told"
+        )
     repairs = list(change["repairs"].items())
     if repairs:
         said = ", ".join(f"{what} {count}" for what, count in repairs[:MOVES_SHOWN])

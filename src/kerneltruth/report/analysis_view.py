@@ -78,6 +78,8 @@ def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[Rende
             f"{overall['not_judged']} of {overall['attempts']} could not be judged here; they are "
             "in the denominators"
         )
+    if not overall["perf"]["numerator"]:
+        yield Text("nothing was timed in these runs, so perf counts none")
     wanted = [tuple(by) for by in shown]
     for breakdown in document["rates"]["by"]:
         by = tuple(breakdown["by"])
@@ -239,8 +241,9 @@ def _illusions(document: Document) -> Iterator[RenderableType]:
     findings = found["findings"]
     for illusion in findings[:FINDINGS_SHOWN]:
         kind = f" {illusion['kind']}" if illusion["kind"] else ""
+        said = f"{illusion['verdict']}{kind}, certified by {len(illusion['checks'])}"
         where = illusion["finding"] or illusion["key"]
-        yield Text(visible(f"{illusion['task']}: {illusion['verdict']}{kind}: {where}"))
+        yield Text(visible(f"{illusion['task']}: {said}: {where}"))
     if len(findings) > FINDINGS_SHOWN:
         yield Text(f"and {len(findings) - FINDINGS_SHOWN} more; all are in --json")
 
