@@ -121,6 +121,7 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
             "blocks": len(contest.blocks),
             "repeated": len(contest.disturbed),
             "method": "graph" if contest.graphs else "calls",
+            "not_captured": [s.why_not for s in sides if s.why_not],
         }
 
 
@@ -138,7 +139,7 @@ def rows(found: list[dict]):
             sum(f["bare_contains"] for f in mine),
             f"{statistics.pstdev(math.log(f['estimate']) for f in mine):.2%}",
             f"{statistics.mean(f['blocks'] for f in mine):.0f}",
-            mine[0]["method"],
+            "/".join(sorted({f["method"] for f in mine})),
         )
 
 

@@ -46,7 +46,7 @@ from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-SCHEMA = 2
+SCHEMA = 3
 # Kernels whose copies are timed against each other, with the shape: those that take few
 # microseconds, where noise has other reasons, and longer ones.
 NULL_KERNELS = (
@@ -59,6 +59,8 @@ NULL_KERNELS = (
     ),
 )
 NULL_COPIES = 6
+# A few dozen pairs may look quieter than the next ones are: no machine counts as quieter than this.
+LEAST_NOISE = 0.0035
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29
 NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
@@ -269,7 +271,7 @@ def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
             median(lap.per_call_s for block in contest.blocks for lap in block["0"])
             for contest in contests
         )
-        half_width = noise_floor(null)
+        half_width = max(noise_floor(null), LEAST_NOISE)
         found.append(Noise(seconds=shortest, half_width=half_width, pairs=len(null)))
     return tuple(found)
 
