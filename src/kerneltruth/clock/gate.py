@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# Devices that this process has alone.
-_HELD: set[str] = set()
+# Devices that a process has alone, with its id: a fork of it has them not.
+_HELD: dict[str, int] = {}
 
 
 @contextlib.contextmanager
@@ -30,15 +30,15 @@ def checking(device: str) -> Iterator[None]:
 @contextlib.contextmanager
 def timing(device: str) -> Iterator[None]:
     """Have the device alone; within this, in the same process, it is had already."""
-    if device in _HELD:
+    if _HELD.get(device) == os.getpid():
         yield
         return
     with _locked(device, "entrance", fcntl.LOCK_EX), _locked(device, "room", fcntl.LOCK_EX):
-        _HELD.add(device)
+        _HELD[device] = os.getpid()
         try:
             yield
         finally:
-            _HELD.discard(device)
+            del _HELD[device]
 
 
 @contextlib.contextmanager
@@ -49,4 +49,8 @@ def _locked(device: str, part: str, how: int) -> Iterator[None]:
     path = Path(tempfile.gettempdir()) / f"kerneltruth-{os.getuid()}-{name}.lock"
     with path.open("a") as lock:
         fcntl.flock(lock, how)
-        yield
+        try:
+            yield
+        finally:
+            # Processes that were forked meanwhile have the file open too, so closing is not enough.
+            fcntl.flock(lock, fcntl.LOCK_UN)

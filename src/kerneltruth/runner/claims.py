@@ -51,7 +51,7 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
     _need(_all(message.launches, Launch) and all(map(_is_launch, message.launches)), "launches")
     _need(_all(message.binaries, Binary) and all(map(_is_binary, message.binaries)), "binaries")
     timings = message.timings.values() if isinstance(message.timings, dict) else (None,)
-    _need(all(isinstance(t, int | float) and t >= 0 for t in timings), "timings")
+    _need(all(isinstance(t, int | float) and 0 <= t < _SIGNED_63 for t in timings), "timings")
     for result in message.results:
         _check_result(result)
     _check_buffers(message, buffers)

@@ -1,0 +1,168 @@
+"""What a contest shows, and whose clock is believed; times are scripts."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from timed_children import SMALL, Clock, Sides
+
+from kerneltruth.clock.standing import (
+    AROUND_S,
+    by_events,
+    candidate_times,
+    is_suspect,
+    standings,
+)
+
+MANY = replace(SMALL, blocks=(16, 16))
+CALLS = replace(MANY, graph_below_s=0.0)
+
+
+@pytest.fixture
+def contest(monkeypatch):
+    """A finished contest of a candidate and baselines with these scripts."""
+    clock = Clock()
+    clock.use(monkeypatch)
+
+    def run(candidate, *baselines, effort=MANY, twins=True):
+        numbers = random.Random(1)
+        sides = Sides(clock)
+        for name, script in zip(
+            ("candidate", "eager", "compile"), (candidate, *baselines), strict=False
+        ):
+            noise = lambda: numbers.gauss(1, 0.003)
+            sides.add(name, twins=twins, **({"noise": noise} | script))
+        made = sides.contest(effort=effort)
+        made.prepare()
+        made.run(lambda c: False)
+        return made
+
+    return run
+
+
+def only(contest):
+    (found,) = standings(contest, noise_floor=0.0)
+    return found
+
+
+@pytest.mark.parametrize("effort", [MANY, CALLS])
+def test_two_copies_of_a_kernel_tie(contest, effort):
+    found = only(contest({}, {}, effort=effort))
+    assert (found.baseline, found.outcome, found.suspect) == ("eager", "tie", False)
+    assert found.ratio.low < 1 < found.ratio.high
+
+
+def test_a_candidate_of_half_the_time_is_faster(contest):
+    found = only(contest({"call_s": 1e-5}, {"call_s": 2e-5}))
+    assert (found.outcome, found.suspect) == ("faster", False)
+    assert found.ratio.estimate == pytest.approx(2, rel=0.01)
+    assert found.baseline_s == pytest.approx(2e-5, rel=0.01)
+
+
+def test_a_candidate_that_takes_longer_is_slower(contest):
+    assert only(contest({"call_s": 3e-5}, {"call_s": 2e-5})).outcome == "slower"
+
+
+def test_every_baseline_has_its_standing(contest):
+    found = standings(
+        contest({"call_s": 2e-5}, {"call_s": 3e-5}, {"call_s": 1e-5}), noise_floor=0.0
+    )
+    assert [(s.baseline, s.outcome) for s in found] == [("eager", "faster"), ("compile", "slower")]
+
+
+def test_the_noise_of_the_machine_turns_a_small_difference_into_a_tie(contest):
+    made = contest({"call_s": 1.9e-5}, {"call_s": 2e-5})
+    assert standings(made, noise_floor=0.0)[0].outcome == "faster"
+    assert standings(made, noise_floor=0.1)[0].outcome == "tie"
+
+
+def test_times_are_those_of_a_call(contest):
+    times = candidate_times(contest({"call_s": 2e-5}, {}))
+    assert times.low <= times.estimate <= times.high
+    assert times.estimate == pytest.approx(2e-5, rel=0.01)
+
+
+@pytest.mark.parametrize("effort", [MANY, CALLS])
+@pytest.mark.parametrize("call_s", [3e-6, 2e-5, 2e-4])
+@pytest.mark.parametrize("around_s", [2e-5, 1e-3])
+def test_honest_claims_are_not_suspect(contest, effort, call_s, around_s):
+    made = contest({"call_s": call_s, "around_s": around_s}, {"around_s": around_s}, effort=effort)
+    assert not is_suspect(made)
+
+
+@pytest.mark.parametrize("effort", [MANY, CALLS])
+def test_a_cost_of_each_lap_that_the_baselines_lack_is_not_suspect(contest, effort):
+    """A child whose answers take longer, for whatever reason."""
+    made = contest({"around_s": 1e-4 + AROUND_S / 2}, {}, effort=effort)
+    assert not is_suspect(made)
+    assert only(made).outcome == "tie"
+
+
+@pytest.mark.parametrize("effort", [MANY, CALLS])
+@pytest.mark.parametrize("call_s", [2e-5, 2e-4])
+@pytest.mark.parametrize("claims", [0.5, 0.1, 0.0])
+def test_a_claim_of_less_than_it_took_is_suspect_and_gets_the_judges_times(
+    contest, effort, call_s, claims
+):
+    made = contest({"call_s": call_s, "claims": claims}, {"call_s": call_s}, effort=effort)
+    found = only(made)
+    assert found.suspect
+    assert found.outcome != "faster"
+    assert found.ratio.estimate == pytest.approx(1, rel=0.05)
+    assert candidate_times(made).estimate == pytest.approx(call_s, rel=0.05)
+
+
+def test_what_is_suspect_is_never_faster_even_where_the_judge_sees_it_so(contest):
+    found = only(contest({"call_s": 1e-5, "claims": 0.1}, {"call_s": 2e-5}))
+    assert found.suspect
+    assert found.ratio.low > 1.5
+    assert found.outcome == "tie"
+
+
+def test_what_is_suspect_may_be_slower(contest):
+    found = only(contest({"call_s": 4e-5, "claims": 0.1}, {"call_s": 2e-5}))
+    assert (found.suspect, found.outcome) == (True, "slower")
+
+
+@pytest.mark.parametrize("host_s", [1e-4, 1.0, 1e9])
+def test_to_claim_a_slow_host_does_not_help(contest, host_s):
+    made = contest({"claims": 0.1, "host_s": host_s}, {}, effort=CALLS)
+    assert is_suspect(made)
+
+
+def test_to_pretend_a_costly_child_does_not_help(contest):
+    """Each lap of one call takes long, so that the judge would take all laps to cost as much."""
+    made = contest({"call_s": 2e-4, "claims": 0.1, "around_s": 0.1}, {"call_s": 2e-4})
+    assert is_suspect(made)
+    assert only(made).outcome != "faster"
+
+
+def test_work_after_the_events_is_seen_by_the_judge(contest):
+    """A side stream or thread that nobody waits for within the events."""
+    made = contest({"call_s": 2e-6, "each_s": 2e-5}, {"call_s": 2e-5})
+    assert is_suspect(made)
+    assert only(made).outcome != "faster"
+
+
+def test_without_baselines_there_is_a_time_and_no_standing(contest):
+    made = contest({"call_s": 2e-5})
+    assert standings(made, noise_floor=0.0) == ()
+    assert candidate_times(made).estimate == pytest.approx(2e-5, rel=0.01)
+
+
+def test_without_baselines_a_claim_of_a_tenth_is_suspect_too(contest):
+    assert is_suspect(contest({"claims": 0.1}))
+
+
+def test_a_contest_with_no_blocks_shows_nothing(contest):
+    made = contest({}, {})
+    made.blocks.clear()
+    assert not is_suspect(made)
+
+
+def test_blocks_pair_the_laps_of_both_sides(contest):
+    made = contest({"noise": lambda: 1.0, "call_s": 1e-5}, {"noise": lambda: 1.0})
+    blocks = by_events(made, "eager")
+    assert len(blocks) == 16
+    assert blocks[0].candidate_s == pytest.approx((1e-5, 1e-5))
+    assert blocks[0].baseline_s == pytest.approx((2e-5, 2e-5))

@@ -1,0 +1,120 @@
+"""What timed calls take: shapes that are timed, arguments in order, and pools."""
+
+from dataclasses import replace
+
+import pytest
+from timed_children import CASE, RELU
+
+from kerneltruth.cases.case import Case
+from kerneltruth.clock.stocking import MOST_ELEMENTS, SHARED_FROM, stocked, timed_cases
+from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import task
+
+
+def declare(signature, dims, **more):
+    return task(
+        signature,
+        category="Test",
+        dims=dims,
+        reference=lambda **_: None,
+        description="",
+        flops="1",
+        benchmark=dict.fromkeys(dims, 4),
+        **more,
+    )
+
+
+NORM = declare(
+    "norm(x[M, N], weight[N]?, eps=1e-6, mode='a')",
+    {"M": "batch", "N": "reduced"},
+    attributes={"mode": ("b",)},
+)
+
+
+def shaped(*shapes):
+    return replace(RELU, perf=shapes)
+
+
+def test_the_shapes_of_a_task_are_timed_in_its_order():
+    cases = timed_cases(shaped({"M": 2, "N": 8}, {"M": 64, "N": 8}))
+    assert [c.sizes for c in cases] == [{"M": 2, "N": 8}, {"M": 64, "N": 8}]
+
+
+def test_a_task_that_names_no_shape_is_timed_at_its_benchmarks():
+    assert [c.sizes for c in timed_cases(shaped())] == [{"M": 4, "N": 8}]
+
+
+def test_a_shape_that_is_too_large_to_grade_is_left_out():
+    cases = timed_cases(shaped({"M": 2, "N": 8}, {"M": MOST_ELEMENTS, "N": 2}))
+    assert [c.sizes for c in cases] == [{"M": 2, "N": 8}]
+
+
+def test_attributes_of_a_shape_are_part_of_its_case():
+    shape = {"M": 2, "N": 8, "mode": "b"}
+    (case,) = timed_cases(replace(NORM, perf=(shape,)))
+    assert (case.settings["mode"], case.settings["eps"]) == ("b", 1e-6)
+
+
+def test_the_working_dtype_is_the_tasks_first_unless_told_otherwise():
+    assert timed_cases(RELU)[0].dtype == "float32"
+    assert timed_cases(RELU, dtype="bfloat16")[0].dtype == "bfloat16"
+
+
+def test_the_seed_decides_on_the_contents():
+    one, other = (timed_cases(RELU, seed=seed)[0] for seed in (1, 2))
+    assert one.seed != other.seed
+
+
+def names(inputs, kind):
+    return [a.name for a in inputs.arguments if isinstance(a, kind)]
+
+
+def test_arguments_come_in_the_order_of_the_signature():
+    inputs = stocked(NORM, timed_cases(NORM)[0])
+    assert [a.name for a in inputs.arguments] == ["x", "weight", "eps", "mode"]
+    eps = next(a for a in inputs.arguments if a.name == "eps")
+    assert (eps.value, eps.default) == (1e-6, 1e-6)
+
+
+def test_an_absent_tensor_is_passed_as_none():
+    inputs = stocked(NORM, replace(timed_cases(NORM)[0], absent=("weight",)))
+    weight = next(a for a in inputs.arguments if a.name == "weight")
+    assert weight == ScalarArgument(name="weight", value=None)
+    assert [a.name for a in inputs.moving] == ["x"]
+
+
+def test_a_small_pool_travels_and_a_large_one_is_shared():
+    small = stocked(RELU, CASE)
+    large = stocked(RELU, replace(CASE, dims=(("M", 64), ("N", SHARED_FROM // 64))))
+    assert small.held == ()
+    assert len(small.arguments[0].pool) == 4 * small.pools["x"].elements.numel()
+    assert large.arguments[0].pool == b""
+    assert large.arguments[0].path == large.held[0].path
+
+
+def test_what_a_task_writes_is_shown():
+    added = declare("add_(x[M, N], y[M, N])", dict(M="batch", N="spatial"), mutates=("x",))
+    shown = {a.name: a.shown for a in stocked(added, timed_cases(added)[0]).arguments}
+    assert shown == {"x": True, "y": False}
+
+
+def test_weights_are_fixed_and_take_no_memory_of_a_row():
+    layer = declare("layer(x[M, N], weight[N]: weight)", {"M": "batch", "N": "contracted"})
+    inputs = stocked(layer, Case(task="layer", dims=(("M", 2), ("N", 3))))
+    assert {a.name: a.fixed for a in inputs.arguments} == {"x": False, "weight": True}
+    assert inputs.row_bytes == 2 * 3 * 4
+
+
+def test_members_of_a_list_say_so():
+    adam = replace(find("kernelbenchx/Adam"), perf=())
+    inputs = stocked(adam, timed_cases(adam)[0])
+    members = {a.name: a.member_of for a in inputs.arguments if isinstance(a, Supply)}
+    assert members["p0"] == members["p1"] == "params"
+    assert members["_gradients_of_p0"] is None
+
+
+@pytest.mark.parametrize("name", ["kernelbenchx/softmax", "kernelbenchx/matmul", "softmax"])
+def test_every_timed_shape_of_a_task_fits(name):
+    for case in timed_cases(find(name)):
+        assert case.task == find(name).key

@@ -1,0 +1,422 @@
+"""Timed calls in a real child on the CPU: rows, contents, laps, and what the last call gave."""
+
+import struct
+import textwrap
+from dataclasses import replace
+
+import pytest
+import torch
+from children import floats
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.protocol import (
+    Capture,
+    Lap,
+    Refill,
+    Rows,
+    ScalarArgument,
+    Show,
+    Stock,
+    Supply,
+)
+from kerneltruth.runner.sealed import Sealed
+from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import task
+
+POOL = tuple(float(i) for i in range(100))
+TORCH = "import torch\ndef f(x):\n    return x * 2\n"
+
+
+def supply(name="x", pool=POOL, count=3, **more):
+    data = struct.pack(f"<{len(pool)}f", *pool)
+    return Supply(name=name, dtype="float32", shape=(count,), pool=data, **more)
+
+
+@pytest.fixture(scope="module")
+def timed(runner):
+    """Open a timed child for a source whose entry is `f`."""
+    sessions = []
+
+    def open_session(source, name="f"):
+        text = textwrap.dedent(source)
+        candidate = read_candidate(text, f"{name}.py", task_names=(name,), task=name)
+        sessions.append(runner.open(candidate, mode="time"))
+        return sessions[-1]
+
+    yield open_session
+    for session in sessions:
+        session.close()
+
+
+def well(session, *errands, **more):
+    """Have it done; the last answer."""
+    for errand in errands:
+        seen = session.errand(errand, **more)
+        assert seen.ended == "returned", seen
+    return seen
+
+
+def stock(session, *arguments, rows=4, **more):
+    well(session, Stock(arguments=arguments or (supply(),), **more), Rows(count=rows))
+
+
+def refill(*starts, scales=()):
+    return Refill(rows=tuple(range(len(starts))), windows=(starts,), scales=scales)
+
+
+def shown(session, **sizes):
+    seen = session.errand(Show(), sizes=sizes)
+    assert seen.ended == "returned", seen
+    return seen
+
+
+def test_the_result_of_the_last_call_is_shown(timed):
+    session = timed(TORCH)
+    stock(session)
+    well(session, refill(0, 10, 20, 30), Lap(rows=(0, 3, 1)))
+    assert floats(shown(session).results[0].data) == (20.0, 22.0, 24.0)
+
+
+def test_a_numpy_kernel_is_timed_too(timed):
+    session = timed("import numpy as np\ndef f(x):\n    return np.sqrt(x * x) + 1\n")
+    stock(session)
+    well(session, refill(5, 6, 7, 8), Lap(rows=(2,)))
+    assert floats(shown(session).results[0].data) == (8.0, 9.0, 10.0)
+
+
+def test_each_call_sees_a_row_of_its_own(timed):
+    session = timed(
+        """
+        import torch
+        seen = []
+        def f(x):
+            seen.append((x.data_ptr(), float(x[0])))
+            return torch.tensor([v for _, v in seen] + [float(len({p for p, _ in seen}))])
+        """
+    )
+    stock(session)
+    well(session, refill(4, 3, 2, 1), Lap(rows=(0, 1, 2, 3)))
+    assert floats(shown(session).results[0].data) == (4.0, 3.0, 2.0, 1.0, 4.0)
+
+
+def test_rows_keep_their_memory_and_get_fresh_contents(timed):
+    session = timed(
+        """
+        import torch
+        seen = []
+        def f(x):
+            seen.append(x.data_ptr())
+            return torch.cat([x, torch.tensor([float(len(set(seen)))])])
+        """
+    )
+    stock(session)
+    well(session, refill(0, 0, 0, 0), Lap(rows=(1,)), refill(9, 9, 9, 9), Lap(rows=(1,)))
+    assert floats(shown(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
+
+
+def test_what_was_written_in_place_is_shown(timed):
+    session = timed("def f(x):\n    x += 0.5\n")
+    stock(session, supply(shown=True))
+    well(session, refill(0, 10, 20, 30), Lap(rows=(1, 2)))
+    seen = shown(session, x=12)
+    assert floats(seen.buffers["x"]) == (20.5, 21.5, 22.5)
+
+
+def test_what_is_not_to_be_shown_is_not(timed):
+    session = timed(TORCH)
+    stock(session)
+    well(session, refill(0, 0, 0, 0), Lap(rows=(0,)))
+    assert shown(session).buffers == {}
+
+
+def test_a_row_is_aligned_as_an_allocation_is(timed):
+    session = timed("import torch\ndef f(x):\n    return torch.tensor([x.data_ptr() % 16.0])\n")
+    stock(session)
+    well(session, refill(0, 1, 2, 3), Lap(rows=(3,)))
+    assert floats(shown(session).results[0].data) == (0.0,)
+
+
+def test_weights_are_the_same_in_all_rows(timed):
+    session = timed("def f(x, w):\n    return x + w\n")
+    stock(session, supply(), supply("w", pool=(100.0, 200.0, 300.0), fixed=True))
+    well(session, refill(0, 1, 2, 3), Lap(rows=(0, 3)))
+    assert floats(shown(session).results[0].data) == (103.0, 204.0, 305.0)
+
+
+def test_attributes_reach_the_entry(timed):
+    session = timed("def f(x, scale=1.0):\n    return x * scale\n")
+    stock(session, supply(), ScalarArgument(name="scale", value=3.0, default=1.0))
+    well(session, refill(1, 1, 1, 1), Lap(rows=(0,)))
+    assert floats(shown(session).results[0].data) == (3.0, 6.0, 9.0)
+
+
+def test_members_of_a_list_are_passed_as_one(timed):
+    session = timed("def f(xs):\n    return xs[0] - xs[1]\n")
+    stock(session, supply("a", member_of="xs"), supply("b", member_of="xs"))
+    well(
+        session,
+        Refill(rows=(0, 1), windows=((50, 60), (1, 2))),
+        Lap(rows=(0, 1)),
+    )
+    assert floats(shown(session).results[0].data) == (58.0, 58.0, 58.0)
+
+
+@pytest.mark.parametrize("count", [3, 2**16 + 8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_scaled_contents_are_to_the_bit_those_of_the_judge(timed, count, dtype):
+    generator = torch.Generator().manual_seed(5)
+    pool = torch.randn(count + 100, generator=generator).to(dtype)
+    data = pool.view(torch.uint8).numpy().tobytes()
+    name = str(dtype).removeprefix("torch.")
+    session = timed("def f(x):\n    return x\n")
+    stock(session, Supply(name="x", dtype=name, shape=(count,), pool=data), rows=2)
+    factor = 37 / 64
+    well(session, refill(7, 90, scales=((1.0, factor),)), Lap(rows=(0, 1)))
+    due = pool[90 : 90 + count] * torch.tensor(factor, dtype=dtype)
+    assert shown(session).results[0].data == due.view(torch.uint8).numpy().tobytes()
+
+
+def test_a_pool_is_read_where_it_lies(timed):
+    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    session = timed(TORCH)
+    stock(session, replace(supply(pool=()), path=held.path))
+    well(session, refill(0, 10, 20, 30), Lap(rows=(2,)))
+    assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
+
+
+def test_a_candidate_that_writes_to_its_inputs_spoils_no_pool(timed):
+    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    session = timed("def f(x):\n    x.fill_(7)\n    return x\n")
+    stock(session, replace(supply(pool=()), path=held.path))
+    well(session, refill(0, 0, 0, 0), Lap(rows=(0, 1, 2, 3)))
+    with open(held.path, "rb") as file:
+        assert floats(file.read()) == POOL
+
+
+def test_an_empty_tensor_can_be_timed(timed):
+    session = timed(TORCH)
+    stock(session, supply(count=0, shown=True))
+    well(session, refill(0, 1, 2, 3), Lap(rows=(0, 1)))
+    assert shown(session, x=0).results[0].shape == (0,)
+
+
+def test_a_lap_says_what_it_took(timed):
+    session = timed(TORCH)
+    stock(session)
+    timings = well(session, refill(0, 1, 2, 3), Lap(rows=(0, 1))).timings
+    assert {"device_s", "host_s"} <= set(timings)
+    assert all(seconds >= 0 for seconds in timings.values())
+
+
+@pytest.mark.parametrize("claim", ["float('nan')", "-1.0", "'fast'", "None", "[0.1]"])
+def test_a_time_that_is_no_time_is_nonsense(timed, claim):
+    """Times are claims: the candidate lives where they are taken."""
+    session = timed(
+        f"""
+        from kerneltruth.runner import track
+        track.Track.lap = lambda self, rows, graphs: {{"device_s": {claim}}}
+        def f(x):
+            return x
+        """
+    )
+    stock(session)
+    seen = session.errand(Lap(rows=(0,)))
+    assert seen.ended in ("lost", "died")
+    assert seen.timings == {}
+
+
+@pytest.mark.parametrize("claim", ["float('inf')", "10**400"])
+def test_a_time_without_end_is_nonsense(timed, claim):
+    session = timed(
+        f"""
+        from kerneltruth.runner import track
+        track.Track.lap = lambda self, rows, graphs: {{"peak_bytes": {claim}}}
+        def f(x):
+            return x
+        """
+    )
+    stock(session)
+    assert session.errand(Lap(rows=(0,))).ended in ("lost", "died")
+
+
+@pytest.mark.parametrize(
+    "errand", [Rows(count=2, slot=5), refill(0, 1), Lap(rows=(0,)), Show(), Capture(groups=((0,),))]
+)
+def test_an_errand_before_its_stock_is_lost(timed, errand):
+    session = timed(TORCH)
+    assert session.errand(errand).ended == "lost"
+    # Nothing is left of what the child held.
+    assert session.errand(Stock(arguments=(supply(),))).ended == "lost"
+
+
+def test_after_a_restart_it_works_again(timed):
+    session = timed(TORCH)
+    assert session.errand(Show()).ended == "lost"
+    session.restart()
+    stock(session)
+    well(session, refill(0, 1, 2, 3), Lap(rows=(0,)))
+
+
+def test_slots_are_apart(timed):
+    session = timed(TORCH)
+    for slot, start in ((0, 10), (1, 50)):
+        well(
+            session,
+            Stock(arguments=(supply(),), slot=slot),
+            Rows(count=1, slot=slot),
+            Refill(rows=(0,), windows=((start,),), slot=slot),
+            Lap(rows=(0,), slot=slot),
+        )
+    assert floats(well(session, Show(slot=0)).results[0].data) == (20.0, 22.0, 24.0)
+    assert floats(well(session, Show(slot=1)).results[0].data) == (100.0, 102.0, 104.0)
+
+
+def test_what_the_candidate_raises_is_told(timed):
+    session = timed("def f(x):\n    raise ValueError('not today')\n")
+    stock(session)
+    seen = session.errand(Lap(rows=(0,)))
+    assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "not today")
+
+
+def test_a_source_that_does_not_load_says_so_at_its_first_errand(timed):
+    seen = timed("def f(x):\n    return x\nraise OSError('no')\n").errand(Stock(arguments=()))
+    assert (seen.ended, seen.message) == ("load_failed", "no")
+
+
+def test_a_candidate_that_takes_too_long_is_ended(timed):
+    session = timed("import time\ndef f(x):\n    time.sleep(600)\n")
+    stock(session)
+    assert session.errand(Lap(rows=(0,)), deadline_s=0.3).ended == "timeout"
+    assert session.errand(Lap(rows=(0,))).ended == "lost"
+
+
+def test_a_result_that_is_no_tensor_is_shown_as_what_it_is(timed):
+    session = timed("def f(x):\n    return 'done'\n")
+    stock(session)
+    well(session, Lap(rows=(0,)))
+    assert shown(session).results[0].type == "str"
+
+
+def test_what_is_finished_after_a_lap_was_not_finished_in_it(timed):
+    session = timed(
+        """
+        import torch
+        from kerneltruth.runner import track
+        out = torch.zeros(3)
+        show = track.Track.show
+        def later(self):
+            out.fill_(7)
+            return show(self)
+        track.Track.show = later
+        def f(x):
+            return out
+        """
+    )
+    stock(session)
+    well(session, refill(1, 2, 3, 4), Lap(rows=(0,)))
+    assert floats(shown(session).results[0].data) == (0.0, 0.0, 0.0)
+
+
+def test_a_model_gets_the_judges_weights(timed):
+    session = timed(
+        """
+        import torch
+        class ModelNew(torch.nn.Module):
+            def __init__(self, inputs, outputs):
+                super().__init__()
+                self.layer = torch.nn.Linear(inputs, outputs)
+            def forward(self, x):
+                return self.layer(x)
+        """,
+        "ModelNew",
+    )
+    weight = replace(supply("weights.layer.weight", fixed=True, pool=POOL[:6]), shape=(2, 3))
+    bias = supply("weights.layer.bias", fixed=True, pool=(1000.0, 2000.0), count=2)
+    built = ScalarArgument(name="get_init_inputs()", value="[3, 2]")
+    stock(session, built, supply(), weight, bias)
+    well(session, refill(1, 2, 3, 4), Lap(rows=(3, 0)))
+    assert floats(shown(session).results[0].data) == (1008.0, 2026.0)
+
+
+SMALL = Effort(
+    lap_s=1e-4, blocks=(2, 2), budget_s=0.0, memory_bytes=2**18, shown=1, deadline_s=120.0
+)
+
+
+def contested(session, declared, case, name="candidate"):
+    inputs = stocked(declared, case)
+    contest = Contest(
+        sides=[Contestant(name=name, child=session)],
+        inputs=inputs,
+        effort=SMALL,
+        rng=stream(1, "contest"),
+        known=inputs.draw(stream(2, "known"), 1),
+        on_gpu=False,
+    )
+    contest.prepare()
+    contest.run(lambda c: False)
+    return contest
+
+
+RELU = task(
+    "relu(x[M, N])",
+    category="Test",
+    dims={"M": "batch", "N": "spatial"},
+    reference=torch.relu,
+    description="",
+    flops="M * N",
+    benchmark={"M": 4, "N": 8},
+)
+
+
+def test_a_contest_shows_what_the_candidate_made_of_known_contents(timed):
+    session = timed("import torch\ndef relu(x):\n    return x.clamp(min=0)\n", "relu")
+    case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
+    contest = contested(session, RELU, case)
+    assert len(contest.blocks) == 2
+    (seen,) = contest.shown
+    x = contest.inputs.at(RELU, case, seen.at).tensors["x"]
+    assert seen.seen.results[0].data == x.clamp(min=0).numpy().tobytes()
+
+
+def test_a_candidate_that_raises_within_a_contest_is_named(timed):
+    session = timed(
+        """
+        calls = []
+        def relu(x):
+            calls.append(1)
+            if len(calls) > 20:
+                raise RuntimeError("tired")
+            return x.relu()
+        """,
+        "relu",
+    )
+    case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
+    with pytest.raises(ContestError, match="mine: raised: tired") as error:
+        contested(session, RELU, case, name="mine")
+    assert error.value.name == "mine"
+
+
+def test_an_optimizer_is_timed_with_its_steps(timed):
+    adam = replace(find("kernelbenchx/Adam"), perf=())
+    session = timed(
+        """
+        import torch
+        def Adam(params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0):
+            return torch.optim.Adam(params, lr, betas, eps, weight_decay)
+        """,
+        "Adam",
+    )
+    case = timed_cases(adam)[0]
+    contest = contested(session, adam, case)
+    (seen,) = contest.shown
+    given = contest.inputs.at(adam, case, seen.at)
+    p = given.tensors["p0"].clone().requires_grad_()
+    p.grad = given.tensors["_gradients_of_p0"][0].clone()
+    torch.optim.Adam([p]).step()
+    got = torch.frombuffer(bytearray(seen.seen.buffers["p0"]), dtype=torch.float32)
+    assert torch.allclose(got.view(p.shape), p.detach(), atol=1e-6)
