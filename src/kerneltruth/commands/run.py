@@ -16,6 +16,7 @@ from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Labels
+from kerneltruth.tasks.registry import FOREIGN
 
 STAGES = ("call", "exe", "perf")
 EXECUTORS = ("local", "ray")
@@ -68,6 +69,11 @@ def run_suite(options: RunOptions) -> Generator[Step, None, dict[str, Any]]:
     start = time.monotonic()
     if options.executor not in EXECUTORS:
         raise UserError(f"--executor {options.executor!r}: must be one of {', '.join(EXECUTORS)}")
+    if options.baselines and options.suite.partition(":")[0] in FOREIGN:
+        raise UserError(
+            f"--baselines: the shapes at which the peers' checks try a task of {options.suite} are "
+            "not known; leave it out"
+        )
     if not options.candidates.exists():
         raise UserError(f"--candidates {options.candidates}: there is no such file or folder")
     options = replace(options, targets=choose_targets(options.targets))
