@@ -1,0 +1,217 @@
+"""Results of timed calls: what did the work passes, what did not is wrong."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scripted import MATMUL, RELU, SUM, case_of, declare, result, returned
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.cases.pools import Choice, inputs_at, pools_of
+from kerneltruth.oracle.grading import due, grade
+from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.tasks.registry import find
+
+SOFTMAX = declare(
+    "softmax(x[M, N])",
+    lambda x: torch.softmax(x, -1),
+    {"M": "batch", "N": "reduced"},
+    benchmark={"M": 16, "N": 64},
+)
+PRODUCT = replace(MATMUL, benchmark=replace(MATMUL.benchmark, dims={"M": 48, "N": 40, "K": 256}))
+IN_PLACE = declare("halve_(x[M, N])", lambda x: x * 0.5, mutates=("x",))
+
+
+def called(declared, case, index=0):
+    """What is due of one of the calls, and its inputs."""
+    pools = pools_of(declared, case)
+    drawn = {n: p.choose(stream(4, "calls"), 4) for n, p in pools.items()}
+    at = {n: c[index] for n, c in drawn.items()}
+    inputs = inputs_at(declared, case, pools, at)
+    return due(declared, case, inputs), inputs.tensors
+
+
+def verdict(declared, case, compute, index=0):
+    expectation, tensors = called(declared, case, index)
+    return grade(declared, expectation, returned(compute(**tensors)))
+
+
+def passes(declared, case, compute):
+    found = verdict(declared, case, compute)
+    assert isinstance(found, Passed), found
+
+
+def fails(declared, case, compute, kind="value"):
+    found = verdict(declared, case, compute)
+    assert isinstance(found, Failed), found
+    assert found.kind == kind
+    return found
+
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_right_result_passes_in_every_dtype(dtype):
+    passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), lambda x: torch.softmax(x, -1))
+    passes(RELU, case_of(RELU, dtype=dtype), lambda x: x.relu())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_ordinary_formulation_passes(dtype):
+    def softmax(x):
+        e = (x.float() - x.float().amax(-1, keepdim=True)).exp()
+        return (e / e.sum(-1, keepdim=True)).to(x.dtype)
+
+    passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), softmax)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_of_parts_pass(dtype):
+    case = case_of(SUM, N=4096, dtype=dtype)
+    passes(SUM, case, lambda x: x.view(3, 64, 64).float().sum(1).sum(1).to(x.dtype))
+
+
+def in_tf32(tensor):
+    """Rounded to the 10 bits of TF32's fraction."""
+    bits = tensor.view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def test_a_product_in_tf32_passes():
+    passes(PRODUCT, case_of(PRODUCT), lambda a, b: in_tf32(a) @ in_tf32(b))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_product_in_half_precision_passes(dtype):
+    passes(PRODUCT, case_of(PRODUCT, dtype=dtype), lambda a, b: (a.float() @ b.float()).to(a.dtype))
+
+
+def another_call(declared, case, compute):
+    """The right result of other contents."""
+    _, tensors = called(declared, case, index=1)
+    return compute(**tensors)
+
+
+CHEATS = {
+    "zeros": lambda right, stale: torch.zeros_like(right),
+    "ones": lambda right, stale: torch.ones_like(right),
+    "stale": lambda right, stale: stale,
+    "a part stale": lambda right, stale: torch.cat([right[:-1], stale[-1:]]),
+    "a part not written": lambda right, stale: torch.cat([right[:-1], 0 * right[-1:]]),
+    "not a number": lambda right, stale: right * float("nan"),
+    "of opposite sign": lambda right, stale: -right,
+    "one row twice": lambda right, stale: torch.cat([right[:1], right[:-1]]),
+    "a few percent off": lambda right, stale: right * 1.1,
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+@pytest.mark.parametrize(
+    ("declared", "compute"),
+    [
+        (SOFTMAX, lambda x: torch.softmax(x, -1)),
+        (PRODUCT, lambda a, b: a @ b),
+    ],
+    ids=["softmax", "matmul"],
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_did_not_do_the_work_is_wrong(declared, compute, cheat, dtype):
+    case = case_of(declared, dtype=dtype)
+    stale = another_call(declared, case, compute)
+    kind = "nan" if cheat == "not a number" else "value"
+    fails(declared, case, lambda **given: CHEATS[cheat](compute(**given), stale), kind)
+
+
+def test_a_wrong_result_says_how_wrong():
+    found = fails(RELU, case_of(RELU), lambda x: x.relu() + 1)
+    assert "15 of 15" in found.detail
+
+
+def test_a_wrong_shape_and_dtype_are_told():
+    case = case_of(RELU)
+    fails(RELU, case, lambda x: x.relu()[:1], kind="shape")
+    fails(RELU, case, lambda x: x.relu().double(), kind="dtype")
+
+
+def test_one_buffer_for_all_results_is_allowed():
+    expectation, tensors = called(RELU, case_of(RELU))
+    seen = Observation(ended="returned", results=(result(tensors["x"].relu(), alias="x"),))
+    assert isinstance(grade(RELU, expectation, seen), Passed)
+
+
+def test_what_a_task_writes_in_place_is_graded():
+    expectation, tensors = called(IN_PLACE, case_of(IN_PLACE))
+
+    def seen(tensor):
+        data = tensor.view(torch.uint8).numpy().tobytes()
+        return Observation(ended="returned", buffers={"x": data})
+
+    assert isinstance(grade(IN_PLACE, expectation, seen(tensors["x"] * 0.5)), Passed)
+    untouched = grade(IN_PLACE, expectation, seen(tensors["x"]))
+    assert isinstance(untouched, Failed)
+
+
+def test_a_result_that_could_not_be_shown_is_no_pass():
+    expectation, _ = called(RELU, case_of(RELU))
+    for ended in ("raised", "died", "timeout", "lost"):
+        seen = Observation(ended=ended, error="E", message="gone")
+        assert not isinstance(grade(RELU, expectation, seen), Passed)
+
+
+def test_no_result_and_a_result_that_is_no_tensor_fail():
+    expectation, _ = called(RELU, case_of(RELU))
+    for results in ((), (OtherResult(type="str", text="'done'"),)):
+        seen = Observation(ended="returned", results=results)
+        assert isinstance(grade(RELU, expectation, seen), Failed)
+
+
+def small(name, **dims):
+    """A published task at a small shape."""
+    declared = find(name)
+    shape = {**declared.benchmark.dims, **dims}
+    return declared, case_of(replace(declared, benchmark=replace(declared.benchmark, dims=shape)))
+
+
+def test_an_answer_that_is_not_unique_is_graded_by_its_contract():
+    declared, case = small("kernelbenchx/cholesky", B=2, N=12)
+
+    def factor(given):
+        return torch.linalg.cholesky(given["A"])
+
+    expectation, tensors = called(declared, case)
+    seen = returned(factor(tensors))
+    assert isinstance(grade(declared, expectation, seen), Passed)
+    for wrong in (factor(tensors) * 1.1, torch.zeros_like(tensors["A"]), tensors["A"]):
+        assert isinstance(grade(declared, expectation, returned(wrong)), Failed)
+
+
+def test_a_random_operator_is_graded_by_what_must_hold():
+    declared, case = small("kernelbenchx/fused_mv_logsoftmax_dropout", M=256, K=16)
+    expectation, tensors = called(declared, case)
+    logs = torch.log_softmax(tensors["input"] @ tensors["vec"], 0)
+    seen = returned(torch.nn.functional.dropout(logs, 0.5))
+    assert isinstance(grade(declared, expectation, seen), Passed)
+    assert isinstance(grade(declared, expectation, returned(torch.zeros_like(logs))), Failed)
+
+
+@pytest.mark.parametrize("name", ["argmax", "topk"])
+def test_indices_are_graded(name):
+    declared, case = small(name)
+    expectation, _ = called(declared, case)
+    right = tuple(o.rounded for o in expectation.outputs)
+    assert isinstance(grade(declared, expectation, returned(*right)), Passed)
+    wrong = tuple(torch.zeros_like(t) for t in right)
+    assert isinstance(grade(declared, expectation, returned(*wrong)), Failed)
+
+
+def test_what_the_operator_refuses_is_raised():
+    def refuse(x):
+        raise RuntimeError("no such operator")
+
+    declared = declare("refuse(x[M, N])", refuse)
+    case = case_of(declared)
+    inputs = inputs_at(declared, case, pools_of(declared, case), {"x": Choice()})
+    with pytest.raises(RuntimeError, match="no such operator"):
+        due(declared, case, inputs)
