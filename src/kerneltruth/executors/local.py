@@ -92,7 +92,7 @@ class _Second(Generic[J, R]):
     def __init__(self, then: Then[J, R]) -> None:
         self._then = then
         self._queue: list[tuple[J, R]] = []
-        self._tries = 0
+        self._tries: dict[int, int] = {}
         self.judge: _Judge[Any, Any] | None = None
 
     @property
@@ -109,22 +109,31 @@ class _Second(Generic[J, R]):
     def _hand_out(self) -> None:
         if self.busy or not self._queue:
             return
+        if self.judge is not None and not self.judge.process.is_alive():
+            self.judge.stop()
+            self.judge = None
         if self.judge is None:
             hear = self._then.hear
             self.judge = _Judge(lambda batch, report: hear(batch.items, report))
-        own = self.judge.last_task
+        items = self._next(self.judge.last_task)
+        del self._queue[: len(items)]
+        self.judge.give(_Batch(task=items[-1][0].task, items=items))
+
+    def _next(self, own: str | None) -> tuple[tuple[J, R], ...]:
+        """The first of the queue, after putting it in order for a worker of the task `own`."""
+        if id(self._queue[0][0]) in self._tries:
+            # With a worker died one of these or another: alone it does not take others along.
+            return (self._queue[0],)
         tasks = [job.task for job, _ in self._queue]
         task = own if own in tasks else tasks[0]
         # The others of its batch come after those of the task in hand.
         self._queue.sort(key=lambda item: item[0].task != task)
-        items = tuple(self._queue[: self._then.batch])
-        del self._queue[: len(items)]
-        self._tries = 0
-        self.judge.give(_Batch(task=items[-1][0].task, items=items))
+        return tuple(self._queue[: self._then.batch])
 
     def listen(self) -> Iterator[Done[J, R]]:
         """Take one message of the worker, or its death."""
-        assert self.judge is not None and self.judge.job is not None
+        assert self.judge is not None
+        assert self.judge.job is not None
         batch: _Batch[J, R] = self.judge.job
         try:
             word, value = self.judge.pipe.recv()
@@ -137,6 +146,7 @@ class _Second(Generic[J, R]):
             raise InternalError(f"in the second stage: {value}")
         if word == "done":
             for (job, _), result in zip(batch.items, value, strict=True):
+                self._tries.pop(id(job), None)
                 yield Done(job=job, result=result)
             self.judge.job = None
             self._hand_out()
@@ -146,16 +156,15 @@ class _Second(Generic[J, R]):
         self.judge.stop()
         code = self.judge.process.exitcode
         self.judge = None
-        self._tries += 1
-        if self._tries < TRIES:
-            self._queue = [*batch.items, *self._queue]
-            tries = self._tries
-            self._hand_out()
-            self._tries = tries
-            return
+        again = []
         for job, result in batch.items:
+            tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
+            if tries < TRIES:
+                again.append((job, result))
+                continue
             reason = f"the process that times died twice (exit code {code})"
             yield Done(job=job, result=self._then.lost(job, result, reason))
+        self._queue = [*again, *self._queue]
         self._hand_out()
 
     def stop(self) -> None:

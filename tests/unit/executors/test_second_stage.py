@@ -1,0 +1,192 @@
+"""The second stage of a pool: one worker, batches of one task, and what its death leaves."""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kerneltruth.errors import EnvironmentFault, InternalError
+from kerneltruth.executors.local import Done, Lost, Then, run_jobs
+
+
+@dataclass(frozen=True)
+class Sum:
+    task: str
+    number: int
+    flag: str = ""
+
+
+def add(job, report):
+    report(1)
+    return job.number
+
+
+def times_ten(batch, report):
+    return [10 * result for _, result in batch]
+
+
+def even(job, result):
+    return result % 2 == 0
+
+
+def gone(job, result, reason):
+    return f"{result} lost: {reason}"
+
+
+def results(jobs, then, workers=2):
+    events = list(run_jobs(jobs, add, workers=workers, then=then))
+    assert not any(isinstance(e, Lost) for e in events)
+    return [(e.job, e.result) for e in events if isinstance(e, Done)]
+
+
+def test_wanted_results_go_through_the_second_stage_and_others_do_not():
+    jobs = [Sum(task=str(i % 3), number=i) for i in range(12)]
+    found = results(jobs, Then(wanted=even, hear=times_ten, lost=gone))
+    assert dict(found) == {j: 10 * j.number if j.number % 2 == 0 else j.number for j in jobs}
+    assert len(found) == len(jobs)
+
+
+def test_the_second_stage_may_want_nothing():
+    jobs = [Sum(task="a", number=1), Sum(task="b", number=3)]
+    assert dict(results(jobs, Then(wanted=even, hear=times_ten, lost=gone))) == {
+        jobs[0]: 1,
+        jobs[1]: 3,
+    }
+
+
+def everything(job, result):
+    return True
+
+
+def who(batch, report):
+    return [(os.getpid(), threading.get_ident(), len(batch))] * len(batch)
+
+
+def test_one_worker_hears_all():
+    jobs = [Sum(task=str(i % 4), number=i) for i in range(16)]
+    found = results(jobs, Then(wanted=everything, hear=who, lost=gone), workers=3)
+    assert len(found) == 16
+    assert len({pid for _, (pid, _, _) in found}) == 1
+    assert os.getpid() not in {pid for _, (pid, _, _) in found}
+
+
+def test_no_batch_is_larger_than_it_may_be():
+    jobs = [Sum(task="a", number=i) for i in range(20)]
+    found = results(jobs, Then(wanted=everything, hear=who, lost=gone, batch=3))
+    assert len(found) == 20
+    assert max(count for _, (_, _, count) in found) <= 3
+
+
+def tasks_seen(batch, report):
+    seen = "".join(job.task for job, _ in batch)
+    return [seen] * len(batch)
+
+
+def test_jobs_of_one_task_are_heard_together():
+    """While the first batch is heard the others queue up, in whatever order they come."""
+    jobs = [Sum(task="ab"[i % 2], number=i) for i in range(16)]
+    found = results(jobs, Then(wanted=everything, hear=tasks_seen, lost=gone, batch=4))
+    for _, seen in found:
+        # Sorted: a task's jobs come first, those of another fill the rest.
+        assert seen.count("ab") + seen.count("ba") <= 1, seen
+
+
+def die_at_first(batch, report):
+    flag = Path(batch[0][0].flag)
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return times_ten(batch, report)
+
+
+def test_a_batch_whose_worker_dies_is_heard_by_another(tmp_path):
+    jobs = [Sum(task="a", number=i, flag=str(tmp_path / "flag")) for i in range(6)]
+    found = results(jobs, Then(wanted=everything, hear=die_at_first, lost=gone))
+    assert dict(found) == {j: 10 * j.number for j in jobs}
+
+
+def die_at_four(batch, report):
+    if any(result == 4 for _, result in batch):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return times_ten(batch, report)
+
+
+def test_a_job_that_kills_two_workers_has_the_result_of_the_lost():
+    jobs = [Sum(task="a", number=i) for i in range(8)]
+    found = dict(results(jobs, Then(wanted=everything, hear=die_at_four, lost=gone, batch=1)))
+    assert len(found) == 8
+    assert found[jobs[4]].startswith("4 lost: the process that times died twice (exit code -9)")
+    assert all(found[j] == 10 * j.number for j in jobs if j.number != 4)
+
+
+def test_a_job_that_kills_workers_takes_no_others_along():
+    jobs = [Sum(task="ab"[i % 3 == 0], number=i) for i in range(20)]
+    found = dict(results(jobs, Then(wanted=everything, hear=die_at_four, lost=gone, batch=8)))
+    assert [j.number for j, result in found.items() if isinstance(result, str)] == [4]
+    assert all(found[j] == 10 * j.number for j in jobs if j.number != 4)
+
+
+def test_what_is_lost_is_named_even_if_it_is_all_there_is():
+    (found,) = results([Sum(task="a", number=4)], Then(wanted=even, hear=die_at_four, lost=gone))
+    assert found[1].startswith("4 lost")
+
+
+def die_when_idle(batch, report):
+    flag = Path(batch[0][0].flag)
+    if not flag.exists():
+        flag.write_text(str(os.getpid()))
+        threading.Timer(0.05, os._exit, args=(1,)).start()
+    return times_ten(batch, report)
+
+
+def second_waits_for_death(job, report):
+    flag = Path(job.flag)
+    while job.number == 2 and not (flag.exists() and is_gone(flag.read_text())):
+        time.sleep(0.01)
+    return job.number
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_a_worker_that_died_between_two_batches_is_replaced(tmp_path):
+    jobs = [Sum(task=str(i), number=i, flag=str(tmp_path / "flag")) for i in (1, 2)]
+    then = Then(wanted=everything, hear=die_when_idle, lost=gone)
+    events = run_jobs(jobs, second_waits_for_death, workers=2, then=then)
+    assert {e.job: e.result for e in events} == {jobs[0]: 10, jobs[1]: 20}
+
+
+def fail(batch, report):
+    raise ValueError("a bug of ours")
+
+
+def no_device(batch, report):
+    raise EnvironmentFault("no device")
+
+
+def test_a_bug_in_the_second_stage_is_raised_with_its_place():
+    with pytest.raises(InternalError, match="in the second stage: a bug of ours"):
+        results([Sum(task="a", number=0)], Then(wanted=even, hear=fail, lost=gone))
+
+
+def test_a_fault_of_the_machine_in_the_second_stage_is_raised_as_one():
+    with pytest.raises(EnvironmentFault, match="no device"):
+        results([Sum(task="a", number=0)], Then(wanted=even, hear=no_device, lost=gone))
+
+
+def die(job, report):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_job_that_its_judge_did_not_survive_does_not_go_on():
+    then = Then(wanted=everything, hear=times_ten, lost=gone)
+    (event,) = run_jobs([Sum(task="a", number=0)], die, workers=1, then=then)
+    assert isinstance(event, Lost)
