@@ -1,0 +1,240 @@
+"""Candidates timed beside baselines, in real children on the CPU; no time is asserted."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.clock.contest import Effort
+from kerneltruth.commands.machine import Machine
+from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.commands.timing import opponents
+from kerneltruth.errors import UserError
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
+TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
+# Blocks are few and laps short: what is asked here is what comes of them.
+EFFORT = Effort(lap_s=1e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, deadline_s=120.0)
+
+RIGHT = """
+import torch
+def softmax(input, dim=-1, dtype=None):
+    e = (input - input.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+"""
+SKIPS = """
+import torch
+calls = 0
+last = None
+def softmax(input, dim=-1):
+    global calls, last
+    calls += 1
+    if calls < 5:
+        last = torch.softmax(input, dim)
+    return last
+"""
+
+
+def of(source, task=TASK):
+    return read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(device="cpu") as runner:
+        yield runner
+
+
+@pytest.fixture
+def keeper(runner):
+    made = []
+
+    def make(*baselines, sources=opponents, **more):
+        settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
+        made.append(Timekeeper(runner, baselines=baselines, sources=sources, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def timed(runner):
+    """A right candidate's document."""
+    keeper = Timekeeper(
+        runner,
+        machine=Machine(),
+        seed=5,
+        effort=EFFORT,
+        baselines=("eager", "control"),
+        sources=opponents,
+    )
+    document = keeper.time(TASK, of(RIGHT))
+    keeper.close()
+    return document
+
+
+def test_a_right_candidate_is_timed_on_every_shape(timed):
+    assert timed["outcome"] in ("timed", "timing_suspect")
+    assert len(timed["shapes"]) == len(SHAPES)
+    for shape in timed["shapes"]:
+        assert shape["candidate_low"] <= shape["candidate_us"] <= shape["candidate_high"]
+        assert shape["blocks"] == 6
+
+
+def test_its_ratio_to_eager_pytorch_has_an_interval_and_an_outcome(timed):
+    for shape in timed["shapes"]:
+        eager = shape["baselines"]["eager"]
+        assert 0 < eager["low"] <= eager["ratio"] <= eager["high"]
+        assert eager["outcome"] in ("faster", "tie", "slower")
+        assert eager["us"] > 0
+
+
+def test_shown_results_of_every_shape_were_graded(timed):
+    for shape in timed["shapes"]:
+        assert shape["graded"]["calls"] >= 1
+        assert shape["graded"]["wrong"] == []
+
+
+def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(timed):
+    for shape in timed["shapes"]:
+        assert (shape["efficiency"], shape["floor_us"], shape["bound_by"]) == (None, None, None)
+        assert (shape["method"], shape["regime"]) == ("calls", "cpu")
+
+
+def test_what_it_costs_before_its_steady_state_is_said(timed):
+    assert timed["import_s"] >= 0
+    assert timed["first_call_s"] >= timed["compile_s"] >= 0
+    assert timed["launch_us"] is None
+
+
+def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
+    document = keeper("eager").time(TASK, of(SKIPS))
+    assert document["outcome"] == "wrong"
+    assert document["detail"].startswith("fail")
+    outcomes = {b["outcome"] for s in document["shapes"] for b in s["baselines"].values()}
+    assert "faster" not in outcomes
+
+
+def test_a_candidate_that_raises_has_failed_with_its_words(keeper):
+    document = keeper("eager").time(
+        TASK, of("def softmax(input):\n    raise OSError('no, thanks')")
+    )
+    assert document["outcome"] == "failed"
+    assert "OSError no, thanks" in document["detail"]
+    assert document["shapes"] == []
+
+
+def test_a_candidate_that_fails_on_a_later_shape_keeps_the_times_of_the_first(keeper):
+    source = RIGHT.replace("    e = (", "    assert input.shape[0] < 8, 'too many rows'\n    e = (")
+    document = keeper("eager").time(TASK, of(source))
+    assert document["outcome"] == "failed"
+    assert "M=8" in document["detail"]
+    assert "too many rows" in document["detail"]
+    assert len(document["shapes"]) == 1
+
+
+def test_a_candidate_that_does_not_load_has_failed(keeper):
+    document = keeper("eager").time(TASK, of("import torch\nno_name\ndef softmax(input): pass"))
+    assert document["outcome"] == "failed"
+    assert "no_name" in document["detail"]
+
+
+def broken_control(task):
+    control = of("def softmax(input):\n    raise OSError('broken')")
+    return {**opponents(task), "control": control}
+
+
+def test_a_baseline_that_fails_is_named_and_left_out(keeper):
+    document = keeper("eager", "control", sources=broken_control).time(TASK, of(RIGHT))
+    assert document["outcome"] in ("timed", "timing_suspect")
+    for shape in document["shapes"]:
+        assert set(shape["baselines"]) == {"eager"}
+        assert "broken" in shape["baselines_failed"]["control"]
+        assert shape["graded"]["wrong"] == []
+
+
+def test_a_baseline_that_a_task_does_not_have_is_left_out(keeper):
+    document = keeper("eager", "control", sources=lambda task: {}).time(TASK, of(RIGHT))
+    for shape in document["shapes"]:
+        assert shape["baselines"] == shape["baselines_failed"] == {}
+        assert shape["candidate_us"] > 0
+
+
+def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, runner, monkeypatch):
+    opened = []
+    open_one = Runner.open
+
+    def counted(self, candidate, mode="run"):
+        opened.append(candidate)
+        return open_one(self, candidate, mode)
+
+    monkeypatch.setattr(Runner, "open", counted)
+    one = keeper("eager")
+    eager = opponents(TASK)["eager"]
+    for _ in range(2):
+        assert one.time(TASK, of(RIGHT))["shapes"]
+    assert opened.count(eager) == 2
+    assert len(opened) == 2 + 2 * 2
+
+
+def test_another_task_has_its_own_baselines(keeper):
+    one = keeper("eager")
+    relu = replace(find("kernelbenchx/relu"), perf=SHAPES[:1])
+    one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
+    source = "def relu(input, inplace=False):\n    return input.clamp(min=0)"
+    document = one.time(relu, of(source, relu))
+    assert document["outcome"] in ("timed", "timing_suspect")
+    assert document["shapes"][0]["graded"]["wrong"] == []
+
+
+def test_the_dtype_can_be_chosen(keeper):
+    document = keeper("eager").time(replace(TASK, perf=SHAPES[:1]), of(RIGHT), dtype="float16")
+    assert document["shapes"][0]["case"]["dtype"] == "float16"
+
+
+def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper):
+    def refuse(**given):
+        raise RuntimeError("no reference today")
+
+    blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
+    document = keeper("eager").time(blind, of(RIGHT))
+    (shape,) = document["shapes"]
+    assert (shape["graded"]["calls"], shape["graded"]["wrong"]) == (0, [])
+    assert "no reference today" in shape["graded"]["not_graded"]
+
+
+def test_an_unknown_baseline_is_refused_with_those_there_are(keeper):
+    with pytest.raises(UserError, match="'eagre': must be one of eager, compile"):
+        keeper("eagre")
+
+
+def test_a_disturbed_device_is_said(keeper):
+    class Busy:
+        disturbance = staticmethod(lambda: "throttled")
+        flags = staticmethod(lambda contest: ["throttled"] * bool(contest.disturbed))
+        conditions = staticmethod(lambda: None)
+
+    class Hot(Machine):
+        def watch(self):
+            return Busy()
+
+    one = keeper("eager", machine=Hot(), effort=replace(EFFORT, repeats=2))
+    (shape,) = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))["shapes"]
+    assert shape["repeated"] == ["throttled"] * 2
+    assert "throttled" in shape["flags"]
+
+
+def test_a_time_below_what_the_device_can_do_is_never_faster(keeper):
+    class Slow(Machine):
+        def limits(self, *given, **more):
+            nothing = {"efficiency": 7.0, "floor_us": 1e9, "bound_by": "memory"}
+            return nothing | {"flags": ["below_floor"]}
+
+    sources = {"eager": of(RIGHT.replace("    e = ", "    sum(range(20000))\n    e = "))}
+    document = keeper("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
+    assert document["outcome"] == "timing_suspect"
+    assert all(s["baselines"]["eager"]["outcome"] != "faster" for s in document["shapes"])
