@@ -55,7 +55,12 @@ def grouped(results: Iterable[Result], by: Sequence[str]) -> dict[Group, list[Re
     found: dict[Group, list[Result]] = {}
     for result in results:
         found.setdefault(tuple(read(result) for read in readers), []).append(result)
-    return {group: found[group] for group in sorted(found, key=lambda g: [_order(v) for v in g])}
+    return {group: found[group] for group in ordered(found)}
+
+
+def ordered(groups: Iterable[Group]) -> list[Group]:
+    """Groups in the order of their values."""
+    return sorted(groups, key=lambda group: [_order(value) for value in group])
 
 
 def _order(value: str | None) -> tuple[bool, int, str]:

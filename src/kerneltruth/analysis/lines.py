@@ -206,22 +206,23 @@ def _shape(data: Mapping[str, Any]) -> TimedShape | None:
         ratio = said and _measured(said.get("ratio"))
         if ratio:
             baselines[intern(name)] = Ratio(
-                us=_measured(said.get("us")),
-                ratio=ratio,
-                low=_measured(said.get("low")),
-                high=_measured(said.get("high")),
-                outcome=_STANDINGS.get(said.get("outcome")),
+                _measured(said.get("us")),
+                ratio,
+                _measured(said.get("low")),
+                _measured(said.get("high")),
+                _STANDINGS.get(said.get("outcome")),
             )
+    flags = data.get("flags")
     return TimedShape(
-        case=intern(str(data.get("summary") or "")),
-        dtype=_text(case, "dtype"),
-        candidate_us=us,
-        low=_measured(data.get("candidate_low")),
-        high=_measured(data.get("candidate_high")),
-        baselines=baselines,
-        efficiency=_measured(data.get("efficiency")),
-        bound_by=_text(data, "bound_by"),
-        flags=tuple(intern(str(f)) for f in data.get("flags") or ()),
+        intern(str(data.get("summary") or "")),
+        _text(case, "dtype"),
+        us,
+        _measured(data.get("candidate_low")),
+        _measured(data.get("candidate_high")),
+        baselines,
+        _measured(data.get("efficiency")),
+        _text(data, "bound_by"),
+        tuple(intern(str(f)) for f in flags) if flags else (),
     )
 
 

@@ -6,35 +6,24 @@ beside each rate. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import comb
 
+from kerneltruth.analysis.dtype_rates import DtypeRates, RateRow
 from kerneltruth.analysis.groups import DTYPE, Group, by_task, grouped, methods_of
 from kerneltruth.analysis.intervals import Estimate, Rate, mean_by_cluster, rate
 from kerneltruth.analysis.results import Result
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateRow:
-    """The stages of one group: each counts those that passed it, of all attempts.
-
-    Attributes:
-        group: values of the dimensions asked for; None where a result has no value.
-        tasks: how many tasks the attempts are for.
-        not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
-        stopped_before: by dtype only: attempts that failed in another dtype before they came to a
-            case of this one. They are not among `attempts`.
-    """
-
-    group: Group
-    attempts: int
-    tasks: int
-    call: Rate
-    exe: Rate
-    perf: Rate
-    not_judged: int
-    stopped_before: int = 0
+__all__ = [
+    "PassRow",
+    "RateRow",
+    "UnsolvedRow",
+    "pass_at_k",
+    "pass_rates",
+    "rates",
+    "unsolved",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +62,10 @@ class UnsolvedRow:
 def rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[RateRow, ...]:
     """Call, exe and perf rates by the dimensions; `()` gives the row of all.
 
-    By dtype an attempt counts in each dtype that it was judged in, and one that never ran counts
-    in every dtype of its task.
+    By dtype as `DtypeRates` has it, which serves several break-downs in one go.
     """
     if DTYPE in by:
-        return tuple(_rates_by_dtype(results, by))
+        return DtypeRates(results, by).rows(by)
     return tuple(_rate_row(group, members) for group, members in grouped(results, by).items())
 
 
@@ -92,59 +80,6 @@ def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
         perf=rate(sum(r.timed for r in members), total),
         not_judged=sum(not r.judged for r in members),
     )
-
-
-@dataclass(slots=True)
-class _InDtype:
-    """Counts of the attempts of one group in one dtype, as they are gathered."""
-
-    attempts: int = 0
-    call: int = 0
-    exe: int = 0
-    perf: int = 0
-    not_judged: int = 0
-    stopped_before: int = 0
-    tasks: set[str] = field(default_factory=set)
-
-    def add(self, result: Result, dtype: str) -> None:
-        """Count an attempt at a task of that dtype."""
-        count = result.dtypes.get(dtype)
-        if count is None and result.called:
-            self.stopped_before += 1
-            return
-        self.attempts += 1
-        self.tasks.add(result.task)
-        self.not_judged += not result.judged
-        if count is not None:
-            self.call += count.returned > 0
-            self.exe += count.failed == 0
-        if result.timing is not None:
-            self.perf += any(shape.dtype == dtype for shape in result.timing.shapes)
-
-
-def _rates_by_dtype(results: Sequence[Result], by: Sequence[str]) -> Iterator[RateRow]:
-    of_task = {
-        task: tuple(dict.fromkeys(d for r in members for d in r.dtypes))
-        for task, members in by_task(results).items()
-    }
-    others = tuple(name for name in by if name != DTYPE)
-    place = tuple(by).index(DTYPE)
-    for group, members in grouped(results, others).items():
-        found: dict[str, _InDtype] = {}
-        for result in members:
-            for dtype in of_task[result.task]:
-                found.setdefault(dtype, _InDtype()).add(result, dtype)
-        for dtype, counts in sorted(found.items()):
-            yield RateRow(
-                group=(*group[:place], dtype, *group[place:]),
-                attempts=counts.attempts,
-                tasks=len(counts.tasks),
-                call=rate(counts.call, counts.attempts),
-                exe=rate(counts.exe, counts.attempts),
-                perf=rate(counts.perf, counts.attempts),
-                not_judged=counts.not_judged,
-                stopped_before=counts.stopped_before,
-            )
 
 
 def pass_at_k(*, n: int, c: int, k: int) -> float:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import Unavailable, deviance_of
+from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
-from kerneltruth.analysis.groups import check_dimensions
+from kerneltruth.analysis.groups import DTYPE, check_dimensions
 from kerneltruth.analysis.illusions import illusion_rates, illusions
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Kept, Study, read_study
+from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.trajectories import trajectories
 from kerneltruth.errors import UserError
@@ -99,7 +102,7 @@ def tables(
         "notes": list(study.notes),
         "rates": {
             "overall": _rows(rates(answers), ())[0],
-            "by": [{"by": list(by), "rows": _rows(rates(answers, by), by)} for by in crossings],
+            "by": _breakdowns(answers, crossings),
         },
         "unsolved": {
             "overall": _rows(unsolved(answers), ())[0],
@@ -197,13 +200,36 @@ def _rows(rows: Iterable[Any], by: Sequence[str]) -> list[dict[str, Any]]:
 
 def _plain(value: Any, *, but: str = "") -> Any:
     """JSON's own types of a tree of dataclasses."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name != but}
+    names = _names(cast(Hashable, type(value)))
+    if names:
+        return {name: _plain(getattr(value, name)) for name in names if name != but}
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return value
+
+
+@cache
+def _names(kind: Hashable) -> tuple[str, ...]:
+    """The fields of a dataclass or a named tuple; of others none."""
+    named: tuple[str, ...] = getattr(kind, "_fields", ())
+    return named or tuple(getattr(kind, "__dataclass_fields__", ()))
+
+
+def _breakdowns(
+    answers: Sequence[Result], crossings: Sequence[Sequence[str]]
+) -> list[dict[str, Any]]:
+    """Rates by each of the crossings; what those by dtype share is counted once."""
+    with_dtype = [by for by in crossings if DTYPE in by]
+    dtypes = DtypeRates(answers if with_dtype else (), (name for by in with_dtype for name in by))
+    return [
+        {
+            "by": list(by),
+            "rows": _rows(dtypes.rows(by) if DTYPE in by else rates(answers, by), by),
+        }
+        for by in crossings
+    ]
 
 
 def _illusions(study: Study) -> dict[str, Any]:
