@@ -14,7 +14,7 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort, Inputs
 from kerneltruth.clock.gate import timing
-from kerneltruth.clock.standing import by_events, candidate_times, standings
+from kerneltruth.clock.standing import by_events, candidate_times, is_suspect, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
@@ -323,7 +323,7 @@ class Timekeeper:
             task, ground.case, own.estimate, launch_s, binaries=kernels[0]
         )
         flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
-        if any(s.suspect for s in found):
+        if is_suspect(contest):
             flags.append("timing_suspect")
         not_faster = bool({"timing_suspect", "below_floor"} & {*flags})
         return {

@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.report.figures import visible
+
 WIDTH = 41
 _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 
@@ -23,7 +25,10 @@ def time_view(document: dict[str, Any]) -> RenderableType:
     for shape in shapes:
         parts += _remarks(shape)
     if document["outcome"] != "timed":
-        said = document.get("detail") or "the times contradict each other; nothing is called faster"
+        said = (
+            visible(document.get("detail") or "")
+            or "the times contradict each other; nothing is called faster"
+        )
         parts.append(Text(f"{document['outcome']}: {said}", "red"))
     return Group(*parts)
 
@@ -32,7 +37,8 @@ def _table(shapes: list[dict[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("shape", overflow="fold")
     for name in ("time", "baseline", "its time", "ratio", "95% interval", ""):
-        table.add_column(name, justify="left" if name in ("baseline", "") else "right")
+        left = name in ("baseline", "")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for shape in shapes:
         first = (shape["summary"], duration(shape["candidate_us"]))
         rows = shape["baselines"].items()

@@ -1,0 +1,235 @@
+"""What `time` shows: a table, a plot of intervals, and remarks."""
+
+import copy
+import io
+
+import pytest
+from rich.console import Console
+
+from kerneltruth.report.terminal import piped
+from kerneltruth.report.time_view import WIDTH, duration, memory, time_view
+
+
+def baseline(ratio, low, high, outcome, us=30.0):
+    return {"us": us, "ratio": ratio, "low": low, "high": high, "outcome": outcome}
+
+
+def shape(summary, **more):
+    return {
+        "summary": summary,
+        "candidate_us": 12.345,
+        "candidate_low": 12.0,
+        "candidate_high": 13.0,
+        "method": "graph",
+        "regime": "cold",
+        "warm_us": 9.5,
+        "blocks": 12,
+        "baselines": {
+            "eager": baseline(2.0, 1.98, 2.02, "faster"),
+            "compile": baseline(1.0, 0.99, 1.01, "tie"),
+            "compile_max_autotune": baseline(0.5, 0.49, 0.51, "slower"),
+        },
+        "baselines_failed": {},
+        "efficiency": 0.83,
+        "floor_us": 10.0,
+        "bound_by": "memory",
+        "graded": {"calls": 2, "wrong": [], "not_graded": None},
+        "flags": [],
+        **more,
+    }
+
+
+TIMED = {
+    "outcome": "timed",
+    "task": "kernelbenchx/softmax",
+    "device": "NVIDIA H100 80GB HBM3",
+    "shapes": [
+        shape("M=1024 N=1024 float32 uniform01"),
+        shape("M=4096 N=4096 float32 uniform01", candidate_us=5234.5),
+    ],
+    "noise_floor": 0.0034,
+    "compile_s": 1.25,
+    "import_s": 0.5,
+    "first_call_s": 1.5,
+    "launch_us": 6.5,
+    "peak_bytes": 3 * 2**20,
+    "baseline_peak_bytes": {"eager": 2**30},
+}
+
+
+def text(document):
+    return piped(time_view(document))
+
+
+def changed(**more):
+    return {**copy.deepcopy(TIMED), **more}
+
+
+def with_shape(**more):
+    return changed(shapes=[shape("M=4", **more)])
+
+
+def test_each_shape_stands_against_each_baseline():
+    lines = text(TIMED).splitlines()
+    assert lines[0] == "kernelbenchx/softmax on NVIDIA H100 80GB HBM3"
+    first = next(line for line in lines if "M=1024" in line)
+    assert first.split("uniform01")[1].split() == [
+        *("12.3", "us", "eager", "30", "us", "2.000x"),
+        *("1.980", "to", "2.020", "faster"),
+    ]
+    assert sum("compile_max_autotune" in line and "slower" in line for line in lines) == 2
+
+
+def test_a_shape_is_named_once_in_the_table():
+    table = text(TIMED).split("1 eager")[0]
+    assert table.count("M=1024") == table.count("M=4096") == 1
+
+
+@pytest.mark.parametrize("document", [TIMED, with_shape(baselines={})])
+def test_the_view_fits_80_columns_without_colour(document):
+    sink = io.StringIO()
+    console = Console(file=sink, width=80, highlight=False, markup=False, no_color=True)
+    console.print(time_view(document))
+    shown = sink.getvalue()
+    assert "\x1b" not in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    for word in ("12.3", "us"):
+        assert word in shown
+
+
+def test_in_80_columns_no_number_is_cut():
+    sink = io.StringIO()
+    Console(file=sink, width=80, highlight=False, markup=False).print(time_view(TIMED))
+    shown = sink.getvalue()
+    assert "…" not in shown
+    for number in ("2.000x", "1.980", "2.020", "0.490", "0.510", "5.23"):
+        assert number in shown
+
+
+def one_bar(**more):
+    document = with_shape(baselines={"eager": baseline(**more)})
+    plot = [line for line in text(document).splitlines() if line.startswith("1 eager ")]
+    assert len(plot) == 1
+    return plot[0].removeprefix("1 eager ")
+
+
+def test_a_faster_candidates_bar_lies_to_the_right_of_1():
+    bar = one_bar(ratio=2.0, low=1.6, high=2.5, outcome="faster")
+    assert bar.index("|") == WIDTH // 2
+    assert WIDTH // 2 < bar.index("-") < bar.index("o") < bar.rindex("-") < WIDTH
+
+
+def test_a_slower_candidates_bar_lies_to_the_left_of_1():
+    bar = one_bar(ratio=0.5, low=0.4, high=0.625, outcome="slower")
+    assert 0 <= bar.index("-") < bar.index("o") < bar.index("|") == WIDTH // 2
+
+
+def test_bars_of_a_ratio_and_its_inverse_mirror_each_other():
+    right = one_bar(ratio=2.0, low=1.6, high=2.5, outcome="faster").ljust(WIDTH)
+    left = one_bar(ratio=1 / 2.0, low=1 / 2.5, high=1 / 1.6, outcome="slower").ljust(WIDTH)
+    assert right == left[::-1]
+
+
+def test_a_tie_covers_1():
+    bar = one_bar(ratio=1.001, low=0.9, high=1.1, outcome="tie")
+    assert bar[WIDTH // 2] in "o-"
+
+
+def test_a_narrow_interval_is_a_point():
+    assert one_bar(ratio=1.05, low=1.0499, high=1.0501, outcome="faster").count("o") == 1
+
+
+def test_the_scale_has_1_in_the_middle_and_both_ends():
+    lines = text(TIMED).splitlines()
+    bar = next(line for line in lines if line.startswith("1 eager "))
+    scale = next(line for line in lines if line.strip().startswith("0."))
+    assert scale.split()[1] == "1x"
+    assert abs(scale.index("1x") - bar.index("|")) <= 1
+
+
+def test_extreme_ratios_stay_within_the_plot():
+    bar = one_bar(ratio=900.0, low=1e-9, high=1e6, outcome="tie")
+    assert len(bar) <= WIDTH
+
+
+def test_costs_are_said():
+    shown = text(TIMED)
+    for words in (
+        "compile 1.25 s",
+        "first call 1.50 s",
+        "import 0.50 s",
+        "launch 6.5 us",
+        "peak memory 3 MiB",
+        "eager 1 GiB",
+        "noise of this machine 0.34%",
+    ):
+        assert words in shown
+
+
+def test_on_a_cpu_there_is_no_launch():
+    assert "launch " not in text(changed(launch_us=None, shapes=[shape("M=4", regime="cpu")]))
+
+
+def test_what_bounds_a_shape_is_said():
+    shown = text(TIMED)
+    assert "bound by memory, 83% of the speed of light, 9.5 us with warm caches" in shown
+
+
+def test_flags_failed_baselines_and_ungraded_shapes_are_said():
+    shown = text(
+        with_shape(
+            flags=["throttled", "shared_device"],
+            baselines_failed={"compile": "compile: raised: no"},
+            graded={"calls": 0, "wrong": [], "not_graded": "RuntimeError: no"},
+        )
+    )
+    assert "M=4: throttled" in shown
+    assert "M=4: shared_device" in shown
+    assert "M=4: no baseline compile: compile: raised: no" in shown
+    assert "M=4: not graded: RuntimeError: no" in shown
+
+
+def test_a_shape_without_baselines_has_its_time():
+    shown = text(with_shape(baselines={}))
+    assert "12.3 us" in shown
+    assert "none" in shown
+
+
+@pytest.mark.parametrize("outcome", ["failed", "wrong"])
+def test_why_nothing_was_timed_is_the_last_line(outcome):
+    shown = text(changed(outcome=outcome, detail="M=4: raised: OSError no", shapes=[]))
+    assert shown.splitlines()[-1] == f"{outcome}: M=4: raised: OSError no"
+
+
+def test_a_contradiction_of_the_clocks_is_said():
+    shown = text(changed(outcome="timing_suspect"))
+    assert shown.splitlines()[-1].startswith("timing_suspect: the times contradict each other")
+
+
+def test_what_a_candidate_says_does_nothing_to_a_terminal():
+    shown = text(changed(outcome="failed", detail="\x1b[2J\x07[red]gone[/red]", shapes=[]))
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "[red]gone[/red]" in shown
+
+
+@pytest.mark.parametrize(
+    ("us", "said"),
+    [
+        (0.5, "0.5 us"),
+        (12.345, "12.3 us"),
+        (999.4, "999 us"),
+        (1000, "1 ms"),
+        (52345, "52.3 ms"),
+        (2.5e6, "2.5 s"),
+    ],
+)
+def test_durations(us, said):
+    assert duration(us) == said
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "0 B"), (1023, "1.02e+03 B"), (1024, "1 KiB"), (5 * 2**30, "5 GiB")]
+)
+def test_sizes(count, said):
+    assert memory(count) == said
