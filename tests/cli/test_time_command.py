@@ -1,0 +1,186 @@
+"""`time` as users call it, on the CPU; no time is asserted."""
+
+import json
+import re
+
+import pytest
+
+from kerneltruth.clock import stocking
+from kerneltruth.clock.contest import Effort
+
+SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
+NUMPY = "import numpy as np\ndef relu(input, inplace=False):\n    return np.maximum(input, 0)\n"
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + at, at < n)
+    tl.store(out + at, tl.maximum(v, 0), at < n)
+
+def relu(x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), 64)
+    return out
+"""
+TASK = ("--task", "softmax", "--suite", "kernelbenchx", "--device", "cpu")
+QUICK = (*TASK, "--baseline", "eager", "--budget", "0", "--seed", "5")
+
+
+@pytest.fixture(autouse=True)
+def _small_shapes(monkeypatch):
+    """Shapes and laps for a test: published ones take seconds on a CPU."""
+    monkeypatch.setattr(stocking, "MOST_ELEMENTS", 10_000)
+    monkeypatch.setattr(
+        "kerneltruth.commands.timing.Effort",
+        lambda **given: Effort(
+            lap_s=1e-4, blocks=(6, 6), memory_bytes=2**18, **given | {"deadline_s": 120.0}
+        ),
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture
+def softmax(candidate):
+    return candidate(SOFTMAX, "softmax.py")
+
+
+def mistake(ran, code=2):
+    """The one line that refuses."""
+    assert (ran.code, ran.out) == (code, ""), ran
+    lines = [line for line in ran.err.splitlines() if line]
+    assert len(lines) == 1, ran.err
+    assert "Traceback" not in ran.err
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--task", "softmaxx"), "nearest: kernelbenchx/softmax"),
+        (("--task", "softmax", "--suite", "odd"), "must be"),
+        (("--baseline", "eagre"), "--baseline 'eagre': must be one of eager, compile"),
+        (("--dtype", "fp13"), "--dtype 'fp13': softmax has"),
+        (("--dtype", "int8"), "--dtype 'int8': softmax has"),
+        (("--budget", "-1"), "--budget"),
+        (("--budget", "soon"), "--budget"),
+        (("--seed", "-1"), "--seed"),
+        (("--timeout", "0"), "--timeout"),
+        (("--device", "tpu"), "must be auto, cpu, cuda or cuda:N"),
+        (("another.py",), "another.py"),
+    ],
+)
+def test_a_wrong_option_is_the_users_mistake(kt, softmax, options, says):
+    assert says in mistake(kt("time", softmax, *TASK, *options))
+
+
+def test_a_file_that_is_not_there_is_named(kt, tmp_path):
+    said = mistake(kt("time", tmp_path / "nowhere.py", *TASK))
+    assert "nowhere.py" in said
+    assert "there is no such file" in said
+
+
+def test_a_directory_is_no_file(kt, tmp_path):
+    assert "is a directory" in mistake(kt("time", tmp_path, *TASK))
+
+
+def test_a_missing_device_is_the_machines_fault(kt, softmax):
+    ran = kt("time", softmax, "--task", "softmax", "--device", "cuda")
+    assert "see `kerneltruth doctor`" in mistake(ran, code=3)
+
+
+def test_a_triton_kernel_is_not_timed_without_a_gpu(kt, candidate):
+    ran = kt("time", candidate(TRITON, "relu.py"), "--device", "cpu")
+    said = mistake(ran, code=3)
+    assert "is a triton kernel: without a GPU it is interpreted" in said
+
+
+def test_out_that_cannot_be_written_is_the_machines_fault(kt, softmax):
+    ran = kt("time", softmax, *QUICK, "--out", "/proc/nowhere")
+    assert ran.code == 3
+    assert "--out /proc/nowhere: cannot be written" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.fixture(scope="module")
+def known():
+    return {}
+
+
+@pytest.fixture
+def document(kt, softmax, known, tmp_path):
+    """The document of a right candidate, made once."""
+    if not known:
+        ran = kt("time", softmax, *QUICK, "--json", "--out", tmp_path / "out")
+        assert ran.code in (0, 1), ran
+        known["printed"] = json.loads(ran.out)
+        known["written"] = json.loads((tmp_path / "out" / "time.json").read_text())
+        known["code"] = ran.code
+    return known["printed"]
+
+
+def test_json_is_one_document_with_the_contracts_keys(document):
+    assert document["schema"] == 1
+    assert document["task"] == "kernelbenchx/softmax"
+    assert isinstance(document["device"], str)
+    assert document["noise_floor"] == 0.0
+    assert document["compile_s"] >= 0
+    assert isinstance(document["peak_bytes"], int)
+    assert document["shapes"]
+    for shape in document["shapes"]:
+        assert shape["case"]["task"] == "kernelbenchx/softmax"
+        assert shape["candidate_us"] > 0
+        assert set(shape["baselines"]) == {"eager"}
+        assert {"us", "ratio", "low", "high", "outcome"} <= set(shape["baselines"]["eager"])
+        assert shape["baselines"]["eager"]["outcome"] in ("faster", "tie", "slower")
+        assert (shape["efficiency"], shape["bound_by"]) == (None, None)
+        assert isinstance(shape["flags"], list)
+
+
+def test_the_document_names_candidate_and_environment(document):
+    assert document["candidate"]["entry"] == "softmax"
+    assert len(document["candidate"]["sha256"]) == 64
+    assert document["environment"]["torch"]
+
+
+def test_what_is_written_is_what_is_printed(document, known):
+    assert known["written"] == document
+
+
+def test_the_exit_code_says_whether_the_times_hold(document, known):
+    assert known["code"] == (0 if document["outcome"] == "timed" else 1)
+
+
+def test_the_view_names_task_shape_and_baseline(kt, softmax):
+    ran = kt("time", softmax, *QUICK)
+    assert ran.code in (0, 1)
+    assert ran.out.splitlines()[0].startswith("kernelbenchx/softmax on ")
+    row = r"eager +[\d.e+]+ [um]?s +[\d.]+x +[\d.]+ to [\d.]+ +(faster|tie|slower)"
+    assert re.search(row, ran.out)
+
+
+def test_a_numpy_kernel_is_timed_on_the_cpu(kt, candidate):
+    file = candidate(NUMPY, "relu.py")
+    options = ("--task", "relu", "--suite", "kernelbenchx", *QUICK[4:])
+    ran = kt("time", file, *options, "--json")
+    shape = json.loads(ran.out)["shapes"][0]
+    assert shape["graded"]["wrong"] == []
+
+
+def test_a_wrong_kernel_is_bad_and_says_so(kt, candidate):
+    file = candidate(SOFTMAX.replace("torch.softmax(input, dim)", "input * 0"), "softmax.py")
+    ran = kt("time", file, *QUICK)
+    assert ran.code == 1
+    assert ran.out.splitlines()[-1].startswith("wrong: fail")
+
+
+def test_a_kernel_that_raises_is_bad_and_says_why(kt, candidate):
+    file = candidate(
+        "import torch\ndef softmax(input, dim=-1):\n    raise OSError('no')", "softmax.py"
+    )
+    ran = kt("time", file, *QUICK, "--json")
+    document = json.loads(ran.out)
+    assert (ran.code, document["outcome"]) == (1, "failed")
+    assert document["detail"].endswith("OSError no")

@@ -1,0 +1,133 @@
+"""What only a CUDA device can show of the clock: graphs, and times that are not believed."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.clock.contest import Effort
+from kerneltruth.commands.machine import Machine
+from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.commands.timing import opponents
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+pytestmark = pytest.mark.gpu
+
+TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 1024, "N": 1024},))
+EFFORT = Effort(blocks=(8, 16), budget_s=1.0, memory_bytes=2**30, deadline_s=120.0)
+
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, out, n, B: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, B)
+    v = tl.load(x + row * n + at, at < n, other=float("-inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * n + at, e / tl.sum(e, 0), at < n)
+
+def softmax(input, dim=-1):
+    out = torch.empty_like(input)
+    kernel[(input.shape[0],)](input, out, input.shape[1], triton.next_power_of_2(input.shape[1]))
+    return out
+"""
+HONEST = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
+PATCHED = (
+    """
+import torch
+from kerneltruth.runner import track
+elapsed = track._elapsed
+track._elapsed = lambda before, after: elapsed(before, after) / 10
+"""
+    + HONEST
+)
+UNWRITTEN = "import torch\ndef softmax(input, dim=-1):\n    return torch.empty_like(input)\n"
+CACHED = """
+import torch
+known = {}
+def softmax(input, dim=-1):
+    # A graph would compute afresh whatever was computed while it was captured.
+    torch.cuda.synchronize()
+    if input.data_ptr() not in known:
+        known[input.data_ptr()] = torch.softmax(input, dim)
+    return known[input.data_ptr()]
+"""
+WAITS = """
+import torch
+def softmax(input, dim=-1):
+    out = torch.softmax(input, dim)
+    torch.cuda.synchronize()
+    return out
+"""
+
+
+@pytest.fixture(scope="module")
+def keeper():
+    with Runner(device="cuda:0") as runner:
+        keeper = Timekeeper(
+            runner,
+            machine=Machine(device="cuda:0"),
+            seed=5,
+            baselines=("eager",),
+            effort=EFFORT,
+            sources=opponents,
+        )
+        yield keeper
+        keeper.close()
+
+
+@pytest.fixture
+def timed(keeper):
+    """A candidate's document, and that of its one shape against eager."""
+
+    def time_one(source):
+        candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
+        document = keeper.time(TASK, candidate)
+        (shape,) = document["shapes"]
+        return document, shape, shape["baselines"]["eager"]
+
+    return time_one
+
+
+def test_a_triton_kernel_is_timed_in_graphs(timed):
+    document, shape, eager = timed(TRITON)
+    assert document["outcome"] == "timed"
+    assert (shape["method"], shape["regime"]) == ("graph", "cold")
+    assert shape["graded"]["wrong"] == []
+    assert eager["low"] <= eager["ratio"] <= eager["high"]
+
+
+def test_eager_against_itself_is_not_faster(timed):
+    document, _, eager = timed(HONEST)
+    assert document["outcome"] == "timed"
+    assert 0.8 < eager["ratio"] < 1.25
+
+
+def test_events_that_were_patched_are_suspect_and_bring_nothing(timed):
+    document, shape, eager = timed(PATCHED)
+    assert document["outcome"] == "timing_suspect"
+    assert "timing_suspect" in shape["flags"]
+    assert eager["outcome"] != "faster"
+    assert eager["ratio"] < 1.5
+
+
+@pytest.mark.parametrize("source", [UNWRITTEN, CACHED], ids=["unwritten", "cached"])
+def test_work_that_was_not_done_is_wrong(timed, source):
+    document, shape, eager = timed(source)
+    assert document["outcome"] == "wrong"
+    assert shape["graded"]["wrong"]
+    assert eager["outcome"] != "faster"
+
+
+def test_a_kernel_that_cannot_be_captured_is_timed_by_calls(timed):
+    document, shape, _ = timed(WAITS)
+    assert document["outcome"] == "timed"
+    assert shape["method"] == "calls"
+    assert shape["not_captured"]
+
+
+def test_a_peak_of_memory_is_seen(timed):
+    document, _, _ = timed(TRITON)
+    assert document["peak_bytes"] >= 4 * 1024 * 1024
