@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from sys import intern
 from typing import Any
 
@@ -130,9 +131,7 @@ def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
     counted = _object(attempt, "dtypes")
     if counted:
         return {
-            intern(dtype): DtypeCount(
-                cases=int(c["cases"]), returned=int(c["returned"]), failed=int(c["failed"])
-            )
+            intern(dtype): _count(int(c["cases"]), int(c["returned"]), int(c["failed"]))
             for dtype, c in counted.items()
         }
     failure = _object(attempt, "failure")
@@ -140,7 +139,13 @@ def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
     if dtype is None:
         return {}
     word = _object(failure, "verdict").get("verdict")
-    return {dtype: DtypeCount(cases=1, returned=int(word == "fail"), failed=1)}
+    return {dtype: _count(1, int(word == "fail"), 1)}
+
+
+@lru_cache(maxsize=4096)
+def _count(cases: int, returned: int, failed: int) -> DtypeCount:
+    """Most attempts have the counts of others: one object serves them all."""
+    return DtypeCount(cases=cases, returned=returned, failed=failed)
 
 
 def _checks(line: Mapping[str, Any]) -> dict[str, str]:
