@@ -1,0 +1,212 @@
+"""What is known of a machine: kept between commands, chosen by length, and said with a result."""
+
+import itertools
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from kerneltruth.clock.contest import Effort
+from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.work import FORMATS, Ceilings
+from kerneltruth.commands import machine
+from kerneltruth.commands.machine import (
+    CONTEXT_BYTES,
+    Facts,
+    Machine,
+    Noise,
+    Watch,
+    fitting,
+    is_known,
+    known_machine,
+)
+from kerneltruth.tasks.registry import find
+
+CEILINGS = Ceilings(
+    device="A device",
+    copy_bytes_per_s=2e12,
+    read_bytes_per_s=2.2e12,
+    flops=dict.fromkeys(FORMATS, 1e14),
+    l2_bytes=50 * 2**20,
+    launch_s=3e-6,
+    measured_at="2026-01-01T00:00:00+00:00",
+    versions={"torch": "2"},
+)
+FACTS = Facts(
+    ceilings=CEILINGS,
+    noise=(
+        Noise(seconds=4e-6, half_width=0.02, pairs=30),
+        Noise(seconds=4e-5, half_width=0.004, pairs=60),
+    ),
+)
+KNOWN = Machine(facts=FACTS)
+RELU = find("kernelbenchx/relu")
+CASE = timed_cases(RELU)[0]
+# Read and written once.
+FLOOR_S = 2 * CASE.sizes["M"] * CASE.sizes["N"] * 4 / 2e12
+
+
+@pytest.mark.parametrize(
+    ("seconds", "half_width"),
+    [(1e-6, 0.02), (4e-6, 0.02), (2e-5, 0.02), (3e-5, 0.004), (4e-5, 0.004), (1.0, 0.004)],
+)
+def test_noise_is_that_of_calls_as_short(seconds, half_width):
+    assert KNOWN.noise_floor(seconds) == half_width
+
+
+def test_an_unknown_machine_has_no_noise_and_no_limits():
+    assert Machine().noise_floor(1e-5) == 0.0
+    limits = Machine().limits(RELU, CASE, 1e-5, None)
+    assert (limits["efficiency"], limits["floor_us"], limits["flags"]) == (None, None, [])
+
+
+def test_efficiency_is_the_floor_over_the_time():
+    limits = KNOWN.limits(RELU, CASE, 4 * FLOOR_S, None)
+    assert limits["floor_us"] == pytest.approx(FLOOR_S * 1e6, rel=0.1)
+    assert limits["efficiency"] == pytest.approx(0.25, rel=0.1)
+    assert limits["bytes"] == 2 * CASE.sizes["M"] * CASE.sizes["N"] * 4
+    assert limits["flags"] == []
+
+
+def test_what_no_device_can_do_is_below_the_floor():
+    assert KNOWN.limits(RELU, CASE, FLOOR_S / 100, None)["flags"] == ["below_floor"]
+
+
+def contest(*disturbed, repeats=20):
+    return SimpleNamespace(disturbed=list(disturbed), effort=Effort(repeats=repeats))
+
+
+def watched(*readings):
+    watch = Watch(SimpleNamespace(read=iter(readings).__next__))
+    for _ in readings:
+        watch.disturbance()
+    return watch
+
+
+CALM = Reading(
+    sm_clock_mhz=1980, memory_clock_mhz=2619, temperature_c=40, power_w=300.0, held_down={}
+)
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (CALM, []),
+        (replace(CALM, throttle=("hw_slowdown",)), ["throttled"]),
+        (replace(CALM, throttle=("sw_power_cap",)), ["power_capped"]),
+        (replace(CALM, others=2), ["shared_device"]),
+    ],
+)
+def test_what_disturbed_the_device_is_said(reading, said):
+    assert watched(CALM, reading).flags(contest()) == said
+
+
+def test_repeated_blocks_are_said_and_whether_they_sufficed():
+    assert watched(CALM).flags(contest("clock")) == ["repeated_blocks"]
+    flags = watched(CALM).flags(contest("clock", "clock", repeats=2))
+    assert flags == ["repeated_blocks", "disturbed"]
+
+
+def test_without_telemetry_nothing_is_said():
+    watch = Watch(NoTelemetry())
+    assert watch.disturbance() is None
+    assert watch.flags(contest()) == []
+    assert watch.conditions() is None
+
+
+def test_children_share_the_memory_of_a_device(monkeypatch):
+    total = 80 * 2**30
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, total))
+    granted = fitting(Effort(memory_bytes=2**40), "cuda:0", 8).memory_bytes
+    assert 8 * granted <= (total - 10 * CONTEXT_BYTES) / 2
+    assert fitting(Effort(memory_bytes=2**20), "cuda:0", 8).memory_bytes == 2**20
+
+
+def test_a_small_device_grants_something_all_the_same(monkeypatch):
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2**30))
+    assert fitting(Effort(), "cuda:0", 8).memory_bytes == 2**26
+
+
+def test_on_a_cpu_the_effort_stays():
+    assert fitting(Effort(), "cpu", 8) == Effort()
+
+
+@pytest.fixture
+def device(tmp_path, monkeypatch):
+    """A device whose measurement is a script; counts how often it was measured."""
+    measured = []
+    about = {"device_name": "A device", "driver": "1", "torch": "2"}
+
+    def measure(runner, **more):
+        measured.append(more)
+        return CEILINGS
+
+    monkeypatch.setattr(machine, "environment", lambda device: about)
+    monkeypatch.setattr(machine, "measure", measure)
+    monkeypatch.setattr(machine, "measure_noise", lambda runner, telemetry: FACTS.noise)
+    monkeypatch.setattr(machine, "open_telemetry", lambda device, root=None: NoTelemetry())
+    monkeypatch.setattr(machine, "cache_root", lambda: tmp_path / "cache" / "compiled")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"),
+        measured=measured,
+        about=about,
+        files=lambda: list((tmp_path / "cache" / "devices").glob("*.json")),
+    )
+
+
+def test_a_device_is_measured_once(device):
+    assert not is_known(device.runner)
+    first = known_machine(device.runner)
+    assert is_known(device.runner)
+    second = known_machine(device.runner)
+    assert len(device.measured) == 1
+    assert first.facts == second.facts == FACTS
+
+
+def test_it_is_measured_again_if_that_is_asked(device):
+    for _ in range(2):
+        known_machine(device.runner, again=True)
+    assert len(device.measured) == 2
+
+
+def test_another_driver_is_another_device(device):
+    known_machine(device.runner)
+    device.about["driver"] = "2"
+    known_machine(device.runner)
+    assert len(device.measured) == len(device.files()) == 2
+
+
+@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"noise": 3}', "null"])
+def test_a_spoilt_file_is_measured_anew(device, spoilt):
+    known_machine(device.runner)
+    device.files()[0].write_text(spoilt)
+    assert known_machine(device.runner).facts == FACTS
+    assert len(device.measured) == 2
+
+
+@pytest.mark.parametrize("copied", [None, -1.0, "fast"])
+def test_facts_that_cannot_be_are_measured_anew(device, copied):
+    known_machine(device.runner)
+    (file,) = device.files()
+    kept = json.loads(file.read_text())
+    kept["ceilings"]["copy_bytes_per_s"] = copied
+    file.write_text(json.dumps(kept))
+    assert known_machine(device.runner).facts == FACTS
+    assert len(device.measured) == 2
+
+
+def test_where_nothing_can_be_kept_it_is_measured_each_time(device, monkeypatch):
+    monkeypatch.setattr(machine, "cache_root", lambda: None)
+    for count in itertools.islice(itertools.count(1), 2):
+        assert known_machine(device.runner).facts == FACTS
+        assert len(device.measured) == count
+
+
+def test_a_cpu_needs_no_measuring(device):
+    runner = SimpleNamespace(device="cpu")
+    assert is_known(runner)
+    assert known_machine(runner).facts is None
+    assert device.measured == []
