@@ -14,14 +14,15 @@ import json
 import math
 import statistics
 import sys
+from pathlib import Path
 
 import machine
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import Block, enough, outcome, ratio_interval
-from kerneltruth.commands.machine import Machine, Watch, known_machine
+from kerneltruth.clock.summary import Block, Interval, enough, outcome, ratio_interval
+from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, known_machine
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.commands.timekeeper import PRECISION
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -103,21 +104,14 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         for session in sessions:
             session.close(wait=False)
     seconds = statistics.median(lap.per_call_s for b in contest.blocks for lap in b["0"])
-    floor = about.noise_floor(seconds)
     for one, other in both:
-        interval = ratio_interval(blocks_of(contest, one, other), noise_floor=floor)
         bare = ratio_interval(blocks_of(contest, one, other))
         yield {
             "kernel": f"{name}[{shape}]" + (f" x{times}" if times > 1 else ""),
             "seconds": seconds,
-            "low": interval.low,
-            "high": interval.high,
-            "estimate": interval.estimate,
-            "half_width": interval.half_width,
-            "bare_half_width": bare.half_width,
-            "bare_contains": bare.low <= 1 <= bare.high,
-            "contains": interval.low <= 1 <= interval.high,
-            "outcome": outcome(interval),
+            "estimate": bare.estimate,
+            "bare_low": bare.low,
+            "bare_high": bare.high,
             "blocks": len(contest.blocks),
             "repeated": len(contest.disturbed),
             "method": "graph" if contest.graphs else "calls",
@@ -125,18 +119,27 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         }
 
 
-def rows(found: list[dict]):
+def widened(pair: dict, noise: float) -> Interval:
+    """The interval as it is given to users: with what differs between processes."""
+    return Interval(
+        estimate=pair["estimate"], low=pair["bare_low"], high=pair["bare_high"]
+    ).widened(noise)
+
+
+def rows(found: list[dict], noise: float):
     for kernel in dict.fromkeys(f["kernel"] for f in found):
         mine = [f for f in found if f["kernel"] == kernel]
+        given = [widened(f, noise) for f in mine]
+        bare = [widened(f, 0.0) for f in mine]
         yield (
             kernel,
             f"{statistics.median(f['seconds'] for f in mine) * 1e6:.1f}",
             len(mine),
-            sum(f["contains"] for f in mine),
-            f"{max(f['half_width'] for f in mine):.2%}",
-            f"{statistics.median(f['half_width'] for f in mine):.2%}",
-            f"{statistics.median(f['bare_half_width'] for f in mine):.2%}",
-            sum(f["bare_contains"] for f in mine),
+            sum(i.low <= 1 <= i.high for i in given),
+            f"{max(i.half_width for i in given):.2%}",
+            f"{statistics.median(i.half_width for i in given):.2%}",
+            f"{statistics.median(i.half_width for i in bare):.2%}",
+            sum(i.low <= 1 <= i.high for i in bare),
             f"{statistics.pstdev(math.log(f['estimate']) for f in mine):.2%}",
             f"{statistics.mean(f['blocks'] for f in mine):.0f}",
             "/".join(sorted({f["method"] for f in mine})),
@@ -146,33 +149,44 @@ def rows(found: list[dict]):
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--more",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="pairs of earlier runs; with --rounds 0 nothing else",
+    )
     options = parser.parse_args()
     device = machine.device_of(options)
     found = []
-    with Runner(device=device) as runner:
-        runner.start(("time",))
-        about = known_machine(runner)
-        for turn in range(options.rounds):
-            for name, shape, times in KERNELS:
-                try:
-                    found += list(pairs(runner, about, name, shape, times, turn))
-                except ContestError as error:
-                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
-    facts = machine.facts(device)
-    noise = about.facts.noise if about.facts else ()
-    inside = sum(f["contains"] for f in found)
+    if options.rounds:
+        with Runner(device=device) as runner:
+            runner.start(("time",))
+            about = known_machine(runner)
+            for turn in range(options.rounds):
+                for name, shape, times in KERNELS:
+                    try:
+                        found += list(pairs(runner, about, name, shape, times, turn))
+                    except ContestError as error:
+                        print(f"{name}[{shape}]: {error}", file=sys.stderr)
+        facts, noise = machine.facts(device), about.noise_floor(1.0)
+    else:
+        facts, noise = json.loads(options.more[0].read_text())["machine"], LEAST_NOISE
+    found += [p for path in options.more for p in json.loads(path.read_text())["pairs"]]
+    given = [widened(f, noise) for f in found]
+    inside = sum(i.low <= 1 <= i.high for i in given)
+    ties = sum(outcome(i) == "tie" for i in given)
+    runs = 1 + len(options.more) if options.rounds else len(options.more)
     lines = [
         "## Kernels against copies of themselves",
         "",
         f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
         f"torch {facts['torch']}, Triton {facts['triton']}.",
         "",
-        f"{len(found)} null pairs: the interval of the ratio contains 1 in {inside} "
-        f"({inside / len(found):.1%}); {sum(f['outcome'] == 'tie' for f in found)} are called tie.",
+        f"{len(found)} null pairs in {runs} runs: the interval of the ratio contains 1 in {inside} "
+        f"({inside / len(found):.1%}); {ties} are called tie.",
         "",
-        "This machine's noise, in every interval: "
-        + "; ".join(f"{n.half_width:.2%} at {n.seconds * 1e6:.1f} us" for n in noise)
-        + ".",
+        f"Noise between processes, in every interval: {noise:.2%}.",
         "",
         *machine.table(
             (
@@ -188,14 +202,16 @@ def main() -> int:
                 "blocks",
                 "method",
             ),
-            rows(found),
+            rows(found, noise),
         ),
     ]
     print("\n".join(lines))
     name = f"clock_null-{machine.slug(facts)}"
     options.results.mkdir(parents=True, exist_ok=True)
     (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "pairs": found}))
+    if options.rounds:
+        text = json.dumps({"machine": facts, "pairs": found})
+        (options.results / f"{name}.json").write_text(text)
     return 0
 
 

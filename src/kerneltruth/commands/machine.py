@@ -59,8 +59,9 @@ NULL_KERNELS = (
     ),
 )
 NULL_COPIES = 6
-# A few dozen pairs may look quieter than the next ones are: no machine counts as quieter than this.
-LEAST_NOISE = 0.0035
+# No machine counts as quieter than this: a few dozen pairs may look quiet where the next ones are
+# not. With it 96% of 432 null pairs on two H100 contain 1 (`benchmarks/clock_null.py`).
+LEAST_NOISE = 0.0045
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29
 NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
@@ -125,11 +126,15 @@ class Machine:
     _floors: dict[str, Floor] = field(default_factory=dict)
     _limits: dict[str, Limit] = field(default_factory=dict)
 
-    def noise_floor(self, seconds: float) -> float:
-        """Half-width of what differs between processes, for calls of that length."""
+    def noise_floor(self, seconds: float, *, twins: bool = True) -> float:
+        """Half-width of what differs between processes, for calls of that length.
+
+        It was measured with two processes on either side; with one it is larger by the root of 2.
+        """
         noise = self.facts.noise if self.facts else ()
         known = [n for n in noise if n.seconds <= seconds * 1.5] or list(noise[:1])
-        return known[-1].half_width if known else 0.0
+        half_width = known[-1].half_width if known else 0.0
+        return half_width if twins else half_width * math.sqrt(2)
 
     def watch(self) -> Watch:
         """Begin to look for what disturbs."""

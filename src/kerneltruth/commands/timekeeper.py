@@ -88,6 +88,7 @@ class Timekeeper:
         seed: int,
         baselines: tuple[str, ...] = DEFAULT_BASELINES,
         effort: Effort | None = None,
+        twins: bool = True,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
         """A timekeeper.
@@ -98,6 +99,7 @@ class Timekeeper:
             seed: of contents and of the order of calls; a candidate must not know it.
             baselines: which, of `BASELINES`.
             effort: what a contest may cost.
+            twins: whether every side runs in two processes: quieter, and dearer.
             sources: gives a task's `eager` and `control` candidates, where there are such.
         """
         unknown = [name for name in baselines if name not in BASELINES]
@@ -109,6 +111,7 @@ class Timekeeper:
         self._baselines = baselines
         self._effort = effort or Effort()
         self._sources = sources
+        self._twins = twins
         self._on_gpu = runner.device != "cpu"
         self._key: tuple[str, str | None] | None = None
         self._grounds: dict[str, _Ground] = {}
@@ -141,12 +144,15 @@ class Timekeeper:
         self._spent = defaultdict(float)
         shapes: list[dict[str, Any]] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
-        with (
-            self._runner.open(candidate, mode="time") as child,
-            self._runner.open(candidate, mode="time") as second,
-        ):
+        with contextlib.ExitStack() as stack:
+            child = stack.enter_context(self._runner.open(candidate, mode="time"))
+            second = (
+                stack.enter_context(self._runner.open(candidate, mode="time"))
+                if self._twins
+                else None
+            )
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
-                twin = Contestant(name=CANDIDATE, child=second)
+                twin = None if second is None else Contestant(name=CANDIDATE, child=second)
                 side = Contestant(name=CANDIDATE, child=child, twin=twin)
                 try:
                     with self._spending("inputs"):
@@ -208,14 +214,14 @@ class Timekeeper:
         compiled = COMPILED.get(name)
         mode: Mode = "time" if compiled is None else "time_compiled"
         made = []
-        for which in (name, f"{name}, again"):
+        for which in (name, f"{name}, again") if self._twins else (name,):
             if which not in self._shared:
                 self._shared[which] = _Shared(self._runner.open(source, mode=mode))
             shared = self._shared[which]
             side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
             shared.sides.append(side)
             made.append(side)
-        made[0].twin = made[1]
+        made[0].twin = made[1] if self._twins else None
         return made[0]
 
     def _contest(
@@ -251,8 +257,7 @@ class Timekeeper:
                 # A baseline that cannot go on says nothing of the candidate.
                 ground.failed[error.name] = str(error)
                 ground.sides = [s for s in ground.sides if s.name != error.name]
-                for one in (side, side.twin):
-                    assert one is not None
+                for one in (side, *([side.twin] if side.twin else [])):
                     one.rows, one.captured = 0, None
                 continue
             with self._spending("grading"):
@@ -315,7 +320,7 @@ class Timekeeper:
         self, task: Task, ground: _Ground, contest: Contest, watch: Watch
     ) -> dict[str, Any]:
         own = candidate_times(contest)
-        noise = self._machine.noise_floor(own.estimate)
+        noise = self._machine.noise_floor(own.estimate, twins=self._twins)
         found = standings(contest, noise_floor=noise)
         launch_s = None if contest.graphs else contest.sides[0].launch_s
         kernels = [_binaries(side) for side in contest.sides]
@@ -336,6 +341,7 @@ class Timekeeper:
             "regime": "cold" if self._on_gpu else "cpu",
             "warm_us": _us(contest.sides[0].warm_s),
             "blocks": len(contest.blocks),
+            "processes": 2 if self._twins else 1,
             "noise_floor": noise,
             "baselines": {
                 s.baseline: {
