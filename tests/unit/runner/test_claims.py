@@ -81,3 +81,19 @@ def test_a_malformed_answer_is_refused(change):
 def test_another_kind_of_message_is_no_answer():
     with pytest.raises(ProtocolError, match="str is no answer"):
         checked("returned", {})
+
+
+def test_times_of_a_lap_are_claims_like_any_other():
+    timed = replace(GOOD, timings={"device_s": 0.0, "host_s": 1e-3, "peak_bytes": 1024})
+    assert checked(timed, {"x": 8}) is timed
+
+
+@pytest.mark.parametrize("claim", [-1e-9, float("nan"), float("inf"), 10**400, "1", None, (1.0,)])
+def test_a_time_that_cannot_be_is_malformed(claim):
+    with pytest.raises(ProtocolError, match="timings"):
+        checked(replace(GOOD, timings={"device_s": claim}), {"x": 8})
+
+
+def test_timings_that_are_no_table_are_malformed():
+    with pytest.raises(ProtocolError, match="timings"):
+        checked(replace(GOOD, timings=[0.1]), {"x": 8})

@@ -1,0 +1,140 @@
+"""The perf stage of a run: who is timed, by whom, and what is left where that fails."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kerneltruth.commands.court import Heard, Job, Timing, lost, not_timed
+from kerneltruth.commands.running import _not_timed
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import Crashed, Failed, Infra, Passed
+from kerneltruth.runner.candidate import read_candidate
+
+CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
+
+
+def attempt(verdict, language="triton"):
+    ref = CandidateRef(sha256="0" * 64, path="k.py", language=language, entry="relu")
+    return Attempt(task="relu", candidate=ref, verdict=verdict, cases=3, failed=0)
+
+
+def job(name="one", **more):
+    settings = {"task": "kernelbenchx/relu", "candidate": CANDIDATE, "plan": Plan(), "timed": True}
+    return Job(name=name, **settings | more)
+
+
+def heard(verdict=None, perf=None):
+    return Heard(attempt=attempt(verdict or Passed()), perf=perf)
+
+
+@pytest.mark.parametrize("language", ["triton", "cuda", "torch"])
+def test_a_right_kernel_is_to_be_timed_on_a_gpu(language):
+    assert not_timed(attempt(Passed(), language), "cuda:0") is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        (Failed(kind="value", detail="5 of 9"), "fail"),
+        (Crashed(signal=11, detail=""), "crash"),
+        (Infra(reason="lost"), "infra"),
+    ],
+)
+def test_what_is_not_right_is_not_timed_and_says_why(verdict, says):
+    perf = not_timed(attempt(verdict), "cuda:0")
+    assert perf["outcome"] == "not_run"
+    assert perf["detail"].startswith(f"exe: {says}")
+
+
+def test_nothing_is_timed_where_kernels_are_interpreted():
+    assert not_timed(attempt(Passed()), "cpu")["detail"].startswith("no GPU")
+
+
+def test_a_numpy_kernel_is_not_timed_on_a_gpu():
+    assert "runs on the host" in not_timed(attempt(Passed(), "numpy"), "cuda:0")["detail"]
+
+
+@pytest.fixture
+def keepers(monkeypatch, tmp_path):
+    """Timekeepers that a stage makes; `answer` is what they find, or raise."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = SimpleNamespace(count=0, asked=[], answer={"outcome": "timed"})
+
+    class Keeper:
+        def time(self, task, candidate):
+            made.asked.append(task.key)
+            if isinstance(made.answer, Exception):
+                raise made.answer
+            return dict(made.answer)
+
+    def make(runner):
+        made.count += 1
+        return Keeper()
+
+    monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", make)
+    return made
+
+
+@pytest.fixture
+def stage():
+    court = SimpleNamespace(runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: None)
+    return Timing(court)
+
+
+def test_one_timekeeper_times_all_that_come(stage, keepers):
+    first = stage.time([(job("one"), heard()), (job("two"), heard())])
+    second = stage.time([(job("three"), heard())])
+    assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
+    assert keepers.count == 1
+    assert keepers.asked == ["kernelbenchx/relu"] * 3
+
+
+def test_what_was_judged_stays_with_it(stage, keepers):
+    before = Heard(attempt=attempt(Passed()), tags=("tag",))
+    (after,) = stage.time([(job(), before)])
+    assert (after.attempt, after.tags) == (before.attempt, ("tag",))
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("CUDA out of memory"), MemoryError("no more of it")]
+)
+def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, error):
+    keepers.answer = error
+    (after,) = stage.time([(job(), heard())])
+    assert after.perf["outcome"] == "infra"
+    assert str(error) in after.perf["detail"]
+
+
+def test_a_fault_of_the_machine_is_one(stage, keepers):
+    keepers.answer = EnvironmentFault("no device")
+    with pytest.raises(EnvironmentFault, match="no device"):
+        stage.time([(job(), heard())])
+
+
+@pytest.mark.parametrize(
+    ("job_", "result", "timed"),
+    [
+        (job(), heard(), True),
+        (job(), heard(perf={"outcome": "not_run", "detail": "exe: fail"}), False),
+        (job(timed=False), heard(), False),
+    ],
+)
+def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, result, timed):
+    court = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: result
+    )
+    after = Timing(court).hear_and_time(job_)
+    assert bool(keepers.asked) is timed
+    assert after.perf == ({"outcome": "timed"} if timed else result.perf)
+
+
+def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
+    after = _not_timed(job(), heard(), "the process that times died twice")
+    assert isinstance(after.attempt.verdict, Passed)
+    assert after.perf == {"outcome": "infra", "detail": "the process that times died twice"}
+
+
+def test_a_lost_job_has_no_perf_stage_of_its_own():
+    assert lost(job(), "the judge died").perf is None
