@@ -90,7 +90,6 @@ def tables(
 ) -> dict[str, Any]:
     """Every table of a study."""
     answers = study.answers
-    baselines = baselines_of(answers)
     return {
         "schema": 1,
         "runs": [_plain(run) for run in study.runs],
@@ -109,6 +108,18 @@ def tables(
             "by_category": _rows(unsolved(answers, ("category",)), ("category",)),
         },
         "pass_at_k": _rows(pass_rates(answers, ks, seed=seed), ("method", "model")),
+        **_speeds(answers, ps, seed),
+        "illusions": _illusions(study),
+        "deviance": _deviance(study, seed),
+        "trajectories": _trajectories(study, seed),
+        "portability": _portability(study, seed),
+    }
+
+
+def _speeds(answers: Sequence[Result], ps: Sequence[float], seed: int) -> dict[str, Any]:
+    """What is known of times: fast_p and speedups against each baseline, and efficiency."""
+    baselines = baselines_of(answers)
+    return {
         "fast_p": [
             row
             for baseline in baselines
@@ -127,10 +138,6 @@ def tables(
             for row in _rows(efficiencies(answers, by, seed=seed), by)
             if row["known"]
         ],
-        "illusions": _illusions(study),
-        "deviance": _deviance(study, seed),
-        "trajectories": _trajectories(study, seed),
-        "portability": _portability(study, seed),
     }
 
 
