@@ -38,6 +38,9 @@ def time_(
     measure_again: Annotated[
         bool, typer.Option("--measure-again", help="Forget what was measured of this device.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Have Nsight Compute look at the kernels, too.")
+    ] = False,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Annotated[
@@ -61,6 +64,7 @@ def time_(
         baselines=tuple(baseline or ()),
         budget_s=budget,
         measure_again=measure_again,
+        profile=profile,
         device=device,
         seed=seed,
         out=out,

@@ -125,7 +125,7 @@ def advise(
     remarks = [
         Remark(kind=bound, text=_in_words(bound, seconds, floor, memory, compute, launch)),
         *(r for binary in _distinct(binaries) for r in _of_binary(binary, bound)),
-        *(r for profile in profiles for r in _of_profile(profile)),
+        *(r for profile in profiles for r in profile_remarks(profile)),
         *_of_traffic(profiles, floor),
     ]
     return Advice(
@@ -208,7 +208,8 @@ def _of_binary(binary: StaticFacts, bound: Regime) -> Iterator[Remark]:
     )
 
 
-def _of_profile(profile: Profile) -> Iterator[Remark]:
+def profile_remarks(profile: Profile) -> Iterator[Remark]:
+    """What a launch shows that Nsight Compute has seen."""
     compute, memory = profile.compute_percent, profile.memory_percent
     if profile.bound_by is not None:
         yield Remark(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from kerneltruth.commands.devices import choose_device
 from kerneltruth.commands.head_start import new_runner
 from kerneltruth.commands.step import Step
-from kerneltruth.errors import UserError
+from kerneltruth.errors import EnvironmentFault, UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class TimeOptions:
         baselines: names of baselines; empty means the usual ones.
         budget_s: seconds of blocks for each shape.
         measure_again: forget what is known of the device.
+        profile: whether Nsight Compute looks at the kernels too.
     """
 
     file: Path
@@ -31,6 +33,7 @@ class TimeOptions:
     baselines: tuple[str, ...] = ()
     budget_s: float = 1.0
     measure_again: bool = False
+    profile: bool = False
     device: str = "auto"
     seed: int | None = None
     out: Path | None = None
@@ -43,6 +46,10 @@ def run_time(options: TimeOptions) -> Generator[Step, None, dict[str, Any]]:
     if not options.file.is_file():
         what = "is a directory" if options.file.is_dir() else "there is no such file"
         raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    if options.profile and shutil.which("ncu") is None:
+        raise EnvironmentFault(
+            "--profile: ncu is not installed; Nsight Compute comes with the CUDA toolkit"
+        )
     runner = new_runner(choose_device(options.device), ())
     try:
         runner.start(("time", "time_compiled") if _compiles(options) else ("time",))

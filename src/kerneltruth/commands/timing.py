@@ -9,17 +9,19 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
+from kerneltruth.clock.advice import profile_remarks
 from kerneltruth.clock.contest import Effort
-from kerneltruth.codec import dumps
+from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize
 from kerneltruth.commands.machine import is_known, known_machine
+from kerneltruth.commands.profiling import profile
 from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.commands.suites import opened
 from kerneltruth.commands.time import TimeOptions
-from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
+from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timekeeper
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -73,6 +75,9 @@ def _time_file(
         timed = keeper.time(task, candidate, dtype=dtype)
     finally:
         keeper.close()
+    if options.profile:
+        yield Step(done=0, total=1, text="profiling")
+        timed["profile"] = _profiled(options, task, timed)
     document = {
         "schema": 1,
         "task": task.key,
@@ -90,6 +95,20 @@ def _time_file(
     if options.out is not None:
         _write(options, document)
     return document
+
+
+def _profiled(options: TimeOptions, task: Task, timed: dict[str, Any]) -> list[dict[str, Any]]:
+    """What Nsight Compute says of the first kernel that the candidate compiled."""
+    kernels = [k for s in timed["shapes"] for k in s["kernels"].get(CANDIDATE, ())]
+    name = kernels[0]["kernel"] if kernels else None
+    return [
+        {
+            **plain(seen),
+            "bound_by": seen.bound_by,
+            "remarks": [remark.text for remark in profile_remarks(seen)],
+        }
+        for seen in profile(options, task=task.key, kernel=name)
+    ]
 
 
 def keeper_for_runs(runner: Runner) -> Timekeeper:

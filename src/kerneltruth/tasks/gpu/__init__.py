@@ -9,6 +9,7 @@ PyTorch on a GPU differs from PyTorch on a CPU in more than the order of its sum
 - group normalization keeps mean and 1 / deviation in the dtype of its input;
 - RMS normalization gets the mean square as variance plus squared mean, NaN where one element is
   infinite;
+- a scan keeps its partial sums in the dtype of its input, in a tree and block by block;
 - the mean loss of a single sample that is ignored is 0, where a CPU says NaN;
 - the elementary functions of CUDA are off by some ulps, as its programming guide lists them; what
   is made of them, such as GELU, adds to and subtracts from them.

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.gpu.errors import Errors, widened
+from kerneltruth.tasks.gpu.scans import SCANS
 
 aten = torch.ops.aten
 
@@ -168,4 +169,5 @@ LIBRARY: Mapping[Any, Callable[..., Any]] = {
     aten.native_batch_norm.default: _batch_norm,
     aten.native_layer_norm.default: _layer_norm,
     aten.nll_loss_forward.default: _nll_loss,
+    **SCANS,
 }

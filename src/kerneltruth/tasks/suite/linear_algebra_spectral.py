@@ -234,9 +234,9 @@ TASKS: tuple[Task, ...] = (
         description=f"""The power A^k of each symmetric positive definite matrix A for a real
             exponent k, through its eigendecomposition: V diag(w^k) V^T with A = V diag(w) V^T. The
             result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
-            {_SAYS_BATCH} Judged by |X - A^k| <= 30 max(1, n // 16) eps (max|k w^(k-1)| |A| + |A^k|),
-            which is what rounding A costs. {HOW_A_FACTOR} A candidate may have a parameter `out`;
-            it is never passed.""",
+            {_SAYS_BATCH} Judged by |X - A^k| <= 30 max(1, n // 16) eps
+            (max|k w^(k-1)| |A| + |A^k|), which is what rounding A costs. {HOW_A_FACTOR} A candidate
+            may have a parameter `out`; it is never passed.""",
         flops=f"12*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=({"B": 4, "N": 128}, {"B": 4, "N": 512}, {"B": 4, "N": 2048}),

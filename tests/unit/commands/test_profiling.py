@@ -1,0 +1,64 @@
+"""The profiler is asked where it is installed, and missed in one line where it is not."""
+
+import stat
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.commands.profiling import profile
+from kerneltruth.commands.time import TimeOptions, run_time
+from kerneltruth.errors import EnvironmentFault
+
+TABLE = """{"outcome": "timed"}
+"ID","Kernel Name","Block Size","Grid Size","sm__throughput.avg.pct_of_peak_sustained_elapsed"
+"","","","","%"
+"0","softmax","(128, 1, 1)","(64, 1, 1)","12.5"
+"""
+
+
+@pytest.fixture
+def ncu(tmp_path, monkeypatch):
+    """Stands in for ncu: prints what it is told, and keeps its arguments."""
+
+    def install(printed):
+        program = tmp_path / "bin" / "ncu"
+        program.parent.mkdir()
+        (tmp_path / "printed").write_text(printed)
+        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/said\ncat {tmp_path}/printed\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        return tmp_path / "said"
+
+    return install
+
+
+@pytest.fixture
+def options(tmp_path):
+    return TimeOptions(file=tmp_path / "softmax.py", device="cuda:0")
+
+
+def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):
+    monkeypatch.setenv("PATH", "/nowhere")
+    options.file.write_text("")
+    with pytest.raises(EnvironmentFault, match="ncu is not installed"):
+        next(run_time(replace(options, profile=True)))
+
+
+def test_launches_are_read_from_what_the_profiler_prints(ncu, options):
+    ncu(TABLE)
+    (seen,) = profile(options, task="softmax", kernel="softmax")
+    assert (seen.kernel, seen.compute_percent) == ("softmax", 12.5)
+
+
+def test_the_file_is_timed_once_more_under_the_profiler(ncu, options):
+    said = ncu(TABLE)
+    profile(options, task="softmax", kernel="softmax")
+    words = said.read_text()
+    assert f"time {options.file} --task softmax" in words
+    assert "--kernel-name softmax" in words
+
+
+def test_a_profiler_that_may_not_count_is_the_machines_fault(ncu, options):
+    ncu("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
+    with pytest.raises(EnvironmentFault, match="permission"):
+        profile(options, task="softmax", kernel=None)
