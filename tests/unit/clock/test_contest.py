@@ -6,7 +6,7 @@ import pytest
 from timed_children import CASE, RELU, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import GROUPS, SHORT_LAPS, SPARE, ContestError
+from kerneltruth.clock.contest import DOUBT, GROUPS, SHORT_LAPS, SPARE, ContestError
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
 
@@ -103,6 +103,15 @@ def test_everyone_has_as_many_rows(sides):
     fast, slow = sides.add("candidate", call_s=3e-6), sides.add("eager", call_s=9e-5)
     contest = ready(sides)
     assert {c.of(Rows)[-1].count for c in (*fast, *slow)} == {SPARE + contest.rows}
+
+
+@pytest.mark.parametrize("claims", [0.0, 1e-6])
+def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
+    child = sides.add("candidate", call_s=2e-3, claims=claims)[0]
+    sides.add("eager", call_s=2e-3)
+    contest = ready(sides)
+    assert contest.rows <= 3 * DOUBT * SMALL.lap_s / 2e-3
+    assert max(len(lap.rows) for lap in child.of(Lap)) <= 64
 
 
 def test_rows_fit_into_the_memory_that_is_granted(sides):
