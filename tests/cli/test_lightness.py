@@ -29,7 +29,9 @@ def imported(environment, *arguments):
     return set(ran.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("check", "--help"), ("--version",)])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("check", "--help"), ("time", "--help"), ("--version",)]
+)
 def test_help_imports_neither_torch_nor_triton_nor_numpy(environment, arguments):
     assert not imported(environment, *arguments) & {"torch", "triton", "numpy", "rich.console"}
 

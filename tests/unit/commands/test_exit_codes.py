@@ -62,3 +62,10 @@ def test_a_comparison_is_bad_if_anything_differs_or_is_missing():
     assert exit_codes.of_compare({"differing": [], "missing": []}) == 0
     assert exit_codes.of_compare({"differing": [{}], "missing": []}) == 1
     assert exit_codes.of_compare({"differing": [], "missing": [{}]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("timed", 0), ("wrong", 1), ("failed", 1), ("timing_suspect", 1)]
+)
+def test_a_time_is_good_only_if_it_holds(outcome, code):
+    assert exit_codes.of_time({"outcome": outcome}) == code
