@@ -66,6 +66,30 @@ def attended(scores: Tensor, v: Tensor, hidden: Tensor | None, *inputs: Tensor |
     return terms.sum(-2)
 
 
+def with_added_mask(scores: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
+    """Attention whose mask is added to the scores, as PyTorch does it on a GPU without a fused one.
+
+    Minus infinity added to a hidden score that is NaN or infinity leaves NaN, and so all the row.
+
+    Args:
+        scores: none of them hidden.
+        v: the values.
+        hidden: the mask, of the scores' shape.
+    """
+    mask = torch.zeros_like(scores).masked_fill(hidden, -torch.inf)
+    return torch.softmax(scores + mask, -1) @ v
+
+
+def split_for_tensor_cores(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Float32 factors as fused kernels have them that multiply on tensor cores without much loss.
+
+    There a factor is the sum of two in TF32, the second of which is NaN where it is infinite.
+    """
+    if narrowest(*tensors) != torch.float32:
+        return tensors
+    return tuple(torch.where(t.isinf(), torch.nan, t) for t in tensors)
+
+
 def _normal(x: Tensor) -> Tensor:
     return torch.where(x < torch.finfo(x.dtype).tiny, 0.0, x)
 

@@ -229,3 +229,40 @@ def test_signs_are_of_both_kinds_and_change_with_the_salt() -> None:
     assert set(one.flatten().tolist()) == {-1.0, 1.0}
     assert abs(float(one.mean())) < 0.2
     assert 0.3 < float((one == other).double().mean()) < 0.7
+
+
+def scanned_by_the_definition(x: Tensor) -> Tensor:
+    return torch.stack([x[..., : i + 1].double().sum(-1) for i in range(x.shape[-1])], -1)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1,), (31,), (257,), (1, 1000), (7, 107), (300, 15), (3, 1300), (2, 3, 40), (5, 0)]
+)
+def test_a_scan_is_the_same(shape: tuple[int, ...]) -> None:
+    x = drawn(*shape)
+    for dim in range(-1, x.ndim):
+        assert torch.allclose(on_gpu(lambda d=dim: x.cumsum(d)), x.cumsum(dim))  # type: ignore[misc]
+        assert torch.allclose(on_gpu(lambda d=dim: x.cumprod(d)), x.cumprod(dim))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("shape", [(1, 500), (6, 500)])
+def test_a_half_precision_scan_rounds_what_it_carries(shape: tuple[int, ...]) -> None:
+    x = drawn(*shape).abs().bfloat16()
+    exact = scanned_by_the_definition(x)
+    ours = on_gpu(lambda: x.cumsum(-1))
+    assert ours.dtype == torch.bfloat16
+    once = (x.cumsum(-1).double() - exact).abs().max()
+    assert once < (ours.double() - exact).abs().max() < 8 * once
+
+
+def test_a_scan_of_columns_rounds_one_by_one() -> None:
+    x = torch.full((400, 2), 1.0, dtype=torch.bfloat16)
+    assert on_gpu(lambda: x.cumsum(0))[-1].tolist() == [256.0, 256.0]
+    assert on_gpu(lambda: x.cumsum(0, dtype=torch.float32))[-1].tolist() == [400.0, 400.0]
+
+
+def test_a_scan_meets_the_orders_of_the_kernels_of_pytorch() -> None:
+    x = torch.tensor([[2048.0, 1.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0]], dtype=torch.float16)
+    # The last two are joined first: in a tree 1 + 1 is not lost beside 2048.
+    assert on_gpu(lambda: x.cumsum(-1))[0].tolist() == [2048.0, 2048.0, 2048.0, 2050.0]
+    assert on_gpu(lambda: x[0].cumsum(-1)).tolist() == [2048.0, 2048.0, 2048.0, 2048.0]

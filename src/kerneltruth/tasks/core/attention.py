@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import attended
+from kerneltruth.tasks.formulas import attended, split_for_tensor_cores, with_added_mask
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
 
 _DIMS: dict[str, Role | Dim] = {
@@ -38,6 +38,10 @@ def _fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended(_scores(q, k), v, None, q, k, v)
 
 
+def _split_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attention(*split_for_tensor_cores(q, k, v))
+
+
 def _causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(_scores(q, k, _hidden(q, k)), -1) @ v
 
@@ -47,13 +51,21 @@ def _fused_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended(_scores(q, k, hidden), v, hidden, q, k, v)
 
 
+def _masked_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return with_added_mask(_scores(q, k), v, _hidden(q, k))
+
+
+def _split_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _causal_attention(*split_for_tensor_cores(q, k, v))
+
+
 TASKS: tuple[Task, ...] = (
     task(
         "attention(q[M, D], k[N, D], v[N, D])",
         category="Attention",
         dims=_DIMS,
         reference=_attention,
-        admissible=(_fused_attention,),
+        admissible=(_fused_attention, _split_attention),
         description="softmax(q @ k.T / sqrt(D)) @ v.",
         flops="4*M*N*D + 5*M*N",
         benchmark=_BENCHMARK,
@@ -65,7 +77,11 @@ TASKS: tuple[Task, ...] = (
         category="Attention",
         dims=_DIMS,
         reference=_causal_attention,
-        admissible=(_fused_causal_attention,),
+        admissible=(
+            _fused_causal_attention,
+            _masked_causal_attention,
+            _split_causal_attention,
+        ),
         description="""softmax(q @ k.T / sqrt(D)) @ v where query i sees the keys 0 to i, also when
             M and N differ.""",
         flops=f"(4*D + 5)*({_SEEN})",

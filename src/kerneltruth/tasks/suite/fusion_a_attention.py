@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import attended
+from kerneltruth.tasks.formulas import attended, split_for_tensor_cores, with_added_mask
 from kerneltruth.tasks.spec import Benchmark, Dim, Task, task
 
 
@@ -30,6 +30,18 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float |
     return attended(scores, v, _hidden(scores) if causal else None, q, k, v)
 
 
+def _masked(q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None) -> Tensor:
+    if not causal:
+        return _attention(q, k, v, causal, softmax_scale)
+    scores = _scores(q, k, False, softmax_scale)
+    return with_added_mask(scores, v, _hidden(scores))
+
+
+def _split(q: Tensor, k: Tensor, v: Tensor, causal: bool, softmax_scale: float | None) -> Tensor:
+    q, k, v = split_for_tensor_cores(q, k, v)
+    return _attention(q, k, v, causal, softmax_scale)
+
+
 TASKS: tuple[Task, ...] = (
     task(
         "attention(q[B, H, S, D], k[B, H, S, D], v[B, H, S, D], causal=False, softmax_scale=None)",
@@ -43,7 +55,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"causal": (True,), "softmax_scale": (0.125, 1.0)},
         core={"causal": (True,), "softmax_scale": (0.125, 1.0)},
         reference=_attention,
-        admissible=(_fused,),
+        admissible=(_fused, _masked, _split),
         description="""softmax(q @ k.T * softmax_scale) @ v for each batch and head, the softmax
             over the keys; all three tensors have the shape (B, H, S, D) and so has the result,
             whose dtype is theirs. softmax_scale None stands for 1 / sqrt(D). With causal True,
