@@ -206,14 +206,16 @@ def test_whoever_cannot_go_on_is_named(sides, kind):
 
 
 def test_a_disturbed_block_is_repeated_and_counted(sides):
-    sides.add("candidate")
-    sides.add("eager")
+    child = sides.add("candidate", twins=False)[0]
+    sides.add("eager", twins=False)
     contest = ready(sides)
+    child.asked.clear()
     # The first answer is about what was before.
     said = iter(["before", None, "throttled", None, "others", None])
     contest.run(never, lambda: next(said, None))
     assert contest.disturbed == ["throttled", "others"]
     assert len(contest.blocks) == SMALL.blocks[1]
+    assert len(child.of(Lap)) == 2 * (len(contest.blocks) + 2)
 
 
 def test_blocks_of_a_device_that_is_always_disturbed_count_in_the_end(sides):
