@@ -309,6 +309,12 @@ class Contest:
                 found[side.name].append(self._lap(side, count, show=shows))
         return {name: tuple(laps) for name, laps in found.items()}
 
+    def again(self, name: str) -> float:
+        """Seconds of a call of one side, from a few more laps."""
+        side = next(s for s in self.sides if s.name == name)
+        laps = [self._lap(s, self._count()) for s in (side, side.twin or side) for _ in "12"]
+        return median(lap.per_call_s for lap in laps)
+
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for each side."""
         for side in self.sides:

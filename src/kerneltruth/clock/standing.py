@@ -28,6 +28,8 @@ MORE_S = 1e-4
 SHARE = 0.03
 # How much more a lap may cost around its calls than it does with the baselines.
 AROUND_S = 3e-4
+# By which share a baseline may be slower beside a candidate than without it.
+HINDERED = 0.03
 # A lap's calls cannot have taken less than nothing.
 _LEAST_S = 1e-9
 
@@ -120,6 +122,15 @@ def is_suspect(contest: Contest) -> bool:
     claimed = ratio_interval(by_events(contest, trusted))
     seen = ratio_interval(_by_judge(contest, trusted))
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
+
+
+def was_hindered(baseline_s: float, alone_s: float) -> bool:
+    """Whether a baseline was slower beside the candidate than after the candidate's end.
+
+    Both run on the same device: work that a candidate leaves there between its own laps would make
+    others look slow.
+    """
+    return baseline_s > alone_s * (1 + HINDERED)
 
 
 def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:

@@ -13,6 +13,7 @@ from kerneltruth.clock.standing import (
     candidate_times,
     is_suspect,
     standings,
+    was_hindered,
 )
 
 MANY = replace(SMALL, blocks=(12, 12))
@@ -167,3 +168,10 @@ def test_blocks_pair_the_laps_of_both_sides(contest):
     assert len(blocks) == 12
     assert blocks[0].candidate_s == pytest.approx((1e-5, 1e-5))
     assert blocks[0].baseline_s == pytest.approx((2e-5, 2e-5))
+
+
+@pytest.mark.parametrize(
+    ("beside", "alone", "hindered"), [(1.0, 1.0, False), (1.02, 1.0, False), (1.1, 1.0, True)]
+)
+def test_a_baseline_was_hindered_if_it_is_quicker_alone(beside, alone, hindered):
+    assert was_hindered(beside, alone) is hindered

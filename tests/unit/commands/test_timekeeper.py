@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.contest import Effort
+from kerneltruth.clock.contest import Contest, Effort
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
@@ -238,3 +238,31 @@ def test_a_time_below_what_the_device_can_do_is_never_faster(keeper):
     document = keeper("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
     assert all(s["baselines"]["eager"]["outcome"] != "faster" for s in document["shapes"])
+
+
+SLOW = """
+import time
+import torch
+def softmax(input, dim=-1, dtype=None):
+    time.sleep(0.02)
+    return torch.softmax(input, dim)
+"""
+
+
+def slow_baseline(task):
+    return {"eager": of(SLOW)}
+
+
+def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(keeper, monkeypatch):
+    monkeypatch.setattr(Contest, "again", lambda contest, name: 1e-4)
+    document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    assert document["outcome"] == "timing_suspect"
+    for shape in document["shapes"]:
+        assert shape["baselines"]["eager"]["outcome"] == "tie"
+        assert "baseline_hindered" in shape["flags"]
+
+
+def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch):
+    monkeypatch.setattr(Contest, "again", lambda contest, name: 0.02)
+    document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    assert not any("baseline_hindered" in shape["flags"] for shape in document["shapes"])
