@@ -253,7 +253,16 @@ def slow_baseline(task):
     return {"eager": of(SLOW)}
 
 
-def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(keeper, monkeypatch):
+@pytest.fixture
+def unsuspected(monkeypatch):
+    """On a busy CPU the judge's clock may contradict laps of some microseconds."""
+    for module in ("kerneltruth.clock.standing", "kerneltruth.commands.timekeeper"):
+        monkeypatch.setattr(f"{module}.is_suspect", lambda contest: False)
+
+
+def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
+    keeper, monkeypatch, unsuspected
+):
     monkeypatch.setattr(Contest, "again", lambda contest, name: 1e-4)
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
@@ -262,7 +271,8 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(kee
         assert "baseline_hindered" in shape["flags"]
 
 
-def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch):
+def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected):
     monkeypatch.setattr(Contest, "again", lambda contest, name: 0.02)
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
-    assert not any("baseline_hindered" in shape["flags"] for shape in document["shapes"])
+    assert document["outcome"] == "timed"
+    assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
