@@ -19,7 +19,8 @@ from pathlib import Path
 import machine
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Block, Interval, enough, outcome, ratio_interval
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, known_machine

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import machine
 
-from kerneltruth.clock.contest import Effort, Inputs
+from kerneltruth.clock.contestants import Effort, Inputs
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import known_machine
 from kerneltruth.commands.timekeeper import Timekeeper

@@ -18,7 +18,8 @@ from pathlib import Path
 import machine
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest, Contestant, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.standing import by_events, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Interval, enough, outcome

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kerneltruth.clock import stocking
-from kerneltruth.clock.contest import Effort
+from kerneltruth.clock.contestants import Effort
 
 SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
 NUMPY = "import numpy as np\ndef relu(input, inplace=False):\n    return np.maximum(input, 0)\n"

@@ -15,26 +15,26 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Protocol
 
-from kerneltruth.cases.case import Case
-from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.philox import Stream, stream
-from kerneltruth.cases.pools import Choice, Pool, inputs_at
+from kerneltruth.cases.pools import Choice
+from kerneltruth.clock.contestants import (
+    Contestant,
+    ContestError,
+    Effort,
+    Inputs,
+    LapSeen,
+    Shown,
+)
 from kerneltruth.runner.protocol import (
     Capture,
-    Errand,
     Lap,
     Observation,
-    Refill,
     Rows,
-    ScalarArgument,
     Show,
     Stock,
     Supply,
 )
-from kerneltruth.runner.sealed import Sealed
-from kerneltruth.tasks.spec import Task
 
 # Rows that warm up and are never part of a measured lap: a graph must not hold known pointers.
 SPARE = 4
@@ -44,174 +44,6 @@ SHORT_LAPS = 5
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
 FIRST_S = 300.0
-
-
-class Timed(Protocol):
-    """A child in mode "time"; see `runner.host.Session`."""
-
-    def errand(
-        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
-    ) -> Observation:
-        """Have it do one thing."""
-        ...
-
-    def restart(self) -> None:
-        """Begin anew in a fresh process."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """What a contest may cost, and how sure it is to be.
-
-    Attributes:
-        lap_s: device time of a lap, where rows suffice for it.
-        blocks: fewest and most blocks.
-        budget_s: seconds after which no further block begins, past the fewest.
-        graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
-            contestants allow it.
-        memory_bytes: for the rows of one contestant.
-        flush_bytes: read before each lap, at least.
-        shown: how many laps have their last result shown.
-        repeats: how many disturbed blocks are repeated.
-        deadline_s: for one lap.
-    """
-
-    lap_s: float = 0.004
-    blocks: tuple[int, int] = (8, 60)
-    budget_s: float = 1.0
-    graph_below_s: float = 100e-6
-    memory_bytes: int = 4 * 2**30
-    flush_bytes: int = 128 * 2**20
-    shown: int = 2
-    repeats: int = 20
-    deadline_s: float = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LapSeen:
-    """One lap: its calls, the judge's seconds around it, and what the child claims."""
-
-    calls: int
-    wall_s: float
-    device_s: float
-    host_s: float
-
-    @property
-    def per_call_s(self) -> float:
-        """Seconds of one call by the device's events."""
-        return self.device_s / self.calls
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A result of a measured lap: which inputs the call had, and what it gave."""
-
-    at: dict[str, Choice]
-    seen: Observation
-
-
-class ContestError(Exception):
-    """A contestant could not go on; the observation says why."""
-
-    def __init__(self, name: str, seen: Observation) -> None:
-        super().__init__(f"{name}: {seen.ended}: {seen.message or ''}"[:400])
-        self.name = name
-        self.seen = seen
-
-
-@dataclass(slots=True, kw_only=True)
-class Contestant:
-    """One side of a contest and what is known of it.
-
-    Attributes:
-        twin: the same in a second process. It runs every other lap: two processes of one kernel
-            differ by a few tenths of a percent, which no number of laps in one of them averages.
-        slot: where its child keeps this contest's rows.
-        compiled: see `Stock`.
-        around_s: what a lap costs on the judge's clock beyond its device time, in this child.
-        first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
-        rows: that it has for calls; 0 before it is stocked.
-        captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
-        peak_bytes: of memory that one call allocates beyond its inputs.
-        warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
-        warm_s: of a call on inputs that the caches hold, where that was measured.
-    """
-
-    name: str
-    child: Timed
-    twin: Contestant | None = None
-    slot: int = 0
-    compiled: str | None = None
-    first_s: float = 0.0
-    second_s: float = 0.0
-    warm_up_s: float = 0.0
-    launch_s: float = 0.0
-    warm_s: float | None = None
-    rows: int = 0
-    around_s: float = 0.0
-    captured: bool | None = None
-    why_not: str | None = None
-    peak_bytes: int = 0
-
-    def do(self, message: Errand, deadline_s: float) -> Observation:
-        """Have the child do one thing.
-
-        Raises:
-            ContestError: it did not return.
-        """
-        seen = self.child.errand(message, deadline_s=deadline_s)
-        if seen.ended != "returned":
-            raise ContestError(self.name, seen)
-        return seen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """What the calls of a contest take: arguments in order, and the pools behind them.
-
-    `held` keeps what the arguments name by path.
-    """
-
-    arguments: tuple[Supply | ScalarArgument, ...]
-    pools: Mapping[str, Pool]
-    held: tuple[Sealed, ...] = ()
-
-    @property
-    def moving(self) -> list[Supply]:
-        """The tensors of which each call has its own."""
-        return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
-
-    @property
-    def row_bytes(self) -> int:
-        """Memory of one call's inputs."""
-        sizes = (
-            math.prod(a.shape) * self.pools[a.name].elements.element_size() for a in self.moving
-        )
-        return sum(sizes)
-
-    def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Materialized:
-        """The tensors of the call that got these contents."""
-        return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
-
-    def draw(self, rng: Stream, count: int) -> list[dict[str, Choice]]:
-        """Contents for so many calls."""
-        drawn = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
-        return [{name: choices[i] for name, choices in drawn.items()} for i in range(count)]
-
-    def refill(self, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]) -> Refill:
-        """The errand that gives rows these contents."""
-        names = [a.name for a in self.moving]
-        scaled = any(self.pools[n].scaled for n in names)
-        return Refill(
-            rows=tuple(rows),
-            windows=tuple(tuple(c[n].start for c in contents) for n in names),
-            scales=tuple(
-                tuple(c[n].factor for c in contents) if self.pools[n].scaled else () for n in names
-            )
-            if scaled
-            else (),
-        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from kerneltruth.clock.contest import Contest, LapSeen
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import LapSeen
 from kerneltruth.clock.summary import (
     Block,
     Interval,

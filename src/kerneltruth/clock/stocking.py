@@ -13,7 +13,7 @@ from torch import Tensor
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.pools import pools_of
-from kerneltruth.clock.contest import Inputs
+from kerneltruth.clock.contestants import Inputs
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec

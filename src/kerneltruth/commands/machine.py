@@ -21,7 +21,8 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.advice import advise
 from kerneltruth.clock.ceilings import measure
-from kerneltruth.clock.contest import Contest, Contestant, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.nvml import open_telemetry
 from kerneltruth.clock.stocking import stocked, timed_cases

@@ -12,7 +12,8 @@ from typing import Any
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort, Inputs
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.standing import (
     by_events,

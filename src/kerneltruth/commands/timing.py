@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.clock.advice import profile_remarks
-from kerneltruth.clock.contest import Effort
+from kerneltruth.clock.contestants import Effort
 from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize

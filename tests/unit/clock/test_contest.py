@@ -6,7 +6,8 @@ import pytest
 from timed_children import CASE, RELU, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import DOUBT, GROUPS, SHORT_LAPS, SPARE, ContestError
+from kerneltruth.clock.contest import DOUBT, GROUPS, SHORT_LAPS, SPARE
+from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
 

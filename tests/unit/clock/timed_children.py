@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest, Contestant, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import (
     Capture,

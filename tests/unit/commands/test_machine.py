@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.contest import Effort
+from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.work import FORMATS, Ceilings

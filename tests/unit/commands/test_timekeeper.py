@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.contest import Contest, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents

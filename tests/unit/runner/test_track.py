@@ -10,7 +10,8 @@ from children import floats
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest, Contestant, ContestError, Effort
+from kerneltruth.clock.contest import Contest
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import (
