@@ -254,7 +254,7 @@ def test_a_compile_cache_outlives_the_runner_and_its_folder_does_not(tmp_path):
     candidate = read_candidate(source, "f.py", task_names=("f",))
     with Runner(device=CPU, cache_root=tmp_path) as own, own.open(candidate) as session:
         place = call(session, vector(1.0)).results[0].text.strip("'")
-        root = own._zygotes[True].root
+        root = own._zygotes[True, False].root
         assert root.is_dir()
     assert place == str(tmp_path / candidate.sha256 / "triton")
     assert (tmp_path / candidate.sha256).is_dir()
@@ -287,14 +287,14 @@ def test_a_lost_zygote_is_replaced():
         candidate = read_candidate("def f(x): return x", "f.py", task_names=("f",))
         with own.open(candidate) as session:
             assert call(session, vector(1.0)).ended == "returned"
-            zygote, child = own._zygotes[True]._process.pid, session._link.pid
+            zygote, child = own._zygotes[True, False]._process.pid, session._link.pid
             os.kill(zygote, signal.SIGKILL)
             end = time.monotonic() + 10
             while is_running(child) and time.monotonic() < end:
                 time.sleep(0.05)
             assert not is_running(child)
             assert call(session, vector(1.0)).ended == "returned"
-            assert own._zygotes[True]._process.pid != zygote
+            assert own._zygotes[True, False]._process.pid != zygote
 
 
 HOST = """
@@ -306,7 +306,7 @@ source = "import os, time\\ndef f():\\n    print(os.getpid(), flush=True)\\n    
 runner = Runner(device="cpu")
 session = runner.open(read_candidate(source, "f.py", task_names=("f",)))
 assert session.loaded.ended == "returned"
-print(runner._zygotes[True]._process.pid, session._link.pid, runner._zygotes[True].root, flush=True)
+print(runner._zygotes[True, False]._process.pid, session._link.pid, runner._zygotes[True, False].root, flush=True)
 session.call([], poison=bytes(16), deadline_s=600)
 """
 
