@@ -306,7 +306,8 @@ source = "import os, time\\ndef f():\\n    print(os.getpid(), flush=True)\\n    
 runner = Runner(device="cpu")
 session = runner.open(read_candidate(source, "f.py", task_names=("f",)))
 assert session.loaded.ended == "returned"
-print(runner._zygotes[True, False]._process.pid, session._link.pid, runner._zygotes[True, False].root, flush=True)
+zygote = runner._zygotes[True, False]
+print(zygote._process.pid, session._link.pid, zygote.root, flush=True)
 session.call([], poison=bytes(16), deadline_s=600)
 """
 
