@@ -11,7 +11,6 @@ Bytes, operations, seconds and rates per second throughout; no kilo, no micro.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,14 +19,12 @@ from typing import Literal
 import torch
 
 from kerneltruth.cases.case import Case
-from kerneltruth.codec import build
-from kerneltruth.errors import InternalError, UserError
+from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
 
 Bound = Literal["memory", "compute"]
 Regime = Literal["memory", "compute", "launch", "latency"]
 
-SCHEMA = 1
 FORMATS = ("float64", "float32", "tf32", "float16", "bfloat16", "int8", "float8_e4m3fn")
 
 # The share of a rate from which on a kernel is said to be bound by it; Nsight Compute's
@@ -85,7 +82,6 @@ class Ceilings:
     launch_s: float | None = None
     measured_at: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
-    schema: int = SCHEMA
 
     def __post_init__(self) -> None:
         rates = (self.copy_bytes_per_s, *self.flops.values())
@@ -94,27 +90,6 @@ class Ceilings:
             raise InternalError(f"rates are finite and above 0: {self}")
         if unknown := set(self.flops) - set(FORMATS):
             raise InternalError(f"formats {sorted(unknown)}: must be among {', '.join(FORMATS)}")
-
-
-def read_ceilings(text: str) -> Ceilings:
-    """Ceilings from their JSON, as `codec.dumps` writes it.
-
-    Raises:
-        UserError: not such a document, or one of another schema.
-    """
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise UserError(f"not ceilings: {error}; measure the device again") from error
-    if isinstance(data, dict) and data.get("schema") != SCHEMA:
-        raise UserError(
-            f"ceilings of schema {data.get('schema')!r}, this version reads {SCHEMA}; "
-            "measure the device again"
-        )
-    try:
-        return build(Ceilings, data)
-    except InternalError as error:
-        raise UserError(f"not ceilings: {error}; measure the device again") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ an answer is trouble with this call, so that another may do; nothing here raises
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,15 +96,6 @@ class Stream:
             finish=self.finish,
             about=self.about,
         )
-
-
-def read_stream(lines: Iterable[str]) -> Reply | Trouble:
-    """The answer in a stream's lines."""
-    stream = Stream()
-    for line in lines:
-        if not stream.feed(line):
-            break
-    return stream.reply()
 
 
 def error_line(body: Any, fallback: str) -> str:

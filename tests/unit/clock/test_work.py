@@ -13,12 +13,10 @@ from kerneltruth.clock.work import (
     floor,
     impossible,
     limit_of,
-    read_ceilings,
     regime,
     work_of,
 )
-from kerneltruth.codec import dumps
-from kerneltruth.errors import InternalError, UserError
+from kerneltruth.errors import InternalError
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -146,20 +144,6 @@ def test_the_regime_follows_from_time_floor_and_launch(seconds, launch_s, expect
         seconds=1e-5, bound_by="memory", bytes=1, flops=1, intensity=1.0, format="float32"
     )
     assert regime(seconds, bound, launch_s=launch_s) == expected
-
-
-def test_ceilings_come_back_from_their_document():
-    device = replace(DEVICE, versions={"driver": "580.1"}, launch_s=2e-6)
-    assert read_ceilings(dumps(device)) == device
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", '{"schema":2}', '{"schema":1,"device":"x","copy_bytes_per_s":0}'],
-)
-def test_another_document_is_not_ceilings(text):
-    with pytest.raises(UserError, match=r"(?i)not (a )?ceilings|ceilings of schema"):
-        read_ceilings(text)
 
 
 def test_a_rate_of_an_unknown_format_is_refused():

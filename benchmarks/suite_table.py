@@ -1,0 +1,69 @@
+"""The table of what `audit --suite` found on a machine, from its JSON documents.
+
+kerneltruth audit --suite kernelbenchx --device cuda --json > kernelbenchx.json
+python benchmarks/suite_table.py kernelbenchx.json ... --machine "H100, torch 2.11"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import machine
+
+HEAD = ("category", "tasks", "hold", "cases", "flagged", "declined", "unrefereeable")
+
+
+def counted(proof: dict[str, Any]) -> Counter[str]:
+    """One task's share of its category's row."""
+    return Counter(
+        tasks=1,
+        hold=proof["holds"],
+        cases=sum(proof["cases"].values()),
+        flagged=len(proof["flagged"]),
+        declined=sum(proof["declined"].values()),
+        unrefereeable=sum(proof["unrefereeable"].values()),
+    )
+
+
+def section(document: dict[str, Any]) -> list[str]:
+    """The paragraph and the table of one suite."""
+    proofs, summary = document["tasks"], document["summary"]
+    suite = proofs[0]["task"].rpartition("/")[0] or "core"
+    rows: dict[str, Counter[str]] = {}
+    for proof in proofs:
+        rows.setdefault(proof["category"], Counter()).update(counted(proof))
+    flagged = [
+        f"- {proof['task']}: {flag['case']}: {flag['detail']}"
+        for proof in proofs
+        for flag in proof["flagged"]
+    ]
+    return [
+        "",
+        f"`kerneltruth audit --suite {suite}`: {summary['hold']} of {summary['tasks']} tasks hold, "
+        f"{summary['cases']} cases judged in all declared dtypes, {summary['flagged']} flagged, "
+        f"in {document['seconds']:.0f} s.",
+        "",
+        *machine.table(HEAD, [(name, *(row[k] for k in HEAD[1:])) for name, row in rows.items()]),
+        *(["", *flagged] if flagged else []),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("documents", type=Path, nargs="+")
+    parser.add_argument("--machine", required=True, help="where they were made")
+    options = parser.parse_args()
+    print("## Every task of the suites proves itself: PyTorch as the candidate")
+    print(f"\n{options.machine}")
+    for path in options.documents:
+        print("\n".join(section(json.loads(path.read_text("utf-8")))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
