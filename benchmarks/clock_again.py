@@ -44,7 +44,7 @@ def measured(device: str) -> dict[str, Any]:
             keeper.close()
             for shape in timed["shapes"]:
                 eager = shape["baselines"]["eager"]
-                found[f"{name}: {shape['summary']}"] = {"us": shape["candidate_us"], **eager}
+                found[f"{name}: {shape['summary']}"] = {**eager, "us": shape["candidate_us"]}
     boot = Path("/proc/stat").read_text().partition("btime ")[2].split()[0]
     return {"machine": machine.facts(device), "at": time.time(), "boot": boot, "kernels": found}
 

@@ -2,8 +2,8 @@
 
     python benchmarks/clock_null.py [--rounds 3] [--device cuda]
 
-Four copies of each kernel, in two processes each as always, run in turn, in every round in fresh
-ones; each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, with
+Four copies of each kernel, each in a process of its own, run in turn, in every round in fresh ones;
+each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, with
 this machine's noise.
 """
 
@@ -81,12 +81,9 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
     """The intervals of all pairs of copies of a kernel, with what they are about."""
     task = find(f"kernelbenchx/{name}")
     case = timed_cases(task)[shape]
-    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(2 * COPIES)]
+    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(COPIES)]
     names = [str(i) for i in range(COPIES)]
-    sides = [
-        Contestant(name=n, child=a, twin=Contestant(name=n, child=b))
-        for n, a, b in zip(names, sessions[::2], sessions[1::2], strict=True)
-    ]
+    sides = [Contestant(name=n, child=s) for n, s in zip(names, sessions, strict=True)]
     try:
         contest = Contest(
             sides=sides,

@@ -56,7 +56,7 @@ def _timed(kernel):
             _torch.cuda.synchronize()
             if trial:
                 times.append(before.elapsed_time(after) / 1000)
-        return _torch.tensor([sum(times) / len(times)], dtype=_torch.float64)
+        return _torch.tensor(times, dtype=_torch.float64).mean().reshape(1)
 
     return peer
 
@@ -128,9 +128,7 @@ def main() -> int:
                     continue
                 (shape_found,) = timed["shapes"]
                 eager = shape_found["baselines"]["eager"]
-                row["ours"].append(
-                    {"us": shape_found["candidate_us"], **{k: eager[k] for k in eager}}
-                )
+                row["ours"].append({**eager, "us": shape_found["candidate_us"]})
             found.append(row)
     facts = machine.facts(device)
     rows = []

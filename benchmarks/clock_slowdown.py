@@ -60,17 +60,10 @@ def timed(runner, inputs, effort, turn, slow, plain, about):
     """A contest in fresh processes."""
     with (
         runner.open(slow, mode="time") as a,
-        runner.open(slow, mode="time") as a2,
         runner.open(plain, mode="time") as b,
-        runner.open(plain, mode="time") as b2,
     ):
-        again = Contestant(name="candidate", child=a2)
-        plain_again = Contestant(name="plain", child=b2)
         contest = Contest(
-            sides=[
-                Contestant(name="candidate", child=a, twin=again),
-                Contestant(name="plain", child=b, twin=plain_again),
-            ],
+            sides=[Contestant(name="candidate", child=a), Contestant(name="plain", child=b)],
             inputs=inputs,
             effort=effort,
             rng=stream(turn, "slowdown"),

@@ -41,6 +41,7 @@ SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
 SHORT_LAPS = 5
+AGAIN = 4
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
 FIRST_S = 300.0
@@ -77,18 +78,17 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
-        everyone = [s for side in self.sides for s in (side, side.twin) if s is not None]
-        fresh = [side for side in everyone if not side.rows]
+        fresh = [side for side in self.sides if not side.rows]
         # Compiling takes long, and nothing is timed yet.
         with ThreadPoolExecutor(max(len(fresh), 1)) as pool:
             for done in [pool.submit(self._warm_up, side) for side in fresh]:
                 done.result()
         # As many for everyone: laps of other lengths have other edges.
-        self.rows = next((s.rows for s in everyone if s.rows), 0) or self._row_count()
+        self.rows = next((s.rows for s in self.sides if s.rows), 0) or self._row_count()
         for side in fresh:
             self._make_rows(side)
-        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, everyone))
-        for side in everyone:
+        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
+        for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             self._lap(side, self._count())
             side.around_s = self._around(side)
@@ -131,10 +131,10 @@ class Contest:
             self.blocks.append(block)
 
     def _block(self, *, show: bool) -> dict[str, tuple[LapSeen, ...]]:
-        """A lap of each side, in an order of this block's own, and backwards by their twins."""
+        """A lap of each side, in an order of this block's own, and then backwards."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
         order = [self.sides[i] for i in _shuffled(len(self.sides), self.rng)]
-        for sides in (order, [side.twin or side for side in order[::-1]]):
+        for sides in (order, order[::-1]):
             count = self._count()
             for side in sides:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
@@ -144,7 +144,7 @@ class Contest:
     def again(self, name: str) -> float:
         """Seconds of a call of one side, from a few more laps."""
         side = next(s for s in self.sides if s.name == name)
-        laps = [self._lap(s, self._count()) for s in (side, side.twin or side) for _ in "12"]
+        laps = [self._lap(side, self._count()) for _ in range(AGAIN)]
         return median(lap.per_call_s for lap in laps)
 
     def measure_warm(self) -> None:

@@ -95,8 +95,6 @@ class Contestant:
     """One side of a contest and what is known of it.
 
     Attributes:
-        twin: the same in a second process. It runs every other lap: two processes of one kernel
-            differ by a few tenths of a percent, which no number of laps in one of them averages.
         slot: where its child keeps this contest's rows.
         compiled: see `Stock`.
         around_s: what a lap costs on the judge's clock beyond its device time, in this child.
@@ -110,7 +108,6 @@ class Contestant:
 
     name: str
     child: Timed
-    twin: Contestant | None = None
     slot: int = 0
     compiled: str | None = None
     first_s: float = 0.0

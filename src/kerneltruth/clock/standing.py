@@ -141,7 +141,7 @@ def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
 
 def _overhead(contest: Contest) -> float:
     """What a lap of the candidate costs on the judge's clock beyond its events."""
-    own, *trusted = [(side.around_s + (side.twin or side).around_s) / 2 for side in contest.sides]
+    own, *trusted = [side.around_s for side in contest.sides]
     return min(own, median(trusted) + AROUND_S) if trusted else own
 
 

@@ -47,7 +47,7 @@ from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-SCHEMA = 4
+SCHEMA = 5
 # Kernels whose copies are timed against each other, with the shape: those that take few
 # microseconds, where noise has other reasons, and longer ones.
 NULL_KERNELS = (
@@ -62,7 +62,7 @@ NULL_KERNELS = (
 NULL_COPIES = 6
 # No machine counts as quieter than this: a few dozen pairs may look quiet where the next ones are
 # not. With it 96% of 432 null pairs on two H100 contain 1 (`benchmarks/clock_null.py`).
-LEAST_NOISE = 0.0045
+LEAST_NOISE = 0.0025
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29
 NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
@@ -127,15 +127,11 @@ class Machine:
     _floors: dict[str, Floor] = field(default_factory=dict)
     _limits: dict[str, Limit] = field(default_factory=dict)
 
-    def noise_floor(self, seconds: float, *, twins: bool = True) -> float:
-        """Half-width of what differs between processes, for calls of that length.
-
-        It was measured with two processes on either side; with one it is larger by the root of 2.
-        """
+    def noise_floor(self, seconds: float) -> float:
+        """Half-width of what differs between processes, for calls of that length."""
         noise = self.facts.noise if self.facts else ()
         known = [n for n in noise if n.seconds <= seconds * 1.5] or list(noise[:1])
-        half_width = known[-1].half_width if known else 0.0
-        return half_width if twins else half_width * math.sqrt(2)
+        return known[-1].half_width if known else 0.0
 
     def watch(self) -> Watch:
         """Begin to look for what disturbs."""
@@ -287,11 +283,8 @@ def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -
     source = eager_of(task)
     if source is None:
         raise EnvironmentFault(f"{name} has no eager function to measure noise with")
-    sessions = [runner.open(source, mode="time") for _ in range(2 * NULL_COPIES)]
-    sides = []
-    for i, (child, second) in enumerate(zip(sessions[::2], sessions[1::2], strict=True)):
-        twin = Contestant(name=f"{i}", child=second)
-        sides.append(Contestant(name=f"{i}", child=child, twin=twin))
+    sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
+    sides = [Contestant(name=f"{i}", child=child) for i, child in enumerate(sessions)]
     try:
         contest = Contest(
             sides=sides,

@@ -97,7 +97,6 @@ class Timekeeper:
         seed: int,
         baselines: tuple[str, ...] = DEFAULT_BASELINES,
         effort: Effort | None = None,
-        twins: bool = True,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
         """A timekeeper.
@@ -108,7 +107,6 @@ class Timekeeper:
             seed: of contents and of the order of calls; a candidate must not know it.
             baselines: which, of `BASELINES`.
             effort: what a contest may cost.
-            twins: whether every side runs in two processes: quieter, and dearer.
             sources: gives a task's `eager` and `control` candidates, where there are such.
         """
         unknown = [name for name in baselines if name not in BASELINES]
@@ -120,7 +118,6 @@ class Timekeeper:
         self._baselines = baselines
         self._effort = effort or Effort()
         self._sources = sources
-        self._twins = twins
         self._on_gpu = runner.device != "cpu"
         self._key: tuple[str, str | None] | None = None
         self._grounds: dict[str, _Ground] = {}
@@ -155,16 +152,9 @@ class Timekeeper:
         self._contests = []
         shapes: list[dict[str, Any]] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
-        with contextlib.ExitStack() as stack:
-            child = stack.enter_context(self._runner.open(candidate, mode="time"))
-            second = (
-                stack.enter_context(self._runner.open(candidate, mode="time"))
-                if self._twins
-                else None
-            )
+        with self._runner.open(candidate, mode="time") as child:
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
-                twin = None if second is None else Contestant(name=CANDIDATE, child=second)
-                side = Contestant(name=CANDIDATE, child=child, twin=twin)
+                side = Contestant(name=CANDIDATE, child=child)
                 try:
                     with self._spending("inputs"):
                         ground = self._ground(task, case)
@@ -237,19 +227,15 @@ class Timekeeper:
         return found
 
     def _side(self, name: str, source: Candidate) -> Contestant:
-        """A baseline and its twin: all shapes of a task in one child each."""
+        """A baseline: all shapes of a task in one child."""
         compiled = COMPILED.get(name)
-        mode: Mode = "time" if compiled is None else "time_compiled"
-        made = []
-        for which in (name, f"{name}, again") if self._twins else (name,):
-            if which not in self._shared:
-                self._shared[which] = _Shared(self._runner.open(source, mode=mode))
-            shared = self._shared[which]
-            side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
-            shared.sides.append(side)
-            made.append(side)
-        made[0].twin = made[1] if self._twins else None
-        return made[0]
+        if name not in self._shared:
+            mode: Mode = "time" if compiled is None else "time_compiled"
+            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
+        shared = self._shared[name]
+        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
+        shared.sides.append(side)
+        return side
 
     def _contest(
         self, task: Task, ground: _Ground, side: Contestant, candidate: Candidate
@@ -262,7 +248,7 @@ class Timekeeper:
             contest = Contest(
                 sides=[side, *ground.sides],
                 inputs=ground.inputs,
-                effort=fitting(self._effort, self._runner.device, 2 * len(ground.sides) + 2),
+                effort=fitting(self._effort, self._runner.device, len(ground.sides) + 1),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=[c for i, c in enumerate(ground.known) if self._is_known(ground, i)],
                 on_gpu=self._on_gpu,
@@ -284,8 +270,7 @@ class Timekeeper:
                 # A baseline that cannot go on says nothing of the candidate.
                 ground.failed[error.name] = str(error)
                 ground.sides = [s for s in ground.sides if s.name != error.name]
-                for one in (side, *([side.twin] if side.twin else [])):
-                    one.rows, one.captured = 0, None
+                side.rows, side.captured = 0, None
                 continue
             self._contests.append(contest)
             with self._spending("grading"):
@@ -348,7 +333,7 @@ class Timekeeper:
         self, task: Task, ground: _Ground, contest: Contest, watch: Watch
     ) -> dict[str, Any]:
         own = candidate_times(contest)
-        noise = self._machine.noise_floor(own.estimate, twins=self._twins)
+        noise = self._machine.noise_floor(own.estimate)
         found = standings(contest, noise_floor=noise)
         launch_s = None if contest.graphs else contest.sides[0].launch_s
         kernels = [_binaries(side) for side in contest.sides]
@@ -369,7 +354,6 @@ class Timekeeper:
             "regime": "cold" if self._on_gpu else "cpu",
             "warm_us": _us(contest.sides[0].warm_s),
             "blocks": len(contest.blocks),
-            "processes": 2 if self._twins else 1,
             "noise_floor": noise,
             "baselines": {
                 s.baseline: {

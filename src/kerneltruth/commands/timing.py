@@ -119,7 +119,6 @@ def keeper_for_runs(runner: Runner) -> Timekeeper:
         machine=known_machine(runner, root=os.getppid()),
         seed=secrets.randbits(64),
         effort=RUN_EFFORT,
-        twins=False,
         sources=opponents,
     )
 

@@ -33,9 +33,8 @@ def never(contest):
 def in_turn(sides, contest):
     """Whose laps were measured, in order, as the judge asked for them."""
     order = []
-    for name, pair in sides.children.items():
-        for which, child in enumerate(pair):
-            child.errand = record(child.errand, order, (name, which))
+    for name, child in sides.children.items():
+        child.errand = record(child.errand, order, name)
     contest.run(never)
     return order
 
@@ -55,7 +54,7 @@ def ready(sides, **more):
     return contest
 
 
-def test_a_block_runs_everyone_and_then_backwards_everyones_twin(sides):
+def test_a_block_runs_everyone_and_then_everyone_backwards(sides):
     for name in ("candidate", "eager", "compile"):
         sides.add(name)
     order = in_turn(sides, ready(sides))
@@ -63,25 +62,15 @@ def test_a_block_runs_everyone_and_then_backwards_everyones_twin(sides):
     assert len(blocks) == SMALL.blocks[1]
     for block in blocks:
         there = [who for who, _ in block[:3]]
-        back = [who for who, _ in block[3:]]
-        assert sorted(there) == [("candidate", 0), ("compile", 0), ("eager", 0)]
-        assert back == [(name, 1) for name, _ in there[::-1]]
-
-
-def test_a_side_without_a_twin_runs_both_laps_itself(sides):
-    sides.add("candidate", twins=False)
-    sides.add("eager", twins=False)
-    order = in_turn(sides, ready(sides))
-    assert {tuple(sorted(n for (n, _), _ in order[i : i + 4])) for i in range(0, 48, 4)} == {
-        ("candidate", "candidate", "eager", "eager")
-    }
+        assert sorted(there) == ["candidate", "compile", "eager"]
+        assert [who for who, _ in block[3:]] == there[::-1]
 
 
 def test_each_block_has_an_order_of_its_own(sides):
     for name in ("candidate", "eager", "compile"):
         sides.add(name)
     order = in_turn(sides, ready(sides))
-    orders = {tuple(name for (name, _), _ in order[i : i + 3]) for i in range(0, len(order), 6)}
+    orders = {tuple(name for name, _ in order[i : i + 3]) for i in range(0, len(order), 6)}
     assert len(orders) > 2
 
 
@@ -103,12 +92,12 @@ def test_both_sides_of_a_pass_make_as_many_calls_and_nobody_can_know_how_many(si
 def test_everyone_has_as_many_rows(sides):
     fast, slow = sides.add("candidate", call_s=3e-6), sides.add("eager", call_s=9e-5)
     contest = ready(sides)
-    assert {c.of(Rows)[-1].count for c in (*fast, *slow)} == {SPARE + contest.rows}
+    assert {c.of(Rows)[-1].count for c in (fast, slow)} == {SPARE + contest.rows}
 
 
 @pytest.mark.parametrize("claims", [0.0, 1e-6])
 def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
-    child = sides.add("candidate", call_s=2e-3, claims=claims)[0]
+    child = sides.add("candidate", call_s=2e-3, claims=claims)
     sides.add("eager", call_s=2e-3)
     contest = ready(sides)
     assert contest.rows <= 3 * DOUBT * SMALL.lap_s / 2e-3
@@ -128,7 +117,7 @@ def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
 
 
 def test_spare_rows_are_never_part_of_a_measured_lap(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     contest = ready(sides, effort=CALLS)
     child.asked.clear()
     contest.run(never)
@@ -137,7 +126,7 @@ def test_spare_rows_are_never_part_of_a_measured_lap(sides):
 
 
 def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     contest = ready(sides, effort=CALLS)
     child.asked.clear()
     contest.run(never)
@@ -151,7 +140,7 @@ def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
 
 
 def test_groups_of_a_graph_hold_all_rows_once(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     contest = ready(sides)
     assert contest.graphs
     groups = child.of(Capture)[0].groups
@@ -163,7 +152,7 @@ def test_groups_of_a_graph_hold_all_rows_once(sides):
 
 
 def test_long_calls_are_not_captured(sides):
-    child = sides.add("candidate", call_s=2e-4, twins=False)[0]
+    child = sides.add("candidate", call_s=2e-4)
     contest = ready(sides)
     assert not contest.graphs
     assert child.of(Capture) == []
@@ -175,15 +164,14 @@ def test_if_one_side_cannot_be_captured_nobody_is(sides):
     contest = ready(sides)
     contest.run(never)
     assert not contest.graphs
-    assert [child.restarts for child in candidate] == [1, 0]
-    assert [child.restarts for child in eager] == [0, 0]
+    assert (candidate.restarts, eager.restarts) == (1, 0)
     assert "as the script says" in contest.sides[0].why_not
-    assert not any(lap.graphs for child in (*candidate, *eager) for lap in child.of(Lap))
+    assert not any(lap.graphs for child in (candidate, eager) for lap in child.of(Lap))
     assert len(contest.blocks) == SMALL.blocks[1]
 
 
 def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides):
-    child = sides.add("candidate", ends={Capture: "raised"}, twins=False)[0]
+    child = sides.add("candidate", ends={Capture: "raised"})
     contest = ready(sides)
     assert len(child.of(Stock)) == 2
     assert child.rows == SPARE + contest.rows
@@ -207,8 +195,8 @@ def test_whoever_cannot_go_on_is_named(sides, kind):
 
 
 def test_a_disturbed_block_is_repeated_and_counted(sides):
-    child = sides.add("candidate", twins=False)[0]
-    sides.add("eager", twins=False)
+    child = sides.add("candidate")
+    sides.add("eager")
     contest = ready(sides)
     child.asked.clear()
     # The first answer is about what was before.
@@ -265,7 +253,7 @@ def known(count=2):
 
 @pytest.mark.parametrize("effort", [SMALL, CALLS])
 def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effort):
-    pair = sides.add("candidate")
+    child = sides.add("candidate")
     sides.add("eager")
     contents = known()
     contest = ready(sides, effort=effort, known=contents)
@@ -274,8 +262,8 @@ def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effo
     for shown in contest.shown:
         assert shown.at in contents
         assert shown.seen.message == f"({shown.at['x'].start},)"
-    assert sum(len(child.of(Show)) for child in pair) == len(contest.shown)
-    assert all(not child.of(Show) for child in sides.children["eager"])
+    assert len(child.of(Show)) == len(contest.shown)
+    assert not sides.children["eager"].of(Show)
 
 
 def test_laps_are_shown_within_the_fewest_blocks_in_any_case(sides):
@@ -286,7 +274,7 @@ def test_laps_are_shown_within_the_fewest_blocks_in_any_case(sides):
 
 
 def test_where_nothing_is_known_nothing_is_shown(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     ready(sides).run(never)
     assert child.of(Show) == []
 
@@ -295,7 +283,7 @@ def test_which_laps_are_shown_cannot_be_foreseen(clock):
     seen = set()
     for seed in range(12):
         sides = Sides(clock)
-        child = sides.add("candidate", twins=False)[0]
+        child = sides.add("candidate")
         ready(sides, seed=seed, known=known()).run(never)
         laps = [type(m) for m in child.asked if isinstance(m, Lap | Show)]
         seen.add(laps.index(Show))
@@ -311,20 +299,20 @@ def test_a_second_contest_finds_baselines_stocked(sides):
     contest = again.contest()
     contest.sides.append(first.sides[1])
     contest.prepare()
-    assert contest.rows == first.rows == candidate[0].rows - SPARE
-    assert [len(child.of(Stock)) for child in eager] == [1, 1]
-    assert [len(child.of(Capture)) for child in eager] == [1, 1]
+    assert contest.rows == first.rows == candidate.rows - SPARE
+    assert len(eager.of(Stock)) == 1
+    assert len(eager.of(Capture)) == 1
 
 
 def test_what_a_lap_costs_around_its_calls_is_seen_by_short_laps(sides):
-    child = sides.add("candidate", around_s=3e-4, twins=False)[0]
+    child = sides.add("candidate", around_s=3e-4)
     contest = ready(sides)
     assert contest.sides[0].around_s == pytest.approx(3e-4)
     assert [len(lap.rows) for lap in child.of(Lap)[-SHORT_LAPS:]] == [1] * SHORT_LAPS
 
 
 def test_the_first_call_is_told_apart_from_the_next(sides, clock):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     errand, compiled = child.errand, []
 
     def compiles(message, **more):
@@ -340,7 +328,7 @@ def test_the_first_call_is_told_apart_from_the_next(sides, clock):
 
 
 def test_warm_calls_share_one_row(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     contest = ready(sides, effort=CALLS)
     child.asked.clear()
     contest.measure_warm()
@@ -349,7 +337,7 @@ def test_warm_calls_share_one_row(sides):
 
 
 def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     contest = ready(sides)
     child.asked.clear()
     contest.measure_warm()
@@ -358,13 +346,13 @@ def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
 
 
 def test_peak_memory_is_that_of_the_largest_lap_seen(sides):
-    sides.add("candidate", twins=False)
+    sides.add("candidate")
     contest = ready(sides)
     assert contest.sides[0].peak_bytes > 0
 
 
 def test_the_flush_is_for_devices_only(sides):
-    child = sides.add("candidate", twins=False)[0]
+    child = sides.add("candidate")
     ready(sides, effort=CALLS, on_gpu=False)
     assert child.of(Stock)[0].flush_bytes == 0
     assert measured_laps(child)

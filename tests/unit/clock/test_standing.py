@@ -26,13 +26,13 @@ def contest(monkeypatch):
     clock = Clock()
     clock.use(monkeypatch)
 
-    def run(candidate, *baselines, effort=MANY, twins=True):
+    def run(candidate, *baselines, effort=MANY):
         sides = Sides(clock)
         scripts = zip(("candidate", "eager", "compile"), (candidate, *baselines), strict=False)
         for name, script in scripts:
-            for i, child in enumerate(sides.add(name, twins=twins, **script)):
-                if "noise" not in script:
-                    child.noise = partial(random.Random(f"{name} {i}").gauss, 1, 0.003)
+            child = sides.add(name, **script)
+            if "noise" not in script:
+                child.noise = partial(random.Random(name).gauss, 1, 0.003)
         made = sides.contest(effort=effort)
         made.prepare()
         made.run(lambda c: False)

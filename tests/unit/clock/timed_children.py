@@ -112,18 +112,16 @@ class Child:
 
 @dataclass
 class Sides:
-    """Children of the two processes of each side, by name."""
+    """The child of each side, by name."""
 
     clock: Clock
     children: dict = field(default_factory=dict)
     made: list = field(default_factory=list)
 
-    def add(self, name, *, twins=True, **script):
-        pair = [Child(self.clock, **script) for _ in range(2 if twins else 1)]
-        self.children[name] = pair
-        twin = Contestant(name=name, child=pair[1]) if twins else None
-        self.made.append(Contestant(name=name, child=pair[0], twin=twin))
-        return pair
+    def add(self, name, **script):
+        self.children[name] = child = Child(self.clock, **script)
+        self.made.append(Contestant(name=name, child=child))
+        return child
 
     def contest(self, *, effort=SMALL, seed=1, **more):
         return Contest(
