@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import machine
 
@@ -31,6 +32,15 @@ def write_submissions(path: Path, attempts: int) -> None:
             entry = controls[TASKS[number % len(TASKS)]]
             text = f"{source(entry)}\n# {number}\n"
             file.write(json.dumps({"file": f"{entry.task}.py", "predict": text}) + "\n")
+
+
+def why_not(perf: dict[str, Any]) -> str:
+    """A line on a candidate that was not simply timed."""
+    said = [perf.get("detail", "")]
+    said += [
+        f"{s['summary']}: {', '.join(s['flags'])}" for s in perf.get("shapes", ()) if s["flags"]
+    ]
+    return f"- {perf['outcome']}: " + "; ".join(s for s in said if s)
 
 
 def main() -> int:
@@ -92,7 +102,7 @@ def main() -> int:
             "Seconds in all: " + ", ".join(f"{k} {v:.1f}" for k, v in phases.items()) + ".",
         ]
     other = [p for p in perf if p["outcome"] != "timed"]
-    report += ["", *(f"- {p['outcome']}: {p.get('detail', '')}" for p in other[:10])]
+    report += ["", *map(why_not, other[:10])]
     print("\n".join(report))
     name = f"clock_cost-{machine.slug(facts)}"
     options.results.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
 SHORT_LAPS = 5
-AGAIN = 4
+AGAIN = 3
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
 FIRST_S = 300.0
@@ -141,15 +141,23 @@ class Contest:
                 found[side.name].append(self._lap(side, count, show=shows))
         return {name: tuple(laps) for name, laps in found.items()}
 
-    def again(self, name: str) -> float:
-        """Seconds of a call of one side, from a few more laps."""
-        side = next(s for s in self.sides if s.name == name)
-        laps = [self._lap(side, self._count()) for _ in range(AGAIN)]
-        return median(lap.per_call_s for lap in laps)
+    def alone(self) -> dict[str, list[float]]:
+        """Seconds of a call of each baseline, lap by lap, now that the candidate is gone."""
+        found: dict[str, list[float]] = {side.name: [] for side in self.sides[1:]}
+        for turn in range(AGAIN + 1):
+            count = self._count()
+            for side in self.sides[1:]:
+                lap = self._lap(side, count)
+                # After a pause the device is cool and quick for a while.
+                if turn:
+                    found[side.name].append(lap.per_call_s)
+        return found
 
     def measure_warm(self) -> None:
-        """How long a call takes on inputs that stay in the caches, for each side."""
+        """How long a call takes on inputs that stay in the caches, for sides not yet known."""
         for side in self.sides:
+            if side.warm_s is not None:
+                continue
             calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
             rows = [GROUPS] if self.graphs else [0] * calls
             self._refill(side, [0], self.inputs.draw(self.rng, 1))
@@ -172,6 +180,7 @@ class Contest:
             compiled=side.compiled,
         )
         rng = stream(0, "warm-up", side.name)
+        side.warm_s = None
         side.do(stock, FIRST_S)
         side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
         self._refill(side, range(SPARE), self.inputs.draw(rng, SPARE))

@@ -122,24 +122,23 @@ class Profile:
 
 
 def ncu_command(
-    program: Sequence[str], *, kernel: str | None = None, skip: int = 0, launches: int = 1
+    program: Sequence[str], *, kernel: str | None = None, launches: int = 1
 ) -> list[str]:
     """The command that profiles some launches of a program and prints CSV on standard output.
 
     Args:
-        program: its command line.
+        program: its command line; it says to the profiler when to begin.
         kernel: the exact name of the kernel; None profiles any.
-        skip: launches of it to let pass: those that warm up.
         launches: how many to profile.
     """
     sections = [word for name in SECTIONS for word in ("--section", name)]
     which = [] if kernel is None else ["--kernel-name", kernel]
     return [
         *("ncu", "--csv", "--page", "raw", "--print-units", "base"),
-        *("--target-processes", "all"),
+        *("--profile-from-start", "off"),
         *sections,
         *which,
-        *("--launch-skip", str(skip), "--launch-count", str(launches)),
+        *("--launch-count", str(launches)),
         *program,
     ]
 

@@ -7,7 +7,7 @@ clock than its events admit is suspect, and is given the judge's times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -48,10 +48,9 @@ class Standing:
 
 def candidate_times(contest: Contest) -> Interval:
     """Seconds of one call of the candidate, over all laps that count; by the slower clock."""
-    laps = _laps(contest, contest.sides[0].name)
     if is_suspect(contest):
-        overhead = _overhead(contest)
-        return time_interval([_net(lap, overhead) for lap in laps])
+        return time_interval([s for block in _net(contest) for s in block])
+    laps = _laps(contest, contest.sides[0].name)
     return time_interval([max(lap.per_call_s, _LEAST_S) for lap in laps])
 
 
@@ -90,20 +89,25 @@ def by_events(contest: Contest, baseline: str) -> list[Block]:
 
 def _by_judge(contest: Contest, baseline: str) -> list[Block]:
     """The same with the candidate's times from the judge's clock, less the usual overhead."""
-    own = contest.sides[0].name
-    overhead = _overhead(contest)
     return [
         Block(
-            candidate_s=tuple(_net(lap, overhead) for lap in block[own]),
+            candidate_s=net,
             baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
         )
-        for block in contest.blocks
+        for net, block in zip(_net(contest), contest.blocks, strict=True)
     ]
 
 
-def _net(lap: LapSeen, overhead: float) -> float:
-    """A call's seconds on the judge's clock, less what a lap usually costs around its calls."""
-    return max(lap.per_call_s, (lap.wall_s - overhead) / lap.calls, _LEAST_S)
+def _net(contest: Contest) -> list[tuple[float, ...]]:
+    """The candidate's calls on the judge's clock, less what laps usually cost around them."""
+    own = contest.sides[0].name
+    return [
+        tuple(
+            max(lap.per_call_s, (lap.wall_s - usual) / lap.calls, _LEAST_S)
+            for lap, usual in zip(block[own], _overheads(contest, block), strict=True)
+        )
+        for block in contest.blocks
+    ]
 
 
 def is_suspect(contest: Contest) -> bool:
@@ -117,21 +121,28 @@ def is_suspect(contest: Contest) -> bool:
             return True
     if len(contest.sides) < 2:
         return False
-    around = _overhead(contest)
-    more = median(lap.wall_s - lap.device_s for lap in laps) - around
+    usual = [seconds for block in contest.blocks for seconds in _overheads(contest, block)]
+    more = median(lap.wall_s - lap.device_s - cost for lap, cost in zip(laps, usual, strict=True))
     trusted = contest.sides[1].name
     claimed = ratio_interval(by_events(contest, trusted))
     seen = ratio_interval(_by_judge(contest, trusted))
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
 
 
-def was_hindered(baseline_s: float, alone_s: float) -> bool:
+def was_hindered(contest: Contest, baseline: str, alone_s: Sequence[float]) -> bool:
     """Whether a baseline was slower beside the candidate than after the candidate's end.
 
     Both run on the same device: work that a candidate leaves there between its own laps would make
-    others look slow.
+    others look slow. Where the device's power limits a kernel, its laps scatter by some percent; so
+    three quarters of those beside the candidate must have been slower.
+
+    Args:
+        contest: with the candidate.
+        baseline: the baseline's name.
+        alone_s: of its calls in laps without the candidate.
     """
-    return baseline_s > alone_s * (1 + HINDERED)
+    beside = sorted(lap.per_call_s for lap in _laps(contest, baseline))
+    return beside[len(beside) // 4] > median(alone_s) * (1 + HINDERED)
 
 
 def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
@@ -139,10 +150,21 @@ def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
     return 0.0 if contest.graphs else median(lap.host_s / lap.calls for lap in laps)
 
 
-def _overhead(contest: Contest) -> float:
-    """What a lap of the candidate costs on the judge's clock beyond its events."""
-    own, *trusted = [side.around_s for side in contest.sides]
-    return min(own, median(trusted) + AROUND_S) if trusted else own
+def _overheads(contest: Contest, block: Mapping[str, Sequence[LapSeen]]) -> list[float]:
+    """What each lap of the candidate in a block costs on the judge's clock beyond its events.
+
+    That is what it costs the baselines at that moment, when the host may be busy, and what the
+    candidate's shortest laps cost more than theirs.
+    """
+    own, *trusted = contest.sides
+    laps = block[own.name]
+    if not trusted:
+        return [own.around_s] * len(laps)
+    more = min(own.around_s - median(side.around_s for side in trusted), AROUND_S)
+    return [
+        median(block[side.name][i].wall_s - block[side.name][i].device_s for side in trusted) + more
+        for i in range(len(laps))
+    ]
 
 
 def _laps(contest: Contest, name: str) -> list[LapSeen]:

@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
 from kerneltruth.clock.profile import Profile, ncu_command, read_profiles
-from kerneltruth.commands.time import TimeOptions
+from kerneltruth.clock.stocking import stocked
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner import alone
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.protocol import Load, Rows, Stock
+from kerneltruth.tasks.spec import Task
 
 DEADLINE_S = 300.0
-# Launches that warm up and are let pass.
-SKIPPED = 3
+# Calls of the candidate that are profiled, and launches of them.
+CALLS = 4
 LAUNCHES = 4
 
 
-def profile(options: TimeOptions, *, task: str, kernel: str | None) -> tuple[Profile, ...]:
-    """Run `time` once more under `ncu`, and read what it says of some launches of a kernel.
+def profile(
+    candidate: Candidate, task: Task, case: Case, *, device: str, kernel: str | None
+) -> tuple[Profile, ...]:
+    """Call the candidate under `ncu`, and read what it says of some launches of a kernel.
 
     Args:
-        options: of the command; its file and device.
-        task: the task's key.
-        kernel: the name of the candidate's kernel; None profiles whatever is launched.
+        candidate: runs in a process of ncu, with no wall around it.
+        task: its task.
+        case: gives the shape and the inputs.
+        device: a CUDA device.
+        kernel: the name of the candidate's kernel; None profiles whatever is launched first.
 
     Raises:
         EnvironmentFault: ncu may not count here, or takes too long.
     """
-    program = [sys.executable, "-m", "kerneltruth", "time", str(options.file), "--task", task]
-    program += ["--device", options.device, "--baseline", "eager", "--budget", "0", "--json"]
-    command = ncu_command(program, kernel=kernel, skip=SKIPPED, launches=LAUNCHES)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-        return read_profiles(done.stdout + done.stderr)
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentFault(f"--profile: ncu took over {DEADLINE_S:.0f} s") from error
-    except UserError as error:
-        raise EnvironmentFault(f"--profile: {error}") from error
+    inputs = stocked(task, case, device=device)
+    contents = inputs.draw(stream(0, "profile"), CALLS)
+    load = Load(
+        source=candidate.source,
+        filename=os.path.basename(candidate.path),
+        language=candidate.language,
+        entry=candidate.entry,
+        device=device,
+        mode="time",
+    )
+    errands = (
+        Stock(arguments=inputs.arguments),
+        Rows(count=CALLS),
+        inputs.refill(range(CALLS), contents),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "errands"
+        alone.write(script, load, errands)
+        program = [sys.executable, "-m", "kerneltruth.runner.alone", str(script)]
+        command = ncu_command(program, kernel=kernel, launches=LAUNCHES)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+            return read_profiles(done.stdout + done.stderr)
+        except subprocess.TimeoutExpired as error:
+            raise EnvironmentFault(f"--profile: ncu took over {DEADLINE_S:.0f} s") from error
+        except UserError as error:
+            raise EnvironmentFault(f"--profile: {error}") from error

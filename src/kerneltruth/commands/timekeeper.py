@@ -190,15 +190,16 @@ class Timekeeper:
         """Time baselines that were beaten once more, now that the candidate is gone."""
         with timing(self._runner.device):
             for shape, contest in zip(shapes, self._contests, strict=True):
-                for name, b in shape["baselines"].items():
-                    if b["outcome"] != "faster":
-                        continue
-                    try:
-                        alone = contest.again(name)
-                    except ContestError:
-                        continue
-                    if was_hindered(b["us"] / 1e6, alone):
-                        b["outcome"] = "tie"
+                beaten = [n for n, b in shape["baselines"].items() if b["outcome"] == "faster"]
+                if not beaten:
+                    continue
+                try:
+                    alone = contest.alone()
+                except ContestError:
+                    continue
+                for name in beaten:
+                    if was_hindered(contest, name, alone[name]):
+                        shape["baselines"][name]["outcome"] = "tie"
                         shape["flags"].append("baseline_hindered")
 
     def _costs(self, child: Session, side: Contestant) -> dict[str, Any]:
@@ -290,12 +291,10 @@ class Timekeeper:
             yield self._machine.watch()
 
     def _enough(self, contest: Contest) -> bool:
-        return (
-            all(
-                enough(by_events(contest, side.name), precision=PRECISION)
-                for side in contest.sides[1:]
-            )
-            and len(contest.sides) > 1
+        least = self._effort.blocks[0]
+        return len(contest.sides) > 1 and all(
+            enough(by_events(contest, side.name), precision=PRECISION, least=least)
+            for side in contest.sides[1:]
         )
 
     def _expectation(self, task: Task, ground: _Ground, index: int) -> Expectation | str:

@@ -9,8 +9,10 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
+from kerneltruth.cases.case import Case
 from kerneltruth.clock.advice import profile_remarks
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize
@@ -32,7 +34,7 @@ from kerneltruth.tasks.registry import tasks_of
 from kerneltruth.tasks.spec import Task
 
 # Of a shape, in a run: baselines included a few tenths of a second.
-RUN_EFFORT = Effort(lap_s=0.003, blocks=(8, 24), budget_s=0.35, memory_bytes=2 * 2**30)
+RUN_EFFORT = Effort(lap_s=0.002, blocks=(6, 24), budget_s=0.35, memory_bytes=2 * 2**30)
 NEEDS_A_GPU = ("triton", "cuda")
 
 
@@ -77,7 +79,8 @@ def _time_file(
         keeper.close()
     if options.profile:
         yield Step(done=0, total=1, text="profiling")
-        timed["profile"] = _profiled(options, task, timed)
+        largest = timed_cases(task, dtype=dtype)[-1]
+        timed["profile"] = _profiled(candidate, task, largest, device=runner.device, timed=timed)
     document = {
         "schema": 1,
         "task": task.key,
@@ -97,7 +100,9 @@ def _time_file(
     return document
 
 
-def _profiled(options: TimeOptions, task: Task, timed: dict[str, Any]) -> list[dict[str, Any]]:
+def _profiled(
+    candidate: Candidate, task: Task, case: Case, *, device: str, timed: dict[str, Any]
+) -> list[dict[str, Any]]:
     """What Nsight Compute says of the first kernel that the candidate compiled."""
     kernels = [k for s in timed["shapes"] for k in s["kernels"].get(CANDIDATE, ())]
     name = kernels[0]["kernel"] if kernels else None
@@ -107,7 +112,7 @@ def _profiled(options: TimeOptions, task: Task, timed: dict[str, Any]) -> list[d
             "bound_by": seen.bound_by,
             "remarks": [remark.text for remark in profile_remarks(seen)],
         }
-        for seen in profile(options, task=task.key, kernel=name)
+        for seen in profile(candidate, task, case, device=device, kernel=name)
     ]
 
 

@@ -52,9 +52,9 @@ _multiply_by = torch.ops.aten.mul_.Scalar
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
-# Device cycles, about half a millisecond, for which a lap's first call is kept waiting: a host that
-# has just woken takes up to a tenth of that to enqueue it, differently from process to process.
-_AHEAD_CYCLES = 1_000_000
+# Device cycles, about 0.2 ms, for which a lap's first call is kept waiting: a host that has just
+# woken takes a good part of that to enqueue it, differently from process to process.
+_AHEAD_CYCLES = 400_000
 _sleep = torch.cuda._sleep
 # More than one result stays alive, so that results lie in several places in turn.
 _KEPT_RESULTS = 8
@@ -128,7 +128,7 @@ class Track:
         self._on_gpu = device.type == "cuda"
         self._held = [self._hold(a) for a in stock.arguments if isinstance(a, Supply)]
         self._flush = torch.zeros(self._flush_words(), dtype=torch.int64, device=device)
-        self._calls: list[Caller] = []
+        self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
         self._row = 0
         self._kept = 1
@@ -169,10 +169,10 @@ class Track:
 
     def rows(self, count: int) -> None:
         """Make rows, with no contents yet, and the calls on them."""
-        self._calls, self._graphs, self._last, self._snapshot = [], None, None, None
+        self.calls, self._graphs, self._last, self._snapshot = [], None, None, None
         for held in self._held:
             held.make(count)
-        self._calls = self._ready([self._offered(row) for row in range(count)])
+        self.calls = self._ready([self._offered(row) for row in range(count)])
 
     def _offered(self, row: int) -> list[Offered]:
         held = iter(self._held)
@@ -209,7 +209,7 @@ class Track:
         stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream), torch.no_grad():
             for rows in groups:
-                calls = [self._calls[row] for row in rows]
+                calls = [self.calls[row] for row in rows]
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
                 try:
@@ -230,7 +230,7 @@ class Track:
             calls = [graph.replay for graph, _, _ in made]
             self._row = made[-1][1]
         else:
-            calls = [self._calls[row] for row in rows]
+            calls = [self.calls[row] for row in rows]
             self._row = rows[-1]
         if self._on_gpu:
             _sleep(_AHEAD_CYCLES)  # type: ignore[no-untyped-call]

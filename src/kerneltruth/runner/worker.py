@@ -63,7 +63,7 @@ def main(wire: int) -> None:
     _FOLDER = os.getcwd()
     connection = socket.socket(fileno=wire)
     reader = connection.makefile("rb")
-    worker: _Worker | None = None
+    worker: Worker | None = None
 
     def read(count: int) -> bytes:
         data = reader.read(count)
@@ -77,7 +77,7 @@ def main(wire: int) -> None:
         except EOFError:
             return
         if isinstance(message, Load):
-            worker = _Worker(message)
+            worker = Worker(message)
             answer = worker.load()
         elif isinstance(message, Call) and worker is not None:
             answer = worker.call(message)
@@ -105,7 +105,7 @@ def _encoded(answer: Observation) -> bytes:
         return encode(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
 
 
-class _Worker:
+class Worker:
     """One candidate in this process."""
 
     def __init__(self, load: Load) -> None:
@@ -199,6 +199,10 @@ class _Worker:
         except BaseException as error:
             observation = _failure(error)
         return replace(observation, seconds=time.perf_counter() - start)
+
+    def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
+        """The calls on the rows of a slot, in order."""
+        return self._tracks[slot].calls
 
     def _timed(self, errand: Errand) -> Observation:
         if isinstance(errand, Call):

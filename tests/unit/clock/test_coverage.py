@@ -102,11 +102,15 @@ def test_a_percentile_bootstrap_of_eight_blocks_would_not(noise):
 
 @pytest.mark.parametrize("noise", [calm, spikes])
 @pytest.mark.parametrize("precision", [0.004, 0.006, 0.008])
-def test_it_still_does_when_its_width_ended_the_measurement(noise, precision):
+@pytest.mark.parametrize("fewest", [6, 8])
+def test_it_still_does_when_its_width_ended_the_measurement(noise, precision, fewest):
     trials = 300
     hits, counts = [], []
     for one in experiments(noise, blocks=60, trials=trials, seed=1):
-        n = next((n for n in range(8, 60) if enough(one[:n], precision=precision)), 60)
+        narrow = (
+            n for n in range(fewest, 60) if enough(one[:n], precision=precision, least=fewest)
+        )
+        n = next(narrow, 60)
         hits.append(covers(ratio_interval(one[:n]), 1))
         counts.append(n)
     assert np.mean(hits) >= least(0.95, trials)

@@ -85,14 +85,14 @@ def test_what_warps_wait_for_most_is_the_stall():
 
 
 def test_the_command_asks_for_every_section_of_the_named_kernel():
-    command = ncu_command(["python", "bench.py"], kernel="softmax_kernel", skip=3, launches=2)
+    command = ncu_command(["python", "bench.py"], kernel="softmax_kernel", launches=2)
     assert command[0] == "ncu"
     assert command[-2:] == ["python", "bench.py"]
     assert [command[i + 1] for i, w in enumerate(command) if w == "--section"] == list(SECTIONS)
     at = command.index("--kernel-name")
-    assert command[at : at + 6] == [
+    assert command[at : at + 4] == [
         *("--kernel-name", "softmax_kernel"),
-        *("--launch-skip", "3", "--launch-count", "2"),
+        *("--launch-count", "2"),
     ]
 
 

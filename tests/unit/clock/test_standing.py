@@ -170,8 +170,23 @@ def test_blocks_pair_the_laps_of_both_sides(contest):
     assert blocks[0].baseline_s == pytest.approx((2e-5, 2e-5))
 
 
-@pytest.mark.parametrize(
-    ("beside", "alone", "hindered"), [(1.0, 1.0, False), (1.02, 1.0, False), (1.1, 1.0, True)]
-)
-def test_a_baseline_was_hindered_if_it_is_quicker_alone(beside, alone, hindered):
-    assert was_hindered(beside, alone) is hindered
+@pytest.mark.parametrize(("alone", "hindered"), [(1.1, False), (0.98, False), (0.9, True)])
+def test_a_baseline_was_hindered_if_it_is_quicker_alone(contest, alone, hindered):
+    made = contest({}, {"call_s": 2e-5})
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3) is hindered
+
+
+def test_a_baseline_whose_laps_scatter_was_not_hindered(contest):
+    """As a kernel does that the device's power limits."""
+    noise = random.Random("power").uniform
+    made = contest({}, {"call_s": 2e-5, "noise": lambda: noise(1.0, 1.1)})
+    assert not was_hindered(made, "eager", [2.03e-5] * 3)
+
+
+@pytest.mark.parametrize("effort", [MANY, CALLS])
+def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(contest, effort):
+    busy = contest({}, {}, effort=effort)
+    for block in busy.blocks:
+        for name, laps in block.items():
+            block[name] = tuple(replace(lap, wall_s=lap.wall_s + 4e-4) for lap in laps)
+    assert not is_suspect(busy)

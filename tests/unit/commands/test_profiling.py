@@ -5,9 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.profiling import profile
 from kerneltruth.commands.time import TimeOptions, run_time
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import find
+
+TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 8, "N": 16},))
+SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
 
 TABLE = """{"outcome": "timed"}
 "ID","Kernel Name","Block Size","Grid Size","sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -44,21 +50,26 @@ def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):
         next(run_time(replace(options, profile=True)))
 
 
-def test_launches_are_read_from_what_the_profiler_prints(ncu, options):
+def seen_of(kernel, source=SOFTMAX):
+    candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
+    return profile(candidate, TASK, timed_cases(TASK)[0], device="cpu", kernel=kernel)
+
+
+def test_launches_are_read_from_what_the_profiler_prints(ncu):
     ncu(TABLE)
-    (seen,) = profile(options, task="softmax", kernel="softmax")
+    (seen,) = seen_of("softmax")
     assert (seen.kernel, seen.compute_percent) == ("softmax", 12.5)
 
 
-def test_the_file_is_timed_once_more_under_the_profiler(ncu, options):
+def test_the_candidate_is_called_under_the_profiler(ncu):
     said = ncu(TABLE)
-    profile(options, task="softmax", kernel="softmax")
+    seen_of("softmax")
     words = said.read_text()
-    assert f"time {options.file} --task softmax" in words
+    assert "kerneltruth.runner.alone" in words
     assert "--kernel-name softmax" in words
 
 
-def test_a_profiler_that_may_not_count_is_the_machines_fault(ncu, options):
+def test_a_profiler_that_may_not_count_is_the_machines_fault(ncu):
     ncu("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
     with pytest.raises(EnvironmentFault, match="permission"):
-        profile(options, task="softmax", kernel=None)
+        seen_of(None)
