@@ -1,7 +1,7 @@
 """The same kernels timed again later, or after a restart: do ratios to eager agree within 1%?
 
 python benchmarks/clock_again.py --out first.json
-python benchmarks/clock_again.py --against first.json
+python benchmarks/clock_again.py --against first.json [another.json]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+import torch
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.machine import known_machine
@@ -45,44 +46,75 @@ def measured(device: str) -> dict[str, Any]:
             for shape in timed["shapes"]:
                 eager = shape["baselines"]["eager"]
                 found[f"{name}: {shape['summary']}"] = {**eager, "us": shape["candidate_us"]}
-    boot = Path("/proc/stat").read_text().partition("btime ")[2].split()[0]
-    return {"machine": machine.facts(device), "at": time.time(), "boot": boot, "kernels": found}
+    card = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return {
+        "machine": machine.facts(device),
+        "at": time.time(),
+        "card": None if card is None else str(card),
+        "kernels": found,
+    }
+
+
+def where(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Whether two measurements were on one card."""
+    if None in (one["card"], other["card"]):
+        return "perhaps another card"
+    return "the same card" if one["card"] == other["card"] else "another card"
+
+
+def _ago(seconds: float) -> str:
+    return (
+        f"{seconds / 60:.0f} minutes before" if seconds < 5400 else f"{seconds / 3600:.1f} h before"
+    )
 
 
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--against", type=Path)
+    parser.add_argument("--against", type=Path, nargs="*", default=[])
     options = parser.parse_args()
     device = machine.device_of(options)
     now = measured(device)
     if options.out:
         options.out.write_text(json.dumps(now))
-    if not options.against:
+    earlier = [json.loads(path.read_text()) for path in options.against]
+    if not earlier:
         return 0
-    before = json.loads(options.against.read_text())
-    rows, apart = [], []
-    for name, new in now["kernels"].items():
-        old = before["kernels"].get(name)
-        if old is None:
-            continue
-        apart.append(abs(new["ratio"] / old["ratio"] - 1))
-        ratios = (f"{old['ratio']:.4f}", f"{new['ratio']:.4f}")
-        rows.append((name, f"{new['us']:.1f}", *ratios, f"{apart[-1]:.2%}"))
     facts = now["machine"]
-    hours = (now["at"] - before["at"]) / 3600
     lines = [
         "## The same kernels, later",
         "",
         f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
         f"torch {facts['torch']}, Triton {facts['triton']}.",
         "",
-        f"{hours:.1f} hours apart, "
-        + ("another start of a machine" if now["boot"] != before["boot"] else "the same machine")
-        + f": {sum(a <= 0.01 for a in apart)} of {len(apart)} ratios to eager agree within 1%, "
-        f"the farthest are {max(apart):.2%} apart.",
+        "Ratios of our Triton controls to eager PyTorch, each time in fresh processes.",
         "",
-        *machine.table(("kernel", "us", "ratio before", "ratio now", "apart"), rows),
+    ]
+    columns = []
+    for before in earlier:
+        apart = {
+            name: abs(new["ratio"] / before["kernels"][name]["ratio"] - 1)
+            for name, new in now["kernels"].items()
+        }
+        columns.append((f"{where(now, before)}, {_ago(now['at'] - before['at'])}", apart))
+        lines.append(
+            f"- {columns[-1][0]}: {sum(a <= 0.01 for a in apart.values())} of {len(apart)} agree "
+            f"within 1%, the farthest are {max(apart.values()):.2%} apart."
+        )
+    lines += [
+        "",
+        *machine.table(
+            ("kernel", "us", "ratio", *(f"apart: {head}" for head, _ in columns)),
+            (
+                (
+                    name,
+                    f"{new['us']:.1f}",
+                    f"{new['ratio']:.4f}",
+                    *(f"{a[name]:.2%}" for _, a in columns),
+                )
+                for name, new in now["kernels"].items()
+            ),
+        ),
     ]
     print("\n".join(lines))
     name = f"clock_again-{machine.slug(facts)}"

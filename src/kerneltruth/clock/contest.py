@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from kerneltruth.cases.philox import Stream, stream
 from kerneltruth.cases.pools import Choice
@@ -40,7 +39,6 @@ from kerneltruth.runner.protocol import (
 SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
-SHORT_LAPS = 5
 AGAIN = 3
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
@@ -57,6 +55,8 @@ class Contest:
         graphs: whether the calls are captured.
         rows: for the calls of each side.
         blocks: for each side its laps of one block, by the side's name.
+        around: what the shortest laps of the candidate, each right after one of a block, cost on
+            the judge's clock beyond their device time.
         disturbed: why blocks were thrown away and repeated.
     """
 
@@ -69,8 +69,10 @@ class Contest:
     graphs: bool = False
     rows: int = 0
     blocks: list[dict[str, tuple[LapSeen, ...]]] = field(default_factory=list)
+    around: list[tuple[float, ...]] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
+    _order: list[int] = field(default_factory=list)
 
     def prepare(self) -> None:
         """Stock everyone who is not yet, have them compile, and settle how calls are made.
@@ -91,17 +93,13 @@ class Contest:
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             self._lap(side, self._count())
-            side.around_s = self._around(side)
 
     def _around(self, side: Contestant) -> float:
-        """What the shortest laps cost beyond their device time."""
-        rows = _groups(side.rows)[0] if self.graphs else (SPARE,)
-        self._refill(side, rows, self.inputs.draw(self.rng, len(rows)))
-        laps = [
-            self._raw_lap(side, [0] if self.graphs else [SPARE], graphs=self.graphs)
-            for _ in range(SHORT_LAPS)
-        ]
-        return median(lap.wall_s - lap.device_s for lap in laps)
+        """What a shortest lap costs beyond its device time, on rows of the last lap."""
+        # Of a single call the child would also say what memory it takes, at a cost.
+        rows = self._order[: 1 if self.graphs else 2]
+        lap = self._raw_lap(side, rows, graphs=self.graphs)
+        return lap.wall_s - lap.device_s
 
     def run(
         self,
@@ -123,23 +121,28 @@ class Contest:
             spent = time.perf_counter() - began
             if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
                 break
-            block = self._block(show=len(self.blocks) in show_at)
+            block, around = self._block(show=len(self.blocks) in show_at)
             reason = disturbance()
             if reason is not None and len(self.disturbed) < self.effort.repeats:
                 self.disturbed.append(reason)
                 continue
             self.blocks.append(block)
+            self.around.append(around)
 
-    def _block(self, *, show: bool) -> dict[str, tuple[LapSeen, ...]]:
+    def _block(self, *, show: bool) -> tuple[dict[str, tuple[LapSeen, ...]], tuple[float, ...]]:
         """A lap of each side, in an order of this block's own, and then backwards."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
+        around = []
         order = [self.sides[i] for i in _shuffled(len(self.sides), self.rng)]
         for sides in (order, order[::-1]):
             count = self._count()
             for side in sides:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._lap(side, count, show=shows))
-        return {name: tuple(laps) for name, laps in found.items()}
+                if side is self.sides[0]:
+                    # At once: how quick a host is changes within a second.
+                    around.append(self._around(side))
+        return {name: tuple(laps) for name, laps in found.items()}, tuple(around)
 
     def alone(self) -> dict[str, list[float]]:
         """Seconds of a call of each baseline, lap by lap, now that the candidate is gone."""
@@ -248,6 +251,7 @@ class Contest:
             rows = [row for g in order for row in groups[g]]
         else:
             rows = order = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
+        self._order = order
         contents = self.inputs.draw(self.rng, len(rows))
         if show:
             contents[-1] = self.known[len(self.shown) % len(self.known)]

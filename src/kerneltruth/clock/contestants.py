@@ -97,7 +97,6 @@ class Contestant:
     Attributes:
         slot: where its child keeps this contest's rows.
         compiled: see `Stock`.
-        around_s: what a lap costs on the judge's clock beyond its device time, in this child.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
         rows: that it has for calls; 0 before it is stocked.
         captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
@@ -116,7 +115,6 @@ class Contestant:
     launch_s: float = 0.0
     warm_s: float | None = None
     rows: int = 0
-    around_s: float = 0.0
     captured: bool | None = None
     why_not: str | None = None
     peak_bytes: int = 0

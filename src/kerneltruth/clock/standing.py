@@ -7,7 +7,8 @@ clock than its events admit is suspect, and is given the judge's times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -104,9 +105,9 @@ def _net(contest: Contest) -> list[tuple[float, ...]]:
     return [
         tuple(
             max(lap.per_call_s, (lap.wall_s - usual) / lap.calls, _LEAST_S)
-            for lap, usual in zip(block[own], _overheads(contest, block), strict=True)
+            for lap, usual in zip(block[own], overheads, strict=True)
         )
-        for block in contest.blocks
+        for block, overheads in zip(contest.blocks, _overheads(contest), strict=True)
     ]
 
 
@@ -121,7 +122,7 @@ def is_suspect(contest: Contest) -> bool:
             return True
     if len(contest.sides) < 2:
         return False
-    usual = [seconds for block in contest.blocks for seconds in _overheads(contest, block)]
+    usual = [seconds for block in _overheads(contest) for seconds in block]
     more = median(lap.wall_s - lap.device_s - cost for lap, cost in zip(laps, usual, strict=True))
     trusted = contest.sides[1].name
     claimed = ratio_interval(by_events(contest, trusted))
@@ -150,21 +151,22 @@ def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
     return 0.0 if contest.graphs else median(lap.host_s / lap.calls for lap in laps)
 
 
-def _overheads(contest: Contest, block: Mapping[str, Sequence[LapSeen]]) -> list[float]:
-    """What each lap of the candidate in a block costs on the judge's clock beyond its events.
+def _overheads(contest: Contest) -> list[tuple[float, ...]]:
+    """What each lap of the candidate costs on the judge's clock beyond its events, block by block.
 
-    That is what it costs the baselines at that moment, when the host may be busy, and what the
-    candidate's shortest laps cost more than theirs.
+    That is what its shortest lap cost, right after: the same process, as quick or slow as its host
+    was then. It counts up to what the baselines' laps of the block cost, and `AROUND_S` more.
     """
-    own, *trusted = contest.sides
-    laps = block[own.name]
-    if not trusted:
-        return [own.around_s] * len(laps)
-    more = min(own.around_s - median(side.around_s for side in trusted), AROUND_S)
-    return [
-        median(block[side.name][i].wall_s - block[side.name][i].device_s for side in trusted) + more
-        for i in range(len(laps))
-    ]
+    names = [side.name for side in contest.sides[1:]]
+    found = []
+    for block, around in zip(contest.blocks, contest.around, strict=True):
+        most = (
+            median(lap.wall_s - lap.device_s for name in names for lap in block[name]) + AROUND_S
+            if names
+            else math.inf
+        )
+        found.append(tuple(min(seconds, most) for seconds in around))
+    return found
 
 
 def _laps(contest: Contest, name: str) -> list[LapSeen]:

@@ -52,9 +52,9 @@ _multiply_by = torch.ops.aten.mul_.Scalar
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
-# Device cycles, about 0.2 ms, for which a lap's first call is kept waiting: a host that has just
-# woken takes a good part of that to enqueue it, differently from process to process.
-_AHEAD_CYCLES = 400_000
+# Device cycles, about half a millisecond, for which a lap's first call is kept waiting: a host that
+# has just woken takes a good part of that to enqueue it, differently from process to process.
+_AHEAD_CYCLES = 1_000_000
 _sleep = torch.cuda._sleep
 # More than one result stays alive, so that results lie in several places in turn.
 _KEPT_RESULTS = 8

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from timed_children import CASE, RELU, SMALL, Clock, Sides, measured_laps
+from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import DOUBT, GROUPS, SHORT_LAPS, SPARE
+from kerneltruth.clock.contest import DOUBT, GROUPS, SPARE
 from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
@@ -41,7 +41,7 @@ def in_turn(sides, contest):
 
 def record(errand, order, who):
     def recorded(message, **more):
-        if isinstance(message, Lap):
+        if isinstance(message, Lap) and len(message.rows) > SHORTEST:
             order.append((who, len(message.rows)))
         return errand(message, **more)
 
@@ -130,7 +130,7 @@ def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
     contest = ready(sides, effort=CALLS)
     child.asked.clear()
     contest.run(never)
-    laps, refills = child.of(Lap), child.of(Refill)
+    laps, refills = measured_laps(child), child.of(Refill)
     assert len(laps) == len(refills) == 2 * SMALL.blocks[1]
     for lap, refill in zip(laps, refills, strict=True):
         assert len(set(lap.rows)) == len(lap.rows)
@@ -204,7 +204,7 @@ def test_a_disturbed_block_is_repeated_and_counted(sides):
     contest.run(never, lambda: next(said, None))
     assert contest.disturbed == ["throttled", "others"]
     assert len(contest.blocks) == SMALL.blocks[1]
-    assert len(child.of(Lap)) == 2 * (len(contest.blocks) + 2)
+    assert len(measured_laps(child)) == 2 * (len(contest.blocks) + 2)
 
 
 def test_blocks_of_a_device_that_is_always_disturbed_count_in_the_end(sides):
@@ -304,11 +304,18 @@ def test_a_second_contest_finds_baselines_stocked(sides):
     assert len(eager.of(Capture)) == 1
 
 
-def test_what_a_lap_costs_around_its_calls_is_seen_by_short_laps(sides):
+@pytest.mark.parametrize(("effort", "calls"), [(SMALL, 1), (CALLS, 2)])
+def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides, effort, calls):
     child = sides.add("candidate", around_s=3e-4)
-    contest = ready(sides)
-    assert contest.sides[0].around_s == pytest.approx(3e-4)
-    assert [len(lap.rows) for lap in child.of(Lap)[-SHORT_LAPS:]] == [1] * SHORT_LAPS
+    sides.add("eager")
+    contest = ready(sides, effort=effort)
+    before = len(child.of(Lap))
+    contest.run(never)
+    assert [len(lap.rows) for lap in child.of(Lap)[before + 1 :: 2]] == [calls] * 2 * len(
+        contest.blocks
+    )
+    assert all(pair == pytest.approx((3e-4, 3e-4)) for pair in contest.around)
+    assert len(contest.around) == len(contest.blocks)
 
 
 def test_the_first_call_is_told_apart_from_the_next(sides, clock):

@@ -29,6 +29,8 @@ RELU = task(
 )
 CASE = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
 SMALL = Effort(lap_s=0.0016, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2)
+# Rows of laps that show what a lap costs around its calls.
+SHORTEST = 2
 
 
 @dataclass
@@ -134,5 +136,5 @@ class Sides:
 
 
 def measured_laps(child):
-    """The laps since the contest was prepared: those of more than one row."""
-    return [m for m in child.of(Lap) if len(m.rows) > 1]
+    """The laps that count: those that are not as short as can be."""
+    return [m for m in child.of(Lap) if len(m.rows) > SHORTEST]
