@@ -116,13 +116,14 @@ def is_suspect(contest: Contest) -> bool:
     if not contest.blocks:
         return False
     laps = _laps(contest, contest.sides[0].name)
+    usual = [seconds for block in _overheads(contest) for seconds in block]
     if len({lap.calls for lap in laps}) > 1:
-        line = slope([lap.calls for lap in laps], [lap.wall_s for lap in laps])
+        net = [lap.wall_s - cost for lap, cost in zip(laps, usual, strict=True)]
+        line = slope([lap.calls for lap in laps], net)
         if not agree(median(lap.per_call_s for lap in laps), line, launch_s=_launch(contest, laps)):
             return True
     if len(contest.sides) < 2:
         return False
-    usual = [seconds for block in _overheads(contest) for seconds in block]
     more = median(lap.wall_s - lap.device_s - cost for lap, cost in zip(laps, usual, strict=True))
     trusted = contest.sides[1].name
     claimed = ratio_interval(by_events(contest, trusted))

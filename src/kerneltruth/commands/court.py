@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -186,16 +187,20 @@ class Timing:
         """Time candidates one after the other, while nobody else uses the device."""
         del report
         with timing(self._court.runner.device):
-            return [replace(heard, perf=self._timed(job)) for job, heard in batch]
+            following = [job.candidate for job, _ in batch[1:]]
+            return [
+                replace(heard, perf=self._timed(job, then))
+                for (job, heard), then in zip_longest(batch, following)
+            ]
 
-    def _timed(self, job: Job) -> dict[str, Any]:
+    def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         # Timing needs more of torch than judging does.
         from kerneltruth.commands.timing import keeper_for_runs
 
         if self._keeper is None:
             self._keeper = keeper_for_runs(self._court.runner)
         try:
-            timed: dict[str, Any] = self._keeper.time(find(job.task), job.candidate)
+            timed: dict[str, Any] = self._keeper.time(find(job.task), job.candidate, then=then)
         except (MemoryError, RuntimeError) as error:
             # What the judge itself needs the device for, such as grading.
             return {"outcome": "infra", "detail": f"{type(error).__name__}: {error}"[:300]}

@@ -123,11 +123,19 @@ class Timekeeper:
         self._grounds: dict[str, _Ground] = {}
         self._shared: dict[str, _Shared] = {}
         self._count = 0
+        self._next: Session | None = None
         self._alone_s = 0.0
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._contests: list[Contest] = []
 
     def close(self) -> None:
+        """End all children."""
+        if self._next is not None:
+            self._next.close(wait=False)
+            self._next = None
+        self._forget()
+
+    def _forget(self) -> None:
         """End the baselines' children."""
         for shared in self._shared.values():
             shared.session.close(wait=False)
@@ -140,10 +148,18 @@ class Timekeeper:
         candidate: Candidate,
         *,
         dtype: str | None = None,
+        then: Candidate | None = None,
     ) -> dict[str, Any]:
-        """Time a candidate on the task's shapes: the document of `time --json`, less its frame."""
+        """Time a candidate on the task's shapes: the document of `time --json`, less its frame.
+
+        Args:
+            task: the task.
+            candidate: one of its candidates.
+            dtype: of the shapes; None takes the task's first.
+            then: who is timed next: its process gets ready meanwhile, and loads nothing.
+        """
         if (task.key, dtype) != self._key:
-            self.close()
+            self._forget()
             self._key = (task.key, dtype)
         self._count += 1
         began = time.perf_counter()
@@ -152,7 +168,7 @@ class Timekeeper:
         self._contests = []
         shapes: list[dict[str, Any]] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
-        with self._runner.open(candidate, mode="time") as child:
+        with self._child(candidate, then) as child:
             for case in timed_cases(task, dtype=dtype, seed=self._seed):
                 side = Contestant(name=CANDIDATE, child=child)
                 try:
@@ -185,6 +201,18 @@ class Timekeeper:
                 for name in dict.fromkeys(n for p in peaks for n in p if n != CANDIDATE)
             },
         }
+
+    def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
+        """The candidate's child, which may have been got ready; and one for who comes then."""
+        child, self._next = self._next, None
+        if child is not None and child.candidate != candidate:
+            child.close(wait=False)
+            child = None
+        child = child or self._runner.open(candidate, mode="time")
+        child.load()
+        if then is not None:
+            self._next = self._runner.open(then, mode="time", ahead=True)
+        return child
 
     def _look_again(self, shapes: list[dict[str, Any]]) -> None:
         """Time baselines that were beaten once more, now that the candidate is gone."""
@@ -249,7 +277,7 @@ class Timekeeper:
             contest = Contest(
                 sides=[side, *ground.sides],
                 inputs=ground.inputs,
-                effort=fitting(self._effort, self._runner.device, len(ground.sides) + 1),
+                effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=[c for i, c in enumerate(ground.known) if self._is_known(ground, i)],
                 on_gpu=self._on_gpu,

@@ -28,6 +28,7 @@ from kerneltruth.runner.protocol import (
     Errand,
     Load,
     Observation,
+    Prepare,
     ProtocolError,
     TensorArgument,
 )
@@ -94,13 +95,18 @@ class Runner:
         """Versions of Python, torch and Triton that candidates meet; waits for the warm-up."""
         return self._zygote("run").ready()
 
-    def open(self, candidate: Candidate, mode: Mode = "run") -> Session:
+    def open(self, candidate: Candidate, mode: Mode = "run", *, ahead: bool = False) -> Session:
         """A session for the candidate; its child is loading when this returns.
+
+        Args:
+            candidate: to be loaded.
+            mode: what the child does with it.
+            ahead: whether the child only gets ready, and loads nothing before it is first asked.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
         """
-        session = Session(self, candidate, mode)
+        session = Session(self, candidate, mode, ahead=ahead)
         self._sessions.add(session)
         return session
 
@@ -172,13 +178,16 @@ def load_allowance(candidate: Candidate) -> float:
 class Session:
     """One candidate, called as often as wanted; a dead child is replaced on the next call."""
 
-    def __init__(self, runner: Runner, candidate: Candidate, mode: Mode) -> None:
+    def __init__(
+        self, runner: Runner, candidate: Candidate, mode: Mode, *, ahead: bool = False
+    ) -> None:
         self.candidate = candidate
         self.mode: Mode = mode
         self._runner = runner
         self._link: Link | None = None
         self._loaded: Observation | None = None
         self._load_deadline = 0.0
+        self._ahead = ahead
         self._begin()
 
     def __enter__(self) -> Self:
@@ -208,6 +217,7 @@ class Session:
     @property
     def loaded(self) -> Observation:
         """How loading the candidate ended; waits for it."""
+        self.load()
         if self._loaded is None:
             self._loaded = self._await_load()
         return self._loaded
@@ -248,6 +258,12 @@ class Session:
             return self.loaded
         return self._exchange(message, time.monotonic() + deadline_s, sizes or {})
 
+    def load(self) -> None:
+        """Have a child that was started ahead begin to load."""
+        if self._ahead:
+            self._ahead = False
+            self._send_load()
+
     def restart(self) -> None:
         """End the child and start a fresh one."""
         self._end()
@@ -274,6 +290,17 @@ class Session:
     def _begin(self) -> None:
         self._loaded = None
         self._link = self._runner._fork(self.candidate, self.mode)
+        if not self._ahead:
+            self._send_load()
+            return
+        try:
+            self._link.send(Prepare(device=self._where), deadline=time.monotonic() + LOAD_S)
+        except Ended as end:
+            self._loaded = self._ended(end)
+
+    def _send_load(self) -> None:
+        if self._link is None:
+            return
         self._load_deadline = time.monotonic() + load_allowance(self.candidate)
         message = Load(
             source=self.candidate.source,

@@ -84,6 +84,13 @@ Argument = TensorArgument | ScalarArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """Make the device's context before anything is loaded; the only message without an answer."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """Load the candidate: source text, its language, and the entry to call.
 
@@ -308,12 +315,13 @@ class Observation:
 
 
 Errand = Call | Stock | Rows | Refill | Capture | Lap | Show | Loaded
-Message = Load | Errand | Observation
+Message = Prepare | Load | Errand | Observation
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         TensorArgument,
         ScalarArgument,
+        Prepare,
         Load,
         Call,
         Supply,

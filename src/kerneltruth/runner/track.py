@@ -46,9 +46,9 @@ _TOGETHER = 2**16
 _PERSISTING_L2 = 0x06
 
 _sum = torch.ops.aten.sum.default
-_copy = torch.ops.aten.copy_.default
+_copy_all = torch.ops.aten._foreach_copy_.default
 _multiply = torch.ops.aten.mul_.Tensor
-_multiply_by = torch.ops.aten.mul_.Scalar
+_multiply_all = torch.ops.aten._foreach_mul_.ScalarList
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
@@ -104,10 +104,10 @@ class _Held:
             index = torch.tensor(rows, dtype=torch.int64, device=device)
             _put(self.slab[:, : self.count], 0, index, fresh)
             return
-        for place, (row, start) in enumerate(zip(rows, windows, strict=True)):
-            _copy(self.slab[row, : self.count], self.pool[start : start + self.count])
-            if scales:
-                _multiply_by(self.slab[row, : self.count], scales[place])
+        fresh = [self.slab[row, : self.count] for row in rows]
+        _copy_all(fresh, [self.pool[start : start + self.count] for start in windows])
+        if scales:
+            _multiply_all(fresh, list(scales))
 
 
 @dataclass(slots=True)

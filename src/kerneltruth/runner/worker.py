@@ -35,6 +35,7 @@ from kerneltruth.runner.protocol import (
     Load,
     Loaded,
     Observation,
+    Prepare,
     Stock,
     TensorArgument,
     UnsupportedHere,
@@ -76,6 +77,11 @@ def main(wire: int) -> None:
             message = decode(read, limit=_LIMIT)
         except EOFError:
             return
+        if isinstance(message, Prepare):
+            # What fails now fails again, and is told, when the candidate is loaded.
+            with contextlib.suppress(Exception):
+                _make_context(message.device)
+            continue
         if isinstance(message, Load):
             worker = Worker(message)
             answer = worker.load()
@@ -87,6 +93,12 @@ def main(wire: int) -> None:
             answer = Observation(ended="lost", message="a call came before its load")
         _flush()
         connection.sendall(_encoded(answer))
+
+
+def _make_context(device: str) -> None:
+    """Have CUDA begin: most of a fresh child's time, overlapping with what the judge does."""
+    if device != "cpu":
+        torch.zeros(1, device=device)
 
 
 def _seed() -> None:
@@ -145,9 +157,7 @@ class Worker:
 
     def _prepare(self) -> None:
         on_cpu = self._device.type == "cpu"
-        if not on_cpu:
-            # Most of a fresh child's time on a GPU; here it overlaps with what the judge does.
-            torch.zeros(1, device=self._device)
+        _make_context(self._load.device)
         if self._load.language == "cuda" and on_cpu:
             raise UnsupportedHere("a CUDA source needs a CUDA device")
         if self._load.language != "triton":

@@ -63,7 +63,7 @@ def keepers(monkeypatch, tmp_path):
     made = SimpleNamespace(count=0, asked=[], answer={"outcome": "timed"})
 
     class Keeper:
-        def time(self, task, candidate):
+        def time(self, task, candidate, *, then=None):
             made.asked.append(task.key)
             if isinstance(made.answer, Exception):
                 raise made.answer

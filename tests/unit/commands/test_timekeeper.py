@@ -277,3 +277,25 @@ def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected)
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timed"
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
+
+
+def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, tmp_path):
+    log = tmp_path / "log"
+    told = f"open({str(log)!r}, 'a').write('loaded')\n"
+    one, first, second = keeper("eager"), of(RIGHT), of(told + RIGHT)
+    one.time(replace(TASK, perf=SHAPES[:1]), first, then=second)
+    ready = one._next
+    assert ready is not None
+    assert not log.exists()
+    document = one.time(replace(TASK, perf=SHAPES[:1]), second)
+    assert document["shapes"]
+    assert log.read_text() == "loaded"
+    assert one._next is None
+
+
+def test_who_got_ready_and_is_not_timed_is_let_go(keeper):
+    one = keeper("eager")
+    task = replace(TASK, perf=SHAPES[:1])
+    one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
+    assert one.time(task, of("# yet another\n" + RIGHT))["shapes"]
+    assert one._next is None
