@@ -13,17 +13,20 @@ import json
 import statistics
 import struct
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import machine
 
 from kerneltruth.clock.contestants import Effort, Inputs
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.commands.machine import known_machine
+from kerneltruth.commands.machine import Machine, known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Runner
+from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import Lap, Refill, Rows, Show, Stock, TensorResult
 from kerneltruth.tasks.registry import find
 
@@ -65,21 +68,29 @@ def _timed(kernel):
 """
 
 
-def peer_seconds(runner: Runner, candidate: Candidate, inputs: Inputs) -> float:
-    """What the peer's protocol says of a kernel in a fresh process."""
-    source = candidate.source + PEER.replace("{entry}", candidate.entry)
-    with runner.open(replace(candidate, source=source), mode="time") as child:
-        count = len(inputs.moving)
-        for errand in (
-            Stock(arguments=inputs.arguments),
-            Rows(count=1),
-            Refill(rows=(0,), windows=((0,),) * count),
-            Lap(rows=(0,)),
-            Show(),
-        ):
-            seen = child.errand(errand, deadline_s=60.0)
-            if seen.ended != "returned":
-                raise RuntimeError(f"{candidate.path}: {seen.ended}: {seen.message}")
+def peer_seconds(runner: Runner, candidates: Sequence[Candidate], inputs: Inputs) -> list[float]:
+    """What the peer's protocol says of kernels, one after the other in fresh processes."""
+    sources = [replace(c, source=c.source + PEER.replace("{entry}", c.entry)) for c in candidates]
+    children = [runner.open(source, mode="time") for source in sources]
+    try:
+        return [_peer_seconds(child, inputs) for child in children]
+    finally:
+        for child in children:
+            child.close(wait=False)
+
+
+def _peer_seconds(child: Session, inputs: Inputs) -> float:
+    count = len(inputs.moving)
+    for errand in (
+        Stock(arguments=inputs.arguments),
+        Rows(count=1),
+        Refill(rows=(0,), windows=((0,),) * count),
+        Lap(rows=(0,)),
+        Show(),
+    ):
+        seen = child.errand(errand, deadline_s=60.0)
+        if seen.ended != "returned":
+            raise RuntimeError(f"{child.candidate.path}: {seen.ended}: {seen.message}")
     result = seen.results[0]
     assert isinstance(result, TensorResult)
     (seconds,) = struct.unpack("<d", result.data)
@@ -90,46 +101,59 @@ def spread(values: list[float]) -> float:
     return (max(values) - min(values)) / statistics.median(values)
 
 
+def measured(
+    runner: Runner, about: Machine, name: str, turn: int
+) -> tuple[str, dict[str, float], dict[str, Any] | None]:
+    """The case, and what either says of a kernel in one repetition."""
+    task = find(name)
+    case = timed_cases(task)[SHAPE]
+    # Only this shape, for both.
+    shape = dict(case.dims) | {k: v for k, v in case.attributes if k in task.perf[SHAPE]}
+    task = replace(task, perf=(shape,))
+    sources = opponents(task)
+    inputs = stocked(task, case, device=runner.device)
+    control, eager = peer_seconds(runner, (sources["control"], sources["eager"]), inputs)
+    keeper = Timekeeper(
+        runner,
+        machine=about,
+        seed=turn,
+        baselines=("eager",),
+        effort=Effort(budget_s=0.5),
+        sources=opponents,
+    )
+    timed = keeper.time(task, sources["control"])
+    keeper.close()
+    peer = {"us": control * 1e6, "ratio": eager / control}
+    if not timed["shapes"]:
+        print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)
+        return case.summary(), peer, None
+    (found,) = timed["shapes"]
+    ours = {**found["baselines"]["eager"], "us": found["candidate_us"], "flags": found["flags"]}
+    return case.summary(), peer, ours
+
+
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
     device = machine.device_of(options)
-    found = []
+    found: dict[str, dict[str, Any]] = {}
     with Runner(device=device) as runner:
         runner.start(("time",))
         about = known_machine(runner)
-        for name in KERNELS:
-            task = find(name)
-            case = timed_cases(task)[SHAPE]
-            # Only this shape, for both.
-            shape = dict(case.dims) | {k: v for k, v in case.attributes if k in task.perf[SHAPE]}
-            task = replace(task, perf=(shape,))
-            sources = opponents(task)
-            inputs = stocked(task, case, device=device)
-            row = {"kernel": name, "case": case.summary(), "peer": [], "ours": []}
-            for turn in range(options.repetitions):
-                times = [
-                    peer_seconds(runner, sources[side], inputs) for side in ("control", "eager")
-                ]
-                row["peer"].append({"us": times[0] * 1e6, "ratio": times[1] / times[0]})
-                keeper = Timekeeper(
-                    runner,
-                    machine=about,
-                    seed=turn,
-                    baselines=("eager",),
-                    effort=Effort(budget_s=0.5),
-                    sources=opponents,
-                )
-                timed = keeper.time(task, sources["control"])
-                keeper.close()
-                if timed["outcome"] != "timed":
-                    print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)
-                    continue
-                (shape_found,) = timed["shapes"]
-                eager = shape_found["baselines"]["eager"]
-                row["ours"].append({**eager, "us": shape_found["candidate_us"]})
-            found.append(row)
+        for turn in range(options.repetitions):
+            for name in KERNELS:
+                case, peer, ours = measured(runner, about, name, turn)
+                row = found.setdefault(name, {"kernel": name, "case": case, "peer": [], "ours": []})
+                row["peer"].append(peer)
+                if ours is not None:
+                    row["ours"].append(ours)
+            tell(list(found.values()), turn + 1, device, options.results)
+    return 0
+
+
+def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Path) -> None:
+    """Publish what is there after so many repetitions."""
     facts = machine.facts(device)
     rows = []
     for f in found:
@@ -156,7 +180,7 @@ def main() -> int:
         f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
         f"torch {facts['torch']}, Triton {facts['triton']}.",
         "",
-        f"Our Triton controls against eager PyTorch, {options.repetitions} repetitions in fresh "
+        f"Our Triton controls against eager PyTorch, {repetitions} repetitions in fresh "
         "processes. The spread is the difference of the largest and the smallest ratio over the "
         "median.",
         "",
@@ -177,10 +201,9 @@ def main() -> int:
     ]
     print("\n".join(lines))
     name = f"clock_peer-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "kernels": found}))
-    return 0
+    results.mkdir(parents=True, exist_ok=True)
+    (results / f"{name}.md").write_text("\n".join(lines) + "\n")
+    (results / f"{name}.json").write_text(json.dumps({"machine": facts, "kernels": found}))
 
 
 if __name__ == "__main__":
