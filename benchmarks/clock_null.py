@@ -25,7 +25,6 @@ from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Block, Interval, enough, outcome, ratio_interval
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, known_machine
 from kerneltruth.commands.suite_audit import eager_of
-from kerneltruth.commands.timekeeper import PRECISION
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -95,7 +94,7 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         watch = Watch(about.telemetry)
         both = list(itertools.combinations(names, 2))
         contest.run(
-            lambda c: all(enough(blocks_of(c, *p), precision=PRECISION) for p in both),
+            lambda c: all(enough(blocks_of(c, *p), precision=EFFORT.precision) for p in both),
             watch.disturbance,
         )
     finally:

@@ -24,7 +24,6 @@ from kerneltruth.clock.standing import by_events, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Interval, enough, outcome
 from kerneltruth.commands.machine import LEAST_NOISE, Watch, known_machine
-from kerneltruth.commands.timekeeper import PRECISION
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -70,7 +69,7 @@ def timed(runner, inputs, effort, turn, slow, plain, about):
         )
         contest.prepare()
         contest.run(
-            lambda c: enough(by_events(c, "plain"), precision=PRECISION),
+            lambda c: enough(by_events(c, "plain"), precision=EFFORT.precision),
             Watch(about.telemetry).disturbance,
         )
     return contest

@@ -37,6 +37,8 @@ class Effort:
     Attributes:
         lap_s: device time of a lap, where rows suffice for it.
         blocks: fewest and most blocks.
+        precision: half-width of the ratios' intervals, in logs and before the machine's noise, at
+            which a contest ends.
         budget_s: seconds after which no further block begins, past the fewest.
         graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
             contestants allow it.
@@ -49,6 +51,7 @@ class Effort:
 
     lap_s: float = 0.004
     blocks: tuple[int, int] = (8, 60)
+    precision: float = 0.002
     budget_s: float = 1.0
     graph_below_s: float = 100e-6
     memory_bytes: int = 4 * 2**30

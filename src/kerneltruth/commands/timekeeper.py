@@ -46,7 +46,6 @@ COMPILED = {
 BASELINES = (*COMPILED, "control")
 DEFAULT_BASELINES = ("eager", "compile", "control")
 KNOWN = 2
-PRECISION = 0.002
 # Flags of times that contradict something: nothing is called faster then.
 _CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
 
@@ -319,9 +318,9 @@ class Timekeeper:
             yield self._machine.watch()
 
     def _enough(self, contest: Contest) -> bool:
-        least = self._effort.blocks[0]
+        least, precision = self._effort.blocks[0], self._effort.precision
         return len(contest.sides) > 1 and all(
-            enough(by_events(contest, side.name), precision=PRECISION, least=least)
+            enough(by_events(contest, side.name), precision=precision, least=least)
             for side in contest.sides[1:]
         )
 

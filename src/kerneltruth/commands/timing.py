@@ -34,7 +34,9 @@ from kerneltruth.tasks.registry import tasks_of
 from kerneltruth.tasks.spec import Task
 
 # Of a shape, in a run: baselines included a few tenths of a second.
-RUN_EFFORT = Effort(lap_s=0.002, blocks=(6, 24), budget_s=0.35, memory_bytes=2 * 2**30)
+RUN_EFFORT = Effort(
+    lap_s=0.002, blocks=(6, 24), precision=0.004, budget_s=0.35, memory_bytes=2 * 2**30
+)
 NEEDS_A_GPU = ("triton", "cuda")
 
 
