@@ -82,11 +82,6 @@ def main() -> int:
         return 0
     facts = now["machine"]
     lines = [
-        "## The same kernels, later",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
         "Ratios of our Triton controls to eager PyTorch, each time in fresh processes.",
         "",
     ]
@@ -116,10 +111,7 @@ def main() -> int:
             ),
         ),
     ]
-    print("\n".join(lines))
-    name = f"clock_again-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
+    machine.publish("clock_again", "The same kernels, later", facts, lines, folder=options.results)
     return 0
 
 

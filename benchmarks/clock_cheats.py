@@ -8,7 +8,6 @@ is called faster; an honest kernel loses if it is not timed, or suspected.
 
 from __future__ import annotations
 
-import json
 import sys
 
 import machine
@@ -239,11 +238,6 @@ def main() -> int:
     cheats = [f for f in found if f["role"] == "cheat"]
     honest = [f for f in found if f["role"] == "honest"]
     lines = [
-        "## Cheats of the timer, and honest kernels",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
         f"{sum(f['good'] for f in cheats)} of {len(cheats)} cheats gain nothing; "
         f"{sum(f['good'] for f in honest)} of {len(honest)} honest kernels are timed.",
         "",
@@ -251,11 +245,14 @@ def main() -> int:
             ("kernel", "role", "outcome", "against eager", "flags", "detail", "as it should"), rows
         ),
     ]
-    print("\n".join(lines))
-    name = f"clock_cheats-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    (options.results / f"{name}.json").write_text(json.dumps({"machine": facts, "kernels": found}))
+    machine.publish(
+        "clock_cheats",
+        "Cheats of the timer, and honest kernels",
+        facts,
+        lines,
+        folder=options.results,
+        data={"kernels": found},
+    )
     return int(not all(f["good"] for f in found))
 
 

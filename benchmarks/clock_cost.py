@@ -9,11 +9,13 @@ each compiles from cold; baselines are eager and compiled PyTorch.
 from __future__ import annotations
 
 import json
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ import machine
 
 from kerneltruth.corpus import ENTRIES, source
 
+# Exit code of a run that was stopped.
+STOPPED = 130
 TASKS = ("softmax", "gelu", "matmul", "sum")
 
 
@@ -32,6 +36,19 @@ def write_submissions(path: Path, attempts: int) -> None:
             entry = controls[TASKS[number % len(TASKS)]]
             text = f"{source(entry)}\n# {number}\n"
             file.write(json.dumps({"file": f"{entry.task}.py", "predict": text}) + "\n")
+
+
+def stopped_after(command: list[str], seconds: float) -> tuple[int, str]:
+    """Run a command, as by Ctrl-C stopped after so many seconds: its exit code and what it said."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+        try:
+            _, said = running.communicate(timeout=seconds)
+        except BaseException as error:
+            running.send_signal(signal.SIGINT)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            _, said = running.communicate()
+    return running.returncode, said.decode()
 
 
 def why_not(perf: dict[str, Any]) -> str:
@@ -47,6 +64,9 @@ def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--attempts", type=int, default=64)
     parser.add_argument("--workers", type=int)
+    parser.add_argument(
+        "--deadline", type=float, default=600.0, help="seconds after which the run is stopped"
+    )
     options = parser.parse_args()
     device = machine.device_of(options)
     with tempfile.TemporaryDirectory() as folder:
@@ -56,26 +76,27 @@ def main() -> int:
         command += ["--candidates", str(submissions), "--device", device, "--out", str(run)]
         command += ["--workers", str(options.workers)] if options.workers else []
         began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True)
+        code, said = stopped_after(command, options.deadline)
         seconds = time.monotonic() - began
-        if done.returncode:
-            print(done.stderr[-2000:], file=sys.stderr)
+        if code not in (0, STOPPED):
+            print(said[-2000:], file=sys.stderr)
             return 1
-        document = json.loads(done.stdout)
-        lines = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+        results = run / "results.jsonl"
+        text = results.read_text() if results.exists() else ""
+        lines = [json.loads(line) for line in text.splitlines()]
     perf = [line["stages"]["perf"] for line in lines if "perf" in line["stages"]]
     timed = [p for p in perf if p["outcome"] == "timed"]
     facts = machine.facts(device)
+    stages = {
+        stage: dict(Counter(x["stages"][stage]["outcome"] for x in lines if stage in x["stages"]))
+        for stage in ("call", "exe", "perf")
+    }
     report = [
-        "## Candidates an hour, timed",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
-        f"{len(lines)} candidates of {len(TASKS)} tasks in {seconds:.0f} s: "
-        f"{3600 * len(lines) / seconds:,.0f} an hour. {len(timed)} of them timed, "
+        f"{len(lines)} of {options.attempts} candidates of {len(TASKS)} tasks in {seconds:.0f} s"
+        + (", when the run was stopped: " if code == STOPPED else ": ")
+        + f"{3600 * len(lines) / seconds:,.0f} an hour. {len(timed)} of them timed, "
         f"on {sum(len(p['shapes']) for p in timed)} shapes in all; "
-        f"stages: {json.dumps(document['stages'])}.",
+        f"stages: {json.dumps(stages)}.",
     ]
     if timed:
         cost = [p["seconds"] for p in timed]
@@ -97,16 +118,19 @@ def main() -> int:
         ]
     if timed:
         phases = {k: sum(p["spent"].get(k, 0.0) for p in timed) for k in timed[0]["spent"]}
+        shapes = [s for p in timed for s in p["shapes"]]
         report += [
+            "",
+            f"{sum(s['blocks'] for s in shapes)} blocks, "
+            f"{sum(len(s['repeated']) for s in shapes)} more that were disturbed and repeated.",
             "",
             "Seconds in all: " + ", ".join(f"{k} {v:.1f}" for k, v in phases.items()) + ".",
         ]
     other = [p for p in perf if p["outcome"] != "timed"]
     report += ["", *map(why_not, other[:10])]
-    print("\n".join(report))
-    name = f"clock_cost-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(report).rstrip() + "\n")
+    machine.publish(
+        "clock_cost", "Candidates an hour, timed", facts, report, folder=options.results
+    )
     return 0
 
 

@@ -175,11 +175,6 @@ def main() -> int:
     ties = sum(outcome(i) == "tie" for i in given)
     runs = 1 + len(options.more) if options.rounds else len(options.more)
     lines = [
-        "## Kernels against copies of themselves",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
         f"{len(found)} null pairs in {runs} runs: the interval of the ratio contains 1 in {inside} "
         f"({inside / len(found):.1%}); {ties} are called tie.",
         "",
@@ -202,13 +197,14 @@ def main() -> int:
             rows(found, noise),
         ),
     ]
-    print("\n".join(lines))
-    name = f"clock_null-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    if options.rounds:
-        text = json.dumps({"machine": facts, "pairs": found})
-        (options.results / f"{name}.json").write_text(text)
+    machine.publish(
+        "clock_null",
+        "Kernels against copies of themselves",
+        facts,
+        lines,
+        folder=options.results,
+        data={"pairs": found},
+    )
     return 0
 
 

@@ -9,7 +9,6 @@ the mean counts. Kernel and reference are timed one after the other, in fresh pr
 
 from __future__ import annotations
 
-import json
 import statistics
 import struct
 import sys
@@ -175,11 +174,6 @@ def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Pa
             )
         )
     lines = [
-        "## KernelBench's timing and ours",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
         f"Our Triton controls against eager PyTorch, {repetitions} repetitions in fresh "
         "processes. The spread is the difference of the largest and the smallest ratio over the "
         "median.",
@@ -199,11 +193,14 @@ def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Pa
             rows,
         ),
     ]
-    print("\n".join(lines))
-    name = f"clock_peer-{machine.slug(facts)}"
-    results.mkdir(parents=True, exist_ok=True)
-    (results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    (results / f"{name}.json").write_text(json.dumps({"machine": facts, "kernels": found}))
+    machine.publish(
+        "clock_peer",
+        "KernelBench's timing and ours",
+        facts,
+        lines,
+        folder=results,
+        data={"kernels": found},
+    )
 
 
 if __name__ == "__main__":

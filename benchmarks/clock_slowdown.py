@@ -162,11 +162,6 @@ def main() -> int:
         )
     slower = sum(called(f, noise) == "slower" for f in found)
     lines = [
-        "## A planted slowdown of 2%",
-        "",
-        f"{facts['device_name']}, {facts['cores']} CPU cores; driver {facts['driver']}, "
-        f"torch {facts['torch']}, Triton {facts['triton']}.",
-        "",
         f"{slower} of {len(found)} trials are called slower; "
         f"noise between processes, in every interval: {noise:.2%}.",
         "",
@@ -174,12 +169,14 @@ def main() -> int:
             ("kernel", "us", "median ratio", "trials", "slower", "tie", "faster", "suspect"), rows
         ),
     ]
-    print("\n".join(lines))
-    name = f"clock_slowdown-{machine.slug(facts)}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / f"{name}.md").write_text("\n".join(lines) + "\n")
-    text = json.dumps({"machine": facts, "trials": found})
-    (options.results / f"{name}.json").write_text(text)
+    machine.publish(
+        "clock_slowdown",
+        "A planted slowdown of 2%",
+        facts,
+        lines,
+        folder=options.results,
+        data={"trials": found},
+    )
     return int(any(called(f, noise) == "faster" for f in found))
 
 

@@ -8,12 +8,16 @@
 #                                                  replayed; interpreter against GPU on every control
 #   OUT=some/folder benchmarks/gpu_batch.sh 3      every operation of the interpreter against the
 #                                                  GPU; the whole test suite
+#   OUT=some/folder benchmarks/gpu_batch.sh 4      the clock: cheats, throughput, null pairs, a
+#                                                  planted slowdown, the same kernels twice
+#   OUT=some/folder benchmarks/gpu_batch.sh 5      KernelBench's timing beside ours; the small study,
+#                                                  judged and timed, in OUT/study.tar.gz
 #
 # Each stage leaves OUT/summary-N.txt and OUT/stage-N.tar.gz with all reports and logs; stage 2 also
 # OUT/findings-gpu.tar.gz, a run to replay elsewhere. Nothing is installed. A step that runs past
 # its own limit is ended and the stage goes on. PYTHON, WORKERS and MINUTES (of a stage) may be set.
 set -u
-stage=${1:?which stage: 1, 2 or 3}
+stage=${1:?which stage: 1 to 5}
 OUT=$(realpath -m "${OUT:?the folder for what comes back}")
 cd "$(dirname "$0")/.." || exit 2
 python=${PYTHON:-python3}
@@ -101,8 +105,29 @@ case $stage in
   show latency 12 '^[|*-]|`check`'
   show tests 40 'FAILED|ERROR|SKIPPED|passed|failed|^E  '
   ;;
+4)
+  again="$reports/again.json"
+  step again_first 120 $(script clock_again) --out "$again"
+  step clock_tests 60 "$python" -m pytest -q -m gpu tests/gpu/test_time_gpu.py -p no:cacheprovider
+  step clock_cheats 120 $(script clock_cheats)
+  step clock_cost 240 $(script clock_cost) --deadline 200
+  step clock_null 120 $(script clock_null)
+  step clock_slowdown 120 $(script clock_slowdown) --trials 20
+  step clock_again 90 $(script clock_again) --against "$again" ${EARLIER:-}
+  for name in clock_tests clock_cheats clock_cost clock_null clock_slowdown clock_again; do
+    show "$name" 30
+  done
+  ;;
+5)
+  step clock_peer 300 $(script clock_peer)
+  step small_study 480 "$python" "$bench/small_study.py" --device cuda:0 --part judge \
+    --folder "$work/study"
+  [[ -d $work/study ]] && tar -czf "$OUT/study.tar.gz" -C "$work" study
+  show clock_peer 20
+  show small_study 10
+  ;;
 *)
-  echo "no stage $stage: there are 1, 2 and 3" | tee -a "$summary"
+  echo "no stage $stage: there are 1 to 5" | tee -a "$summary"
   exit 2
   ;;
 esac

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,41 +19,47 @@ from typing import Any
 import machine
 
 ROOT = Path(__file__).resolve().parents[1]
-REPLIES = ROOT / "examples" / "study" / "replies"
-SUITE = ("--suite", "kernelbenchx")
-CASES = ("--cases", "32")
-METHODS: dict[str, tuple[str, ...]] = {
-    "one_shot": (),
-    "best_of_n": ("--samples", "3"),
-    "refine": ("--rounds", "3", *CASES),
-}
+STUDY = ROOT / "examples" / "study" / "study.sh"
+METHODS = ("one_shot", "best_of_n", "refine")
 SIDES = ("eager", "compile", "control")
+# Stands in for the command: the same, and its seconds in a file.
+COMMAND = """#!/bin/sh
+began=$(date +%s.%N)
+{python} -m kerneltruth "$@"
+code=$?
+method=
+for word in "$@"; do [ "$before" = --method ] && method=" $word"; before=$word; done
+echo "$1$method=$(date +%s.%N)-$began" >> {log}
+exit $code
+"""
 
 
-def step(name: str, *words: str, took: dict[str, float]) -> str:
-    """One command of ours; its seconds go to `took`."""
-    began = time.monotonic()
+def study(folder: Path, part: str, device: str) -> tuple[dict[str, float], str]:
+    """Run a part of the study: the seconds of its commands, and what the last ones printed."""
+    log = folder / f"{part}.seconds"
+    log.unlink(missing_ok=True)
+    command = folder / "kerneltruth"
+    command.write_text(COMMAND.format(python=sys.executable, log=log))
+    command.chmod(0o755)
+    about = {**os.environ, "KERNELTRUTH": str(command)}
+    if device == "cpu":
+        about["CUDA_VISIBLE_DEVICES"] = ""
     done = subprocess.run(
-        [sys.executable, "-m", "kerneltruth", *words], capture_output=True, text=True, cwd=ROOT
+        ["sh", str(STUDY), str(folder), part], capture_output=True, text=True, env=about
     )
-    took[name] = time.monotonic() - began
-    # 1: some candidates are wrong, as is meant here.
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{name}: exit code {done.returncode}: {done.stderr[-2000:]}")
-    return done.stdout
+    if done.returncode:
+        raise SystemExit(f"{STUDY.name}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    took = {}
+    for line in log.read_text().splitlines():
+        name, _, times = line.partition("=")
+        ended, _, began = times.partition("-")
+        took[name] = float(ended) - float(began)
+    return took, done.stdout
 
 
 def judge(folder: Path, device: str) -> None:
     """Generate and run; leaves the seconds in the folder."""
-    took: dict[str, float] = {}
-    answers = folder / "answers"
-    for method, more in METHODS.items():
-        model = ("--model", f"replay:{REPLIES / method}.jsonl", "--out", str(answers / method))
-        where = ("--device", device)
-        step(f"generate {method}", "generate", *SUITE, "--method", method, *model, *where, *more,
-             took=took)  # fmt: skip
-    step("run", "run", *SUITE, "--candidates", str(answers), *CASES, "--baselines",
-         "--device", device, "--out", str(folder / "run"), took=took)  # fmt: skip
+    took, _ = study(folder, "judge", device)
     steps = {"machine": machine.facts(device), "seconds": took}
     (folder / "steps.json").write_text(json.dumps(steps, indent=1) + "\n")
 
@@ -66,7 +71,7 @@ def perf_rows(lines: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         perf = [
             line["stages"]["perf"]
             for line in lines
-            if line.get("method") == method and "perf" in line["stages"]
+            if line["labels"].get("method") == method and "perf" in line["stages"]
         ]
         said: dict[str, Counter[str]] = {side: Counter() for side in SIDES}
         for shape in (s for p in perf for s in p.get("shapes", ())):
@@ -88,10 +93,8 @@ def perf_rows(lines: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def tell(folder: Path, results: Path) -> None:
     """Analyse, make the page, and publish what came out."""
     steps = json.loads((folder / "steps.json").read_text())
-    took: dict[str, float] = {}
-    analysis = json.loads(step("analyze", "analyze", str(folder / "run"), "--json", took=took))
+    took, text = study(folder, "tell", "cpu")
     page = folder / "report.html"
-    step("report", "report", str(folder / "run"), "-o", str(page), took=took)
     lines = [json.loads(x) for x in (folder / "run" / "results.jsonl").read_text().splitlines()]
     judged, told = sum(steps["seconds"].values()), sum(took.values())
     report = [
@@ -112,15 +115,14 @@ def tell(folder: Path, results: Path) -> None:
                 rows,
             ),
         ]
-    text = step("analyze, as text", "analyze", str(folder / "run"), took=took)
-    report += ["", "```", *text.rstrip().splitlines(), "```"]
+    report += ["", "```", *text.replace(str(folder), "runs/study").rstrip().splitlines(), "```"]
     machine.publish(
         "small_study",
         "The small study",
         steps["machine"],
         report,
         folder=results,
-        data={"steps": steps["seconds"] | took, "analysis": analysis},
+        data={"steps": steps["seconds"] | took},
     )
 
 
