@@ -239,19 +239,8 @@ class Worker:
             rows = [[_as_array(a) for a in row] for row in rows]
         aside = [optimizers.set_aside(row) for row in rows]
         owners = [optimizers.parameters(row, gradients) for row, gradients in aside]
-        first, gradients = aside[0]
-        if self._model is not None and models.is_described(first):
-            entry, _ = models.build(self._model, first, self._home)
-            bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
-                (models.inputs_of(row), {}) for row, _ in aside
-            ]
-        else:
-            entry, left = self._callable(first, as_it_is=bool(gradients))
-            wanted = {a.name for a in left}
-            forward = getattr(entry, "forward", entry)
-            bound = [
-                binding.bind(forward, [a for a in row if a.name in wanted]) for row, _ in aside
-            ]
+        gradients = aside[0][1]
+        entry, bound = self._bound([row for row, _ in aside], as_it_is=bool(gradients))
         if compiled is not None:
             entry = torch.compile(entry, mode=compiled, dynamic=False)
         calls: list[Callable[[], Any]] = [
@@ -275,7 +264,7 @@ class Worker:
     def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
-        entry, positional, named = self._bound(arguments, as_it_is=bool(gradients))
+        entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
         poisoned = guards.numpy_poisoned(call.poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
@@ -286,14 +275,15 @@ class Worker:
         return returned
 
     def _bound(
-        self, arguments: Sequence[binding.Offered], *, as_it_is: bool
-    ) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
-        """The entry and its arguments as the candidate's signature takes them."""
-        if self._model is not None and models.is_described(arguments):
-            entry, inputs = models.build(self._model, arguments, self._home)
-            return entry, inputs, {}
-        entry, left = self._callable(arguments, as_it_is=as_it_is)
-        return entry, *binding.bind(getattr(entry, "forward", entry), left)
+        self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool
+    ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
+        """The entry, built once, and each row's arguments as its signature takes them."""
+        if self._model is not None and models.is_described(rows[0]):
+            entry, inputs = models.build(self._model, rows[0], self._home)
+            return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
+        entry, left = self._callable(rows[0], as_it_is=as_it_is)
+        wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
+        return entry, [binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows]
 
     @property
     def _home(self) -> str | torch.device:
