@@ -10,12 +10,10 @@ import contextlib
 import ctypes
 import importlib
 import linecache
-import os
 import random
 import socket
 import sys
 import time
-import traceback
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.runner import binding, facade, guards, models, optimizers, placing, track
+from kerneltruth.runner import binding, facade, failures, guards, models, optimizers, placing, track
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -44,14 +42,6 @@ from kerneltruth.runner.protocol import (
 )
 
 _LIMIT = 2**40
-_MESSAGE = 2000
-_TRACE = 6000
-_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRCompilationError"}
-_COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
-
-
-# The private folder; known before the candidate can leave it.
-_FOLDER = ""
 
 
 class _NoEntry(Exception):
@@ -60,8 +50,7 @@ class _NoEntry(Exception):
 
 def main(wire: int) -> None:
     """Serve one host until it hangs up."""
-    global _FOLDER
-    _FOLDER = os.getcwd()
+    failures.keep_folder()
     connection = socket.socket(fileno=wire)
     reader = connection.makefile("rb")
     worker: Worker | None = None
@@ -136,16 +125,16 @@ class Worker:
         try:
             self._prepare()
         except UnsupportedHere as error:
-            return _failure(error)
+            return failures.failure(error, caller=__file__)
         except Exception as error:
             # Nothing of the candidate has run yet.
-            return replace(_failure(error), ended="lost")
+            return replace(failures.failure(error, caller=__file__), ended="lost")
         try:
             found = getattr(_import(self._load), self._load.entry, None)
             if not callable(found):
                 raise _NoEntry(f"the source loads, and has no callable {self._load.entry!r}")
         except BaseException as error:
-            seen = _failure(error)
+            seen = failures.failure(error, caller=__file__)
             if seen.ended == "raised":
                 seen = replace(seen, ended="load_failed")
             return replace(seen, seconds=time.perf_counter() - start)
@@ -193,12 +182,12 @@ class Worker:
             with facade.suspended():
                 observation = self._observed(returned, inputs)
         except BaseException as error:
-            observation = _failure(error)
+            observation = failures.failure(error, caller=__file__)
         try:
             with facade.suspended():
                 observation = self._completed(observation, inputs, guard)
         except BaseException as error:
-            observation = _failure(error)
+            observation = failures.failure(error, caller=__file__)
         return replace(observation, seconds=time.perf_counter() - start)
 
     def time(self, errand: Errand) -> Observation:
@@ -207,7 +196,7 @@ class Worker:
         try:
             observation = self._timed(errand)
         except BaseException as error:
-            observation = _failure(error)
+            observation = failures.failure(error, caller=__file__)
         return replace(observation, seconds=time.perf_counter() - start)
 
     def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
@@ -367,64 +356,6 @@ def _import(load: Load) -> types.ModuleType:
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
-
-
-def _failure(error: BaseException) -> Observation:
-    """What an exception says: the kernel's fault, the compiler's refusal, or this machine's."""
-    cause = _deepest(error)
-    try:
-        message = str(cause)
-    except Exception:
-        message = "<str() of the exception raised>"
-    ended = "raised"
-    if _is_unsupported(cause):
-        ended = "unsupported"
-    elif {k.__name__ for k in type(cause).__mro__} & _COMPILE_ERRORS or any(
-        words in message for words in _COMPILE_WORDS
-    ):
-        ended = "compile_failed"
-    return Observation(
-        ended=ended,
-        error=type(cause).__name__.lstrip("_"),
-        message=_without_folder(message)[:_MESSAGE],
-        trace=_trace(error)[-_TRACE:],
-        dirty=_broke_device(cause, message),
-    )
-
-
-def _trace(error: BaseException) -> str:
-    """The traceback from the candidate's first frame on."""
-    start = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename == __file__:
-        start = start.tb_next
-    trace = error.with_traceback(start) if start is not None else error
-    return _without_folder("".join(traceback.format_exception(trace)))
-
-
-def _without_folder(text: str) -> str:
-    """The same words in each child, whose private folders differ."""
-    return text.replace(f"{_FOLDER}{os.sep}", "") if _FOLDER else text
-
-
-def _is_unsupported(error: BaseException) -> bool:
-    """Ours, by name: the interpreter has one of its own, which needs nothing of the protocol."""
-    return any(
-        kind.__name__ == "UnsupportedHere" and kind.__module__.startswith("kerneltruth.runner.")
-        for kind in type(error).__mro__
-    )
-
-
-def _deepest(error: BaseException) -> BaseException:
-    """Through the interpreter's wrappers, which hold the kernel's own exception as their cause."""
-    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
-def _broke_device(error: BaseException, message: str) -> bool:
-    """Whether a CUDA context may be broken for good."""
-    named = any(k.__name__ == "AcceleratorError" for k in type(error).__mro__)
-    return named or "CUDA error" in message or "CUDA driver error" in message
 
 
 def _flush() -> None:

@@ -1,0 +1,85 @@
+"""What an exception in the child says: of the kernel, the compiler, or this machine."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+from kerneltruth.runner.protocol import Observation
+
+_MESSAGE = 2000
+_TRACE = 6000
+_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRCompilationError"}
+_COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
+
+# The private folder; known before the candidate can leave it.
+_FOLDER = ""
+
+
+def keep_folder() -> None:
+    """Take the working folder for the private one, whose name no message shall hold."""
+    global _FOLDER
+    _FOLDER = os.getcwd()
+
+
+def failure(error: BaseException, *, caller: str) -> Observation:
+    """The observation that an exception ends in.
+
+    Args:
+        error: as it was caught.
+        caller: the file whose frames come before the candidate's.
+    """
+    cause = _deepest(error)
+    try:
+        message = str(cause)
+    except Exception:
+        message = "<str() of the exception raised>"
+    ended = "raised"
+    if _is_unsupported(cause):
+        ended = "unsupported"
+    elif {k.__name__ for k in type(cause).__mro__} & _COMPILE_ERRORS or any(
+        words in message for words in _COMPILE_WORDS
+    ):
+        ended = "compile_failed"
+    return Observation(
+        ended=ended,
+        error=type(cause).__name__.lstrip("_"),
+        message=_without_folder(message)[:_MESSAGE],
+        trace=_trace(error, caller)[-_TRACE:],
+        dirty=_broke_device(cause, message),
+    )
+
+
+def _trace(error: BaseException, caller: str) -> str:
+    """The traceback from the candidate's first frame on."""
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename == caller:
+        start = start.tb_next
+    trace = error.with_traceback(start) if start is not None else error
+    return _without_folder("".join(traceback.format_exception(trace)))
+
+
+def _without_folder(text: str) -> str:
+    """The same words in each child, whose private folders differ."""
+    return text.replace(f"{_FOLDER}{os.sep}", "") if _FOLDER else text
+
+
+def _is_unsupported(error: BaseException) -> bool:
+    """Ours, by name: the interpreter has one of its own, which needs nothing of the protocol."""
+    return any(
+        kind.__name__ == "UnsupportedHere" and kind.__module__.startswith("kerneltruth.runner.")
+        for kind in type(error).__mro__
+    )
+
+
+def _deepest(error: BaseException) -> BaseException:
+    """Through the interpreter's wrappers, which hold the kernel's own exception as their cause."""
+    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _broke_device(error: BaseException, message: str) -> bool:
+    """Whether a CUDA context may be broken for good."""
+    named = any(k.__name__ == "AcceleratorError" for k in type(error).__mro__)
+    return named or "CUDA error" in message or "CUDA driver error" in message
