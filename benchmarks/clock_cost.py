@@ -40,6 +40,8 @@ def write_submissions(path: Path, attempts: int) -> None:
 
 def stopped_after(command: list[str], seconds: float) -> tuple[int, str]:
     """Run a command, as by Ctrl-C stopped after so many seconds: its exit code and what it said."""
+    # Whoever ends this script ends the run too: it would keep the device from others.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         try:
             _, said = running.communicate(timeout=seconds)
