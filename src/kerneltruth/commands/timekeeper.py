@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -290,6 +291,10 @@ class Timekeeper:
                     began = time.perf_counter() if fresh else began
                     with self._spending("laps"):
                         contest.run(self._enough, watch.disturbance)
+                        if is_suspect(contest):
+                            # So looks a host that was busy for a moment, too.
+                            wanted = 2 * len(contest.blocks)
+                            contest.run(partial(_has_blocks, wanted), watch.disturbance)
                         contest.measure_warm()
                     self._alone_s += time.perf_counter() - began
             except ContestError as error:
@@ -412,6 +417,10 @@ def _binaries(side: Contestant) -> tuple[Binary, ...]:
     """Static facts of the Triton kernels that a side has compiled, for all shapes so far."""
     seen = side.child.errand(Loaded())
     return seen.binaries if seen.ended == "returned" else ()
+
+
+def _has_blocks(wanted: int, contest: Contest) -> bool:
+    return len(contest.blocks) >= wanted
 
 
 def _us(seconds: float | None) -> float | None:

@@ -299,3 +299,12 @@ def test_who_got_ready_and_is_not_timed_is_let_go(keeper):
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
     assert one.time(task, of("# yet another\n" + RIGHT))["shapes"]
     assert one._next is None
+
+
+def test_before_a_candidate_is_suspect_its_blocks_are_doubled(keeper, monkeypatch):
+    for module in ("kerneltruth.clock.standing", "kerneltruth.commands.timekeeper"):
+        monkeypatch.setattr(f"{module}.is_suspect", lambda contest: len(contest.blocks) < 12)
+    effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
+    document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
+    assert document["outcome"] == "timed"
+    assert document["shapes"][0]["blocks"] == 12
