@@ -6,34 +6,24 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
-from kerneltruth.clock.standing import (
-    by_events,
-    candidate_times,
-    is_suspect,
-    standings,
-    was_hindered,
-)
+from kerneltruth.clock.standing import by_events, is_suspect, was_hindered
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import enough
-from kerneltruth.codec import plain
+from kerneltruth.commands.ground import KNOWN, Ground
 from kerneltruth.commands.machine import Machine, Watch, fitting
+from kerneltruth.commands.timed_shape import CONTRADICTED, shape_document
 from kerneltruth.errors import UserError
-from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.grading import due, grade
-from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Binary, Errand, Loaded, Observation
+from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
@@ -46,21 +36,6 @@ COMPILED = {
 }
 BASELINES = (*COMPILED, "control")
 DEFAULT_BASELINES = ("eager", "compile", "control")
-KNOWN = 2
-# Flags of times that contradict something: nothing is called faster then.
-_CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
-
-
-@dataclass(slots=True, kw_only=True)
-class _Ground:
-    """What contests on one case share: inputs, contents whose results are known, baselines."""
-
-    case: Case
-    inputs: Inputs
-    known: list[dict[str, Choice]]
-    sides: list[Contestant] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    expected: dict[int, Expectation | str] = field(default_factory=dict)
 
 
 class _Shared:
@@ -120,7 +95,7 @@ class Timekeeper:
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
         self._key: tuple[str, str | None] | None = None
-        self._grounds: dict[str, _Ground] = {}
+        self._grounds: dict[str, Ground] = {}
         self._shared: dict[str, _Shared] = {}
         self._count = 0
         self._next: Session | None = None
@@ -174,7 +149,7 @@ class Timekeeper:
                 try:
                     with self._spending("inputs"):
                         ground = self._ground(task, case)
-                    shape = self._contest(task, ground, side, candidate)
+                    shape = self._contest(ground, side, candidate)
                 except ContestError as error:
                     return document | _failed(error, case)
                 shapes.append(shape)
@@ -187,7 +162,7 @@ class Timekeeper:
             for b in (b for s in shapes for b in s["baselines"].values()):
                 # Whatever took so long, it was not the task.
                 b["outcome"] = "tie" if b["outcome"] == "faster" else b["outcome"]
-        elif any(_CONTRADICTED & {*s["flags"]} for s in shapes):
+        elif any(CONTRADICTED & {*s["flags"]} for s in shapes):
             document["outcome"] = "timing_suspect"
         peaks = [s.pop("peak_bytes") for s in shapes]
         return document | {
@@ -239,13 +214,18 @@ class Timekeeper:
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
         }
 
-    def _ground(self, task: Task, case: Case) -> _Ground:
+    def _ground(self, task: Task, case: Case) -> Ground:
         """What contests on the case share; made when it is first asked for."""
         found = self._grounds.get(case.identity)
         if found is None:
             inputs = stocked(task, case, device=self._runner.device)
-            known = inputs.draw(stream(self._seed, "known", case.identity), KNOWN)
-            found = _Ground(case=case, inputs=inputs, known=known)
+            found = Ground(
+                task=task,
+                case=case,
+                inputs=inputs,
+                device=self._runner.device,
+                drawn=inputs.draw(stream(self._seed, "known", case.identity), KNOWN),
+            )
             sources = self._sources(task)
             for name in self._baselines:
                 source = sources.get("control" if name == "control" else "eager")
@@ -266,12 +246,9 @@ class Timekeeper:
         shared.sides.append(side)
         return side
 
-    def _contest(
-        self, task: Task, ground: _Ground, side: Contestant, candidate: Candidate
-    ) -> dict[str, Any]:
+    def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> dict[str, Any]:
         with self._spending("references"):
-            for index in range(KNOWN):
-                self._expectation(task, ground, index)
+            known = ground.known()
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
         while True:
             contest = Contest(
@@ -279,7 +256,7 @@ class Timekeeper:
                 inputs=ground.inputs,
                 effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
-                known=[c for i, c in enumerate(ground.known) if self._is_known(ground, i)],
+                known=known,
                 on_gpu=self._on_gpu,
             )
             try:
@@ -307,7 +284,7 @@ class Timekeeper:
                 continue
             self._contests.append(contest)
             with self._spending("grading"):
-                return self._document(task, ground, contest, watch)
+                return shape_document(ground, contest, watch, machine=self._machine)
 
     @contextlib.contextmanager
     def _spending(self, what: str) -> Iterator[None]:
@@ -329,102 +306,9 @@ class Timekeeper:
             for side in contest.sides[1:]
         )
 
-    def _expectation(self, task: Task, ground: _Ground, index: int) -> Expectation | str:
-        """What the call on known contents must give, or why that cannot be had."""
-        if index not in ground.expected:
-            inputs = ground.inputs.at(task, ground.case, ground.known[index])
-            try:
-                ground.expected[index] = due(task, ground.case, inputs, device=self._runner.device)
-            except Exception as error:
-                ground.expected[index] = f"{type(error).__name__}: {error}".splitlines()[0]
-        return ground.expected[index]
-
-    def _is_known(self, ground: _Ground, index: int) -> bool:
-        return isinstance(ground.expected[index], Expectation)
-
-    def _graded(self, task: Task, ground: _Ground, contest: Contest) -> dict[str, Any]:
-        """The shown results against what was due."""
-        wrong = []
-        for shown in contest.shown:
-            index = ground.known.index(shown.at)
-            expectation = ground.expected[index]
-            assert isinstance(expectation, Expectation)
-            verdict = grade(task, expectation, shown.seen, device=self._runner.device)
-            if not isinstance(verdict, Passed):
-                said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
-                wrong.append(f"{word(verdict)}: {said}"[:300])
-        unknown = [e for e in ground.expected.values() if isinstance(e, str)]
-        return {
-            "calls": len(contest.shown),
-            "wrong": wrong,
-            "not_graded": unknown[0] if unknown and not contest.shown else None,
-        }
-
-    def _document(
-        self, task: Task, ground: _Ground, contest: Contest, watch: Watch
-    ) -> dict[str, Any]:
-        own = candidate_times(contest)
-        noise = self._machine.noise_floor(own.estimate)
-        found = standings(contest, noise_floor=noise)
-        launch_s = None if contest.graphs else contest.sides[0].launch_s
-        kernels = [_binaries(side) for side in contest.sides]
-        limits = self._machine.limits(
-            task, ground.case, own.estimate, launch_s, binaries=kernels[0]
-        )
-        flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
-        if is_suspect(contest):
-            flags.append("timing_suspect")
-        not_faster = bool(_CONTRADICTED & {*flags})
-        return {
-            "case": plain(ground.case),
-            "summary": ground.case.summary(),
-            "candidate_us": own.estimate * 1e6,
-            "candidate_low": own.low * 1e6,
-            "candidate_high": own.high * 1e6,
-            "method": "graph" if contest.graphs else "calls",
-            "regime": "cold" if self._on_gpu else "cpu",
-            "warm_us": _us(contest.sides[0].warm_s),
-            "blocks": len(contest.blocks),
-            "noise_floor": noise,
-            "baselines": {
-                s.baseline: {
-                    "us": s.baseline_s * 1e6,
-                    "warm_us": _us(side.warm_s),
-                    "ratio": s.ratio.estimate,
-                    "low": s.ratio.low,
-                    "high": s.ratio.high,
-                    "outcome": "tie" if not_faster and s.outcome == "faster" else s.outcome,
-                }
-                for s, side in zip(found, contest.sides[1:], strict=True)
-            },
-            "baselines_failed": dict(ground.failed),
-            **limits,
-            "graded": self._graded(task, ground, contest),
-            "not_captured": next((s.why_not for s in contest.sides if s.why_not), None),
-            "kernels": {
-                side.name: plain(binaries)
-                for side, binaries in zip(contest.sides, kernels, strict=True)
-                if binaries
-            },
-            "repeated": contest.disturbed,
-            "conditions": plain(watch.conditions()),
-            "flags": flags,
-            "peak_bytes": {s.name: s.peak_bytes for s in contest.sides},
-        }
-
-
-def _binaries(side: Contestant) -> tuple[Binary, ...]:
-    """Static facts of the Triton kernels that a side has compiled, for all shapes so far."""
-    seen = side.child.errand(Loaded())
-    return seen.binaries if seen.ended == "returned" else ()
-
 
 def _has_blocks(wanted: int, contest: Contest) -> bool:
     return len(contest.blocks) >= wanted
-
-
-def _us(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e6
 
 
 def _failed(error: ContestError, case: Case) -> dict[str, Any]:

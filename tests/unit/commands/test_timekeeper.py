@@ -17,6 +17,11 @@ from kerneltruth.tasks.registry import find
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
 # Blocks are few and laps short: what is asked here is what comes of them.
+JUDGES_OF_CLAIMS = (
+    "kerneltruth.clock.standing",
+    "kerneltruth.commands.timed_shape",
+    "kerneltruth.commands.timekeeper",
+)
 EFFORT = Effort(lap_s=1e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, deadline_s=120.0)
 
 RIGHT = """
@@ -257,7 +262,7 @@ def slow_baseline(task):
 @pytest.fixture
 def unsuspected(monkeypatch):
     """On a busy CPU the judge's clock may contradict laps of some microseconds."""
-    for module in ("kerneltruth.clock.standing", "kerneltruth.commands.timekeeper"):
+    for module in JUDGES_OF_CLAIMS:
         monkeypatch.setattr(f"{module}.is_suspect", lambda contest: False)
 
 
@@ -302,7 +307,7 @@ def test_who_got_ready_and_is_not_timed_is_let_go(keeper):
 
 
 def test_before_a_candidate_is_suspect_its_blocks_are_doubled(keeper, monkeypatch):
-    for module in ("kerneltruth.clock.standing", "kerneltruth.commands.timekeeper"):
+    for module in JUDGES_OF_CLAIMS:
         monkeypatch.setattr(f"{module}.is_suspect", lambda contest: len(contest.blocks) < 12)
     effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
     document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))

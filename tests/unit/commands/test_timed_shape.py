@@ -1,0 +1,105 @@
+"""A finished contest as a document: what contradicts itself is faster than nothing."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kerneltruth.clock.contestants import LapSeen
+from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.commands.ground import Ground
+from kerneltruth.commands.machine import Machine
+from kerneltruth.commands.timed_shape import shape_document
+from kerneltruth.runner.protocol import Binary, Observation
+from kerneltruth.tasks.registry import find
+
+TASK = find("kernelbenchx/relu")
+CASE = timed_cases(TASK)[0]
+BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
+
+
+class Watch:
+    """Saw nothing, or what it is told."""
+
+    def __init__(self, *flags):
+        self._flags = list(flags)
+
+    def flags(self, contest):
+        return self._flags
+
+    def conditions(self):
+        return None
+
+
+def side(name, binaries=()):
+    answer = Observation(ended="returned", binaries=tuple(binaries))
+    return SimpleNamespace(
+        name=name,
+        child=SimpleNamespace(errand=lambda message: answer),
+        launch_s=1e-5,
+        warm_s=None,
+        why_not=None,
+        peak_bytes=64,
+    )
+
+
+def laps(per_call_s, more_s=0.0):
+    """Laps of 100 and 200 calls; on the judge's clock longer by `more_s` a call."""
+    return tuple(
+        LapSeen(
+            calls=n, wall_s=1e-4 + n * (per_call_s + more_s), device_s=n * per_call_s, host_s=1e-4
+        )
+        for n in (100, 200)
+    )
+
+
+@pytest.fixture
+def document():
+    """The document of a candidate and a baseline that take so long."""
+
+    def make(candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=()):
+        contest = SimpleNamespace(
+            sides=[side("candidate", binaries), side("eager")],
+            blocks=[{"candidate": laps(candidate_s, more_s), "eager": laps(baseline_s)}] * 8,
+            around=[(1e-4, 1e-4)] * 8,
+            graphs=True,
+            on_gpu=True,
+            shown=[],
+            disturbed=["clock moved"],
+        )
+        ground = Ground(
+            task=TASK, case=CASE, inputs=stocked(TASK, CASE), device="cpu", drawn=[], failed={}
+        )
+        return shape_document(ground, contest, watch or Watch(), machine=Machine())
+
+    return make
+
+
+def test_a_quicker_candidate_is_faster(document):
+    found = document(1e-5, 2e-5)
+    assert found["baselines"]["eager"]["outcome"] == "faster"
+    assert found["baselines"]["eager"]["ratio"] == pytest.approx(2)
+    assert found["candidate_us"] == pytest.approx(10)
+    assert (found["method"], found["regime"], found["blocks"]) == ("graph", "cold", 8)
+
+
+def test_what_the_judges_clock_contradicts_is_suspect_and_not_faster(document):
+    found = document(1e-5, 2e-5, more_s=1e-5)
+    assert found["flags"] == ["timing_suspect"]
+    assert found["baselines"]["eager"]["outcome"] == "tie"
+
+
+def test_slower_stays_slower_whatever_is_flagged(document):
+    found = document(4e-5, 2e-5, more_s=1e-5)
+    assert found["baselines"]["eager"]["outcome"] == "slower"
+
+
+def test_what_disturbed_is_told(document):
+    found = document(1e-5, 2e-5, watch=Watch("throttled"))
+    assert (found["flags"], found["repeated"]) == (["throttled"], ["clock moved"])
+    assert found["baselines"]["eager"]["outcome"] == "faster"
+
+
+def test_static_facts_stand_under_whose_they_are(document):
+    found = document(1e-5, 2e-5, binaries=[BINARY])
+    assert list(found["kernels"]) == ["candidate"]
+    assert found["kernels"]["candidate"][0]["registers"] == 10
