@@ -68,11 +68,12 @@ _perf_counter = time.perf_counter
 
 @dataclass(slots=True)
 class _Held:
-    """A supply in the child's memory: its pool, and a row for each call."""
+    """A supply in the child's memory: its pool, and a row for each call, flat."""
 
     supply: Supply
     pool: torch.Tensor
     slab: torch.Tensor | None = None
+    flat: tuple[torch.Tensor, ...] = ()
 
     @property
     def count(self) -> int:
@@ -83,12 +84,14 @@ class _Held:
             return
         step = _ALIGNMENT // self.pool.element_size()
         width = -(-max(self.count, 1) // step) * step
-        self.slab = None
+        self.slab, self.flat = None, ()
         self.slab = torch.zeros((rows, width), dtype=self.pool.dtype, device=self.pool.device)
+        # Once: a view takes a microsecond, and a lap refills hundreds of rows.
+        self.flat = tuple(self.slab[row, : self.count] for row in range(rows))
 
     def row(self, index: int) -> torch.Tensor:
-        whole = self.pool if self.slab is None else self.slab[index]
-        return whole[: self.count].view(self.supply.shape)
+        whole = self.flat[index] if self.flat else self.pool[: self.count]
+        return whole.view(self.supply.shape)
 
     def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
         assert self.slab is not None
@@ -104,7 +107,7 @@ class _Held:
             index = torch.tensor(rows, dtype=torch.int64, device=device)
             _put(self.slab[:, : self.count], 0, index, fresh)
             return
-        fresh = [self.slab[row, : self.count] for row in rows]
+        fresh = [self.flat[row] for row in rows]
         _copy_all(fresh, [self.pool[start : start + self.count] for start in windows])
         if scales:
             _multiply_all(fresh, list(scales))
