@@ -10,8 +10,9 @@ them is told apart by a factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -65,15 +66,15 @@ class Pool:
             values = values * torch.tensor(choice.factor, dtype=values.dtype)
         return values.reshape(self.shape).clone()
 
-    def choose(self, rng: Stream, count: int) -> list[Choice]:
+    def choose(self, rng: Stream, count: int) -> Choices:
         """Windows for so many calls, all different while there are enough."""
         if self.fixed:
-            return [Choice()] * count
-        starts = rng.integers(count, 0, self.windows).mul_(self.step).tolist()
+            return Choices(starts=(0,) * count)
+        starts = tuple(rng.integers(count, 0, self.windows).mul_(self.step).tolist())
         if not self.scaled:
-            return [Choice(start=s) for s in starts]
+            return Choices(starts=starts)
         factors = rng.integers(count, 0, len(_FACTORS)).tolist()
-        return [Choice(start=s, factor=_FACTORS[f]) for s, f in zip(starts, factors, strict=True)]
+        return Choices(starts=starts, factors=tuple(_FACTORS[f] for f in factors))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,37 @@ class Choice:
 
     start: int = 0
     factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices(Sequence[Choice]):
+    """A choice for each of many calls, kept by column: a lap has hundreds.
+
+    Attributes:
+        starts: of each call.
+        factors: of each call; empty where nothing is scaled.
+    """
+
+    starts: tuple[int, ...]
+    factors: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, call: int) -> Choice: ...
+    @overload
+    def __getitem__(self, call: slice) -> Choices: ...
+    def __getitem__(self, call: int | slice) -> Choice | Choices:
+        if isinstance(call, slice):
+            return Choices(starts=self.starts[call], factors=self.factors[call])
+        factor = self.factors[call] if self.factors else 1.0
+        return Choice(start=self.starts[call], factor=factor)
+
+    def ending_with(self, last: Choice) -> Choices:
+        """The same, but for the last call."""
+        factors = (*self.factors[:-1], last.factor) if self.factors else ()
+        return Choices(starts=(*self.starts[:-1], last.start), factors=factors)
 
 
 def pools_of(task: Task, case: Case, *, device: str = "cpu") -> dict[str, Pool]:

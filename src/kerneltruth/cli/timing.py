@@ -34,7 +34,7 @@ def time_(
     ] = None,
     budget: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds of measuring for each shape.")
-    ] = 1.0,
+    ] = 2.0,
     measure_again: Annotated[
         bool, typer.Option("--measure-again", help="Forget what was measured of this device.")
     ] = False,

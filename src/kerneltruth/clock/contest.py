@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from kerneltruth.cases.philox import Stream, stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contestants import (
+    Contents,
     Contestant,
     ContestError,
     Effort,
@@ -254,7 +255,7 @@ class Contest:
         self._order = order
         contents = self.inputs.draw(self.rng, len(rows))
         if show:
-            contents[-1] = self.known[len(self.shown) % len(self.known)]
+            contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
         self._refill(side, rows, contents)
         lap = self._raw_lap(side, order, graphs=self.graphs, calls=len(rows))
         if show:
@@ -271,9 +272,7 @@ class Contest:
             Show(slot=side.slot), sizes=sizes, deadline_s=self.effort.deadline_s
         )
 
-    def _refill(
-        self, side: Contestant, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]
-    ) -> None:
+    def _refill(self, side: Contestant, rows: Sequence[int], contents: Contents) -> None:
         refill = self.inputs.refill(rows, contents)
         side.do(replace(refill, slot=side.slot), self.effort.deadline_s)
 

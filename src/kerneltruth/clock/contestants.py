@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, overload
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.philox import Stream
-from kerneltruth.cases.pools import Choice, Pool, inputs_at
+from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at
 from kerneltruth.runner.protocol import Errand, Observation, Refill, ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Task
@@ -52,7 +52,7 @@ class Effort:
     lap_s: float = 0.004
     blocks: tuple[int, int] = (8, 60)
     precision: float = 0.002
-    budget_s: float = 1.0
+    budget_s: float = 2.0
     graph_below_s: float = 100e-6
     memory_bytes: int = 4 * 2**30
     flush_bytes: int = 128 * 2**20
@@ -135,6 +135,39 @@ class Contestant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contents(Sequence[dict[str, Choice]]):
+    """What the tensors of many calls hold: of each call a choice by name.
+
+    Attributes:
+        calls: how many; a task may have no tensors that move.
+        chosen: by name of the tensor, of each call.
+    """
+
+    calls: int
+    chosen: Mapping[str, Choices]
+
+    def __len__(self) -> int:
+        return self.calls
+
+    @overload
+    def __getitem__(self, call: int) -> dict[str, Choice]: ...
+    @overload
+    def __getitem__(self, call: slice) -> Contents: ...
+    def __getitem__(self, call: int | slice) -> dict[str, Choice] | Contents:
+        if isinstance(call, slice):
+            chosen = {name: choices[call] for name, choices in self.chosen.items()}
+            return Contents(calls=len(range(self.calls)[call]), chosen=chosen)
+        if not -self.calls <= call < self.calls:
+            raise IndexError(call)
+        return {name: choices[call] for name, choices in self.chosen.items()}
+
+    def ending_with(self, last: Mapping[str, Choice]) -> Contents:
+        """The same, but for the last call."""
+        chosen = {n: choices.ending_with(last[n]) for n, choices in self.chosen.items()}
+        return replace(self, chosen=chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What the calls of a contest take: arguments in order, and the pools behind them.
 
@@ -162,21 +195,17 @@ class Inputs:
         """The tensors of the call that got these contents."""
         return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
 
-    def draw(self, rng: Stream, count: int) -> list[dict[str, Choice]]:
+    def draw(self, rng: Stream, count: int) -> Contents:
         """Contents for so many calls."""
-        drawn = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
-        return [{name: choices[i] for name, choices in drawn.items()} for i in range(count)]
+        chosen = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
+        return Contents(calls=count, chosen=chosen)
 
-    def refill(self, rows: Sequence[int], contents: Sequence[Mapping[str, Choice]]) -> Refill:
+    def refill(self, rows: Sequence[int], contents: Contents) -> Refill:
         """The errand that gives rows these contents."""
-        names = [a.name for a in self.moving]
-        scaled = any(self.pools[n].scaled for n in names)
+        chosen = contents.chosen.values()
+        scaled = any(c.factors for c in chosen)
         return Refill(
             rows=tuple(rows),
-            windows=tuple(tuple(c[n].start for c in contents) for n in names),
-            scales=tuple(
-                tuple(c[n].factor for c in contents) if self.pools[n].scaled else () for n in names
-            )
-            if scaled
-            else (),
+            windows=tuple(c.starts for c in chosen),
+            scales=tuple(c.factors for c in chosen) if scaled else (),
         )

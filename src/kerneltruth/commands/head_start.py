@@ -15,10 +15,17 @@ def new_runner(device: str, targets: tuple[str, ...]) -> Runner:
     return Runner(device=device, targets=targets if on_cpu else (), cache_root=cache_root())
 
 
-def begin(runner: Runner) -> None:
-    """Begin to warm up, and return at once."""
-    compiles = runner.device == "cpu" and runner.targets
-    runner.start(("run", "compile") if compiles else ("run",))
+def begin(runner: Runner, *, timed: bool = False) -> None:
+    """Begin to warm up, and return at once.
+
+    Args:
+        runner: to warm up.
+        timed: whether right kernels are to be timed; on a CPU none is.
+    """
+    if runner.device == "cpu":
+        runner.start(("run", "compile") if runner.targets else ("run",))
+    else:
+        runner.start(("run", "time_compiled") if timed else ("run",))
 
 
 def cache_root() -> Path | None:

@@ -81,7 +81,7 @@ def run_suite(options: RunOptions) -> Generator[Step, None, dict[str, Any]]:
     try:
         # From here on the runner's processes import torch, and so does this one, side by side.
         if options.executor == "local":
-            begin(runner)
+            begin(runner, timed="perf" in options.stages)
         from kerneltruth.commands.running import judge_submissions
 
         return (yield from judge_submissions(options, runner, start))

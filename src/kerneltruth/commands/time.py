@@ -31,7 +31,7 @@ class TimeOptions:
     suite: str | None = None
     dtype: str | None = None
     baselines: tuple[str, ...] = ()
-    budget_s: float = 1.0
+    budget_s: float = 2.0
     measure_again: bool = False
     profile: bool = False
     device: str = "auto"

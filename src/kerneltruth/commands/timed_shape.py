@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from kerneltruth.clock.contest import Contest
@@ -16,22 +17,35 @@ from kerneltruth.runner.protocol import Binary, Loaded
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
 
 
-def shape_document(
-    ground: Ground, contest: Contest, watch: Watch, *, machine: Machine
-) -> dict[str, Any]:
-    """What a contest shows of its candidate, on one shape.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A contest that was run to its end.
 
-    Args:
+    Attributes:
         ground: of the contest; knows what the shown results must be.
-        contest: finished, with its children still there.
         watch: saw what disturbed it.
-        machine: gives noise and limits.
+        kernels: static facts of the Triton kernels that each side has compiled so far.
     """
+
+    ground: Ground
+    contest: Contest
+    watch: Watch
+    kernels: tuple[tuple[Binary, ...], ...]
+
+
+def finished(ground: Ground, contest: Contest, watch: Watch) -> Finished:
+    """What is left of a contest when its children are gone; asks them, while they are there."""
+    kernels = tuple(_binaries(side) for side in contest.sides)
+    return Finished(ground=ground, contest=contest, watch=watch, kernels=kernels)
+
+
+def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
+    """What a contest shows of its candidate, on one shape; `machine` gives noise and limits."""
+    ground, contest, watch, kernels = found.ground, found.contest, found.watch, found.kernels
     own = candidate_times(contest)
     noise = machine.noise_floor(own.estimate)
-    found = standings(contest, noise_floor=noise)
+    against = standings(contest, noise_floor=noise)
     launch_s = None if contest.graphs else contest.sides[0].launch_s
-    kernels = [_binaries(side) for side in contest.sides]
     limits = machine.limits(ground.task, ground.case, own.estimate, launch_s, binaries=kernels[0])
     flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
     if is_suspect(contest):
@@ -57,7 +71,7 @@ def shape_document(
                 "high": s.ratio.high,
                 "outcome": "tie" if not_faster and s.outcome == "faster" else s.outcome,
             }
-            for s, side in zip(found, contest.sides[1:], strict=True)
+            for s, side in zip(against, contest.sides[1:], strict=True)
         },
         "baselines_failed": dict(ground.failed),
         **limits,
@@ -76,7 +90,6 @@ def shape_document(
 
 
 def _binaries(side: Contestant) -> tuple[Binary, ...]:
-    """Static facts of the Triton kernels that a side has compiled, for all shapes so far."""
     seen = side.child.errand(Loaded())
     return seen.binaries if seen.ended == "returned" else ()
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.commands.ground import KNOWN, Ground
 from kerneltruth.commands.machine import Machine, Watch, fitting
-from kerneltruth.commands.timed_shape import CONTRADICTED, shape_document
+from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
@@ -101,7 +102,6 @@ class Timekeeper:
         self._next: Session | None = None
         self._alone_s = 0.0
         self._spent: defaultdict[str, float] = defaultdict(float)
-        self._contests: list[Contest] = []
 
     def close(self) -> None:
         """End all children."""
@@ -140,22 +140,20 @@ class Timekeeper:
         began = time.perf_counter()
         self._alone_s = 0.0
         self._spent = defaultdict(float)
-        self._contests = []
-        shapes: list[dict[str, Any]] = []
-        document: dict[str, Any] = {"outcome": "timed", "shapes": shapes}
-        with self._child(candidate, then) as child:
-            for case in timed_cases(task, dtype=dtype, seed=self._seed):
-                side = Contestant(name=CANDIDATE, child=child)
-                try:
-                    with self._spending("inputs"):
-                        ground = self._ground(task, case)
-                    shape = self._contest(ground, side, candidate)
-                except ContestError as error:
-                    return document | _failed(error, case)
-                shapes.append(shape)
-                if len(shapes) == 1:
-                    document |= self._costs(child, side)
-        self._look_again(shapes)
+        contests: list[Finished] = []
+        child = self._child(candidate, then)
+        # Its end takes a while; what it showed is graded meanwhile.
+        with ThreadPoolExecutor(1) as ending:
+            try:
+                document = self._measure(task, dtype, candidate, child, contests)
+            finally:
+                ending.submit(child.close)
+            with self._spending("grading"):
+                shapes = [shape_document(found, machine=self._machine) for found in contests]
+        document["shapes"] = shapes
+        if document["outcome"] == "failed":
+            return document
+        self._look_again(shapes, [found.contest for found in contests])
         wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
         if wrong is not None:
             document |= {"outcome": "wrong", "detail": wrong["graded"]["wrong"][0]}
@@ -177,6 +175,28 @@ class Timekeeper:
             },
         }
 
+    def _measure(
+        self,
+        task: Task,
+        dtype: str | None,
+        candidate: Candidate,
+        child: Session,
+        contests: list[Finished],
+    ) -> dict[str, Any]:
+        """Add a contest for each shape; gives the start of the document."""
+        document: dict[str, Any] = {"outcome": "timed", "shapes": []}
+        for case in timed_cases(task, dtype=dtype, seed=self._seed):
+            side = Contestant(name=CANDIDATE, child=child)
+            try:
+                with self._spending("inputs"):
+                    ground = self._ground(task, case)
+                contests.append(self._contest(ground, side, candidate))
+            except ContestError as error:
+                return document | _failed(error, case)
+            if len(contests) == 1:
+                document |= self._costs(child, side)
+        return document
+
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
         """The candidate's child, which may have been got ready; and one for who comes then."""
         child, self._next = self._next, None
@@ -189,10 +209,10 @@ class Timekeeper:
             self._next = self._runner.open(then, mode="time", ahead=True)
         return child
 
-    def _look_again(self, shapes: list[dict[str, Any]]) -> None:
+    def _look_again(self, shapes: list[dict[str, Any]], contests: list[Contest]) -> None:
         """Time baselines that were beaten once more, now that the candidate is gone."""
         with timing(self._runner.device):
-            for shape, contest in zip(shapes, self._contests, strict=True):
+            for shape, contest in zip(shapes, contests, strict=True):
                 beaten = [n for n, b in shape["baselines"].items() if b["outcome"] == "faster"]
                 if not beaten:
                     continue
@@ -218,22 +238,27 @@ class Timekeeper:
         """What contests on the case share; made when it is first asked for."""
         found = self._grounds.get(case.identity)
         if found is None:
+            # First: their processes get ready while the inputs are drawn.
+            sides = self._sides(task)
             inputs = stocked(task, case, device=self._runner.device)
             found = Ground(
                 task=task,
                 case=case,
                 inputs=inputs,
                 device=self._runner.device,
-                drawn=inputs.draw(stream(self._seed, "known", case.identity), KNOWN),
+                drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
+                sides=sides,
             )
-            sources = self._sources(task)
-            for name in self._baselines:
-                source = sources.get("control" if name == "control" else "eager")
-                if source is None:
-                    continue
-                found.sides.append(self._side(name, source))
             self._grounds[case.identity] = found
         return found
+
+    def _sides(self, task: Task) -> list[Contestant]:
+        """The baselines that the task has, for one more contest."""
+        sources = self._sources(task)
+        found = [
+            (n, sources.get("control" if n == "control" else "eager")) for n in self._baselines
+        ]
+        return [self._side(name, source) for name, source in found if source is not None]
 
     def _side(self, name: str, source: Candidate) -> Contestant:
         """A baseline: all shapes of a task in one child."""
@@ -246,7 +271,7 @@ class Timekeeper:
         shared.sides.append(side)
         return side
 
-    def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> dict[str, Any]:
+    def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
         with self._spending("references"):
             known = ground.known()
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
@@ -282,9 +307,8 @@ class Timekeeper:
                 ground.sides = [s for s in ground.sides if s.name != error.name]
                 side.rows, side.captured = 0, None
                 continue
-            self._contests.append(contest)
-            with self._spending("grading"):
-                return shape_document(ground, contest, watch, machine=self._machine)
+            with self._spending("facts"):
+                return finished(ground, contest, watch)
 
     @contextlib.contextmanager
     def _spending(self, what: str) -> Iterator[None]:

@@ -341,6 +341,10 @@ _KINDS: dict[str, Any] = {
 }
 
 
+# What JSON takes as it is; a lap has lists of hundreds.
+_PLAIN = frozenset((int, float, str))
+
+
 def encode(message: Message) -> bytes:
     """The message as bytes."""
     payload: list[bytes] = []
@@ -358,7 +362,7 @@ def encode(message: Message) -> bytes:
         if isinstance(value, dict):
             return {str(k): pack(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            plain = all(type(v) in (int, float, str) for v in value)
+            plain = _PLAIN.issuperset(map(type, value))
             return value if plain else [pack(v) for v in value]
         return value
 
@@ -405,6 +409,6 @@ def _unpack(value: Any, payload: memoryview) -> Any:
                 fields[name] = tuple(fields[name])
         return kind(**fields)
     if isinstance(value, list):
-        plain = all(type(v) in (int, float, str) for v in value)
+        plain = _PLAIN.issuperset(map(type, value))
         return value if plain else [_unpack(v, payload) for v in value]
     return value

@@ -154,6 +154,15 @@ def test_weights_are_the_same_in_every_call():
     assert pool.window(Choice()).shape == (3, 6)
 
 
+@pytest.mark.parametrize("name", ["a", "s"])
+def test_all_but_the_last_choice_stay_when_another_one_takes_its_place(name):
+    pool = pools_of(MATRICES, SQUARES)[name]
+    chosen, other = pool.choose(rng("many"), 4), pool.choose(rng("other"), 1)[0]
+    changed = chosen.ending_with(other)
+    assert list(changed) == [*chosen[:-1], other]
+    assert list(chosen) == list(pool.choose(rng("many"), 4))
+
+
 def test_an_absent_tensor_has_no_pool_and_is_none():
     case = Case(task="rms_norm", dims=(("M", 2), ("N", 4)), absent=("weight",), seed=7)
     pools = pools_of(RMS_NORM, case)

@@ -22,7 +22,7 @@ def ground():
     def make(task=TASK):
         case = timed_cases(task)[0]
         inputs = stocked(task, case)
-        drawn = inputs.draw(stream(3, "known"), KNOWN)
+        drawn = list(inputs.draw(stream(3, "known"), KNOWN))
         return Ground(task=task, case=case, inputs=inputs, device="cpu", drawn=drawn)
 
     return make

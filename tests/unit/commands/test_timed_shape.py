@@ -8,7 +8,7 @@ from kerneltruth.clock.contestants import LapSeen
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timed_shape import shape_document
+from kerneltruth.commands.timed_shape import finished, shape_document
 from kerneltruth.runner.protocol import Binary, Observation
 from kerneltruth.tasks.registry import find
 
@@ -69,7 +69,7 @@ def document():
         ground = Ground(
             task=TASK, case=CASE, inputs=stocked(TASK, CASE), device="cpu", drawn=[], failed={}
         )
-        return shape_document(ground, contest, watch or Watch(), machine=Machine())
+        return shape_document(finished(ground, contest, watch or Watch()), machine=Machine())
 
     return make
 
