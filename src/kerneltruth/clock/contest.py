@@ -81,11 +81,10 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
+        self.warm_up()
         fresh = [side for side in self.sides if not side.rows]
-        # Compiling takes long, and nothing is timed yet.
-        with ThreadPoolExecutor(max(len(fresh), 1)) as pool:
-            for done in [pool.submit(self._warm_up, side) for side in fresh]:
-                done.result()
+        for side in fresh:
+            self._gauge(side)
         # As many for everyone: laps of other lengths have other edges.
         self.rows = next((s.rows for s in self.sides if s.rows), 0) or self._row_count()
         for side in fresh:
@@ -94,6 +93,17 @@ class Contest:
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             self._lap(side, self._count())
+
+    def warm_up(self) -> None:
+        """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
+
+        Raises:
+            ContestError: a contestant cannot.
+        """
+        cold = [side for side in self.sides if not side.rows and not side.warmed]
+        with ThreadPoolExecutor(max(len(cold), 1)) as pool:
+            for done in [pool.submit(self._warm_up, side) for side in cold]:
+                done.result()
 
     def _around(self, side: Contestant) -> float:
         """What a shortest lap costs beyond its device time, on rows of the last lap."""
@@ -190,19 +200,23 @@ class Contest:
         self._refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
         side.first_s = self._raw_lap(side, [0], graphs=False, deadline_s=FIRST_S).wall_s
         side.second_s = self._raw_lap(side, [1], graphs=False, deadline_s=FIRST_S).wall_s
+        side.warmed = True
+
+    def _gauge(self, side: Contestant) -> None:
+        """About how long a call takes, by ever longer laps while nobody else is at work."""
         calls = SPARE
         while True:
             lap = self._raw_lap(side, [i % SPARE for i in range(calls)], graphs=False)
             # Who claims to take no time must not make everyone's laps long.
             seen = max(lap.device_s, (lap.wall_s - side.second_s) / DOUBT)
-            if seen >= effort.lap_s / 4 or calls >= MOST_ROWS:
+            if seen >= self.effort.lap_s / 4 or calls >= MOST_ROWS:
                 break
             calls *= 4
         side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
 
     def _make_rows(self, side: Contestant) -> None:
         side.do(Rows(count=SPARE + self.rows, slot=side.slot), self.effort.deadline_s)
-        side.rows = self.rows
+        side.rows, side.warmed = self.rows, False
 
     def _row_count(self) -> int:
         effort = self.effort

@@ -101,7 +101,8 @@ class Contestant:
         slot: where its child keeps this contest's rows.
         compiled: see `Stock`.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
-        rows: that it has for calls; 0 before it is stocked.
+        warmed: whether it is stocked and has compiled, and rows are yet to be made.
+        rows: that it has for calls; 0 before they are made.
         captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
         peak_bytes: of memory that one call allocates beyond its inputs.
         warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
@@ -117,6 +118,7 @@ class Contestant:
     warm_up_s: float = 0.0
     launch_s: float = 0.0
     warm_s: float | None = None
+    warmed: bool = False
     rows: int = 0
     captured: bool | None = None
     why_not: str | None = None

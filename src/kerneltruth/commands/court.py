@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -168,10 +168,16 @@ class Court:
 
 
 class Timing:
-    """The perf stage: right candidates timed, by a timekeeper that is made when it is needed."""
+    """The perf stage: right candidates timed, by a timekeeper that is made when it is needed.
 
-    def __init__(self, court: Court) -> None:
+    Args:
+        court: that judges.
+        baselines: whom candidates are timed against; None takes the usual ones.
+    """
+
+    def __init__(self, court: Court, *, baselines: tuple[str, ...] | None = None) -> None:
         self._court = court
+        self._baselines = baselines
         self._keeper: Any = None
 
     def hear_and_time(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
@@ -186,25 +192,47 @@ class Timing:
     ) -> list[Heard]:
         """Time candidates one after the other, while nobody else uses the device."""
         del report
-        with timing(self._court.runner.device):
-            following = [job.candidate for job, _ in batch[1:]]
-            return [
-                replace(heard, perf=self._timed(job, then))
-                for (job, heard), then in zip_longest(batch, following)
-            ]
-
-    def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         # Timing needs more of torch than judging does.
         from kerneltruth.commands.timing import keeper_for_runs
 
+        device = self._court.runner.device
         if self._keeper is None:
-            self._keeper = keeper_for_runs(self._court.runner)
+            self._keeper = keeper_for_runs(self._court.runner, self._baselines)
+        found: list[Heard] = []
+        for jobs in _by_tasks(batch, self._keeper.at_once):
+            # Compiling takes longest; others may judge meanwhile.
+            with checking(device):
+                self._keeper.ready([find(name) for name in _tasks(jobs)])
+            with timing(device):
+                following = [job.candidate for job, _ in jobs[1:]]
+                found += [
+                    replace(heard, perf=self._timed(job, then))
+                    for (job, heard), then in zip_longest(jobs, following)
+                ]
+        return found
+
+    def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         try:
             timed: dict[str, Any] = self._keeper.time(find(job.task), job.candidate, then=then)
         except (MemoryError, RuntimeError) as error:
             # What the judge itself needs the device for, such as grading.
             return {"outcome": "infra", "detail": f"{type(error).__name__}: {error}"[:300]}
         return timed
+
+
+def _tasks(batch: Iterable[tuple[Job, Heard]]) -> list[str]:
+    return list(dict.fromkeys(job.task for job, _ in batch))
+
+
+def _by_tasks(
+    batch: Sequence[tuple[Job, Heard]], most: int
+) -> Iterator[Sequence[tuple[Job, Heard]]]:
+    """The batch in parts of so many tasks at most."""
+    begin = 0
+    for end in range(1, len(batch) + 1):
+        if end == len(batch) or len(_tasks(batch[begin : end + 1])) > most:
+            yield batch[begin:end]
+            begin = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

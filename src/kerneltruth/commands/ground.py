@@ -1,19 +1,37 @@
-"""What the contests on one case share: inputs, baselines, and contents whose results are known."""
+"""What contests share.
+
+Those on one case share inputs, and contents whose results the judge knows; those of one task share
+the processes of its baselines.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, Inputs
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
+from kerneltruth.clock.stocking import stocked
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade
 from kerneltruth.oracle.verdict import Passed, word
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Mode, Runner, Session
+from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.tasks.spec import Task
 
+# What `torch.compile` is told for each baseline that it makes of eager PyTorch.
+COMPILED = {
+    "eager": None,
+    "compile": "default",
+    # Without graphs of its own: calls of everyone are captured, or of nobody.
+    "compile_max_autotune": "max-autotune-no-cudagraphs",
+}
+BASELINES = (*COMPILED, "control")
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
 
@@ -56,6 +74,11 @@ class Ground:
         except Exception as error:
             return f"{type(error).__name__}: {error}".splitlines()[0]
 
+    def leave_out(self, error: ContestError) -> None:
+        """Go on without a baseline that cannot; it says nothing of any candidate."""
+        self.failed[error.name] = str(error)
+        self.sides = [side for side in self.sides if side.name != error.name]
+
     def graded(self, contest: Contest) -> dict[str, Any]:
         """The shown results of a contest against what was due."""
         wrong = []
@@ -72,3 +95,104 @@ class Ground:
             "wrong": wrong,
             "not_graded": unknown[0] if unknown and not contest.shown else None,
         }
+
+
+class _Shared:
+    """A child that several contests share, each with a slot of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.sides: list[Contestant] = []
+
+    def errand(
+        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    ) -> Observation:
+        return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
+
+    def restart(self) -> None:
+        """Begin anew: what the slots held is gone."""
+        self.session.restart()
+        for side in self.sides:
+            side.rows, side.warmed, side.captured = 0, False, side.captured and None
+
+
+class Grounds:
+    """The grounds of one task, and its baselines' processes: all cases of a baseline in one."""
+
+    def __init__(
+        self,
+        task: Task,
+        cases: tuple[Case, ...],
+        runner: Runner,
+        *,
+        baselines: Mapping[str, Candidate],
+        seed: int,
+    ) -> None:
+        """No process is started yet.
+
+        Args:
+            task: the task.
+            cases: on which it is timed.
+            runner: whose children the baselines are.
+            baselines: by name, see `BASELINES`.
+            seed: of the contents whose results the judge knows.
+        """
+        self.task = task
+        self.cases = cases
+        self._runner = runner
+        self._baselines = baselines
+        self._seed = seed
+        self._made: dict[str, Ground] = {}
+        self._shared: dict[str, _Shared] = {}
+
+    def of(self, case: Case) -> Ground:
+        """The ground of a case; made when it is first asked for."""
+        found = self._made.get(case.identity)
+        if found is None:
+            # First: their processes get ready while the inputs are drawn.
+            sides = [self._side(name, source) for name, source in self._baselines.items()]
+            inputs = stocked(self.task, case, device=self._runner.device)
+            found = self._made[case.identity] = Ground(
+                task=self.task,
+                case=case,
+                inputs=inputs,
+                device=self._runner.device,
+                drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
+                sides=sides,
+            )
+        return found
+
+    def warm_up(self, effort: Effort) -> None:
+        """Have the baselines compile for all cases, before anyone is timed."""
+        for case in self.cases:
+            ground = self.of(case)
+            while True:
+                contest = Contest(
+                    sides=ground.sides,
+                    inputs=ground.inputs,
+                    effort=effort,
+                    rng=stream(self._seed, "warm-up", case.identity),
+                    on_gpu=self._runner.device != "cpu",
+                )
+                try:
+                    contest.warm_up()
+                    break
+                except ContestError as error:
+                    ground.leave_out(error)
+
+    def close(self) -> None:
+        """End the baselines' processes, without waiting."""
+        for shared in self._shared.values():
+            shared.session.close(wait=False)
+        self._shared.clear()
+        self._made.clear()
+
+    def _side(self, name: str, source: Candidate) -> Contestant:
+        compiled = COMPILED.get(name)
+        if name not in self._shared:
+            mode: Mode = "time" if compiled is None else "time_compiled"
+            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
+        shared = self._shared[name]
+        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
+        shared.sides.append(side)
+        return side

@@ -196,6 +196,13 @@ class Machine:
         return self._limits[case.identity]
 
 
+def contexts(device: str) -> int:
+    """How many processes have room on a device that hold no rows; on a CPU it matters not."""
+    if device == "cpu":
+        return 2**10
+    return int(torch.cuda.mem_get_info(torch.device(device))[1] // CONTEXT_BYTES)
+
+
 def fitting(effort: Effort, device: str, children: int) -> Effort:
     """The effort with rows that so many children have room for, beside what they need to live."""
     if device == "cpu":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -16,46 +16,19 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.standing import by_events, is_suspect, was_hindered
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
-from kerneltruth.commands.ground import KNOWN, Ground
-from kerneltruth.commands.machine import Machine, Watch, fitting
+from kerneltruth.commands.ground import BASELINES, Ground, Grounds
+from kerneltruth.commands.machine import Machine, Watch, contexts, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
-# What `torch.compile` is told for each baseline that it makes of eager PyTorch.
-COMPILED = {
-    "eager": None,
-    "compile": "default",
-    # Without graphs of its own: calls of everyone are captured, or of nobody.
-    "compile_max_autotune": "max-autotune-no-cudagraphs",
-}
-BASELINES = (*COMPILED, "control")
+MOST_AT_ONCE = 8
 DEFAULT_BASELINES = ("eager", "compile", "control")
-
-
-class _Shared:
-    """A child that several contests share, each with a slot of its own."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.sides: list[Contestant] = []
-
-    def errand(
-        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
-    ) -> Observation:
-        return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
-
-    def restart(self) -> None:
-        """Begin anew: what the slots held is gone."""
-        self.session.restart()
-        for side in self.sides:
-            side.rows, side.captured = 0, side.captured and None
 
 
 class Timekeeper:
@@ -95,9 +68,9 @@ class Timekeeper:
         self._effort = effort or Effort()
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
+        # By task and dtype: that in hand, and those which are ready for later.
+        self._grounds: dict[tuple[str, str | None], Grounds] = {}
         self._key: tuple[str, str | None] | None = None
-        self._grounds: dict[str, Ground] = {}
-        self._shared: dict[str, _Shared] = {}
         self._count = 0
         self._next: Session | None = None
         self._alone_s = 0.0
@@ -108,14 +81,33 @@ class Timekeeper:
         if self._next is not None:
             self._next.close(wait=False)
             self._next = None
-        self._forget()
+        for key in [*self._grounds]:
+            self._forget(key)
 
-    def _forget(self) -> None:
-        """End the baselines' children."""
-        for shared in self._shared.values():
-            shared.session.close(wait=False)
-        self._shared.clear()
-        self._grounds.clear()
+    def _forget(self, key: tuple[str, str | None] | None) -> None:
+        """End the baselines of a task."""
+        if key in self._grounds:
+            self._grounds.pop(key).close()
+
+    @property
+    def at_once(self) -> int:
+        """Of how many tasks the baselines have room on the device together, or time to get ready.
+
+        Each is a process with a context of its own.
+        """
+        return min(MOST_AT_ONCE, contexts(self._runner.device) // (4 * len(self._baselines)) or 1)
+
+    def ready(self, tasks: Iterable[Task]) -> None:
+        """Have the baselines of tasks that come next compile, side by side: nothing is timed.
+
+        The device may be used for other things meanwhile.
+        """
+        coming = [self._grounds_of(task, None) for task in tasks]
+        with ThreadPoolExecutor(max(len(coming), 1)) as pool:
+            for done in [pool.submit(g.warm_up, self._effort) for g in coming]:
+                # What cannot be had now is missed when it is needed, and is told there.
+                with contextlib.suppress(MemoryError, RuntimeError):
+                    done.result()
 
     def time(
         self,
@@ -133,8 +125,9 @@ class Timekeeper:
             dtype: of the shapes; None takes the task's first.
             then: who is timed next: its process gets ready meanwhile, and loads nothing.
         """
+        grounds = self._grounds_of(task, dtype)
         if (task.key, dtype) != self._key:
-            self._forget()
+            self._forget(self._key)
             self._key = (task.key, dtype)
         self._count += 1
         began = time.perf_counter()
@@ -145,7 +138,7 @@ class Timekeeper:
         # Its end takes a while; what it showed is graded meanwhile.
         with ThreadPoolExecutor(1) as ending:
             try:
-                document = self._measure(task, dtype, candidate, child, contests)
+                document = self._measure(grounds, candidate, child, contests)
             finally:
                 ending.submit(child.close)
             with self._spending("grading"):
@@ -176,20 +169,15 @@ class Timekeeper:
         }
 
     def _measure(
-        self,
-        task: Task,
-        dtype: str | None,
-        candidate: Candidate,
-        child: Session,
-        contests: list[Finished],
+        self, grounds: Grounds, candidate: Candidate, child: Session, contests: list[Finished]
     ) -> dict[str, Any]:
         """Add a contest for each shape; gives the start of the document."""
         document: dict[str, Any] = {"outcome": "timed", "shapes": []}
-        for case in timed_cases(task, dtype=dtype, seed=self._seed):
+        for case in grounds.cases:
             side = Contestant(name=CANDIDATE, child=child)
             try:
                 with self._spending("inputs"):
-                    ground = self._ground(task, case)
+                    ground = grounds.of(case)
                 contests.append(self._contest(ground, side, candidate))
             except ContestError as error:
                 return document | _failed(error, case)
@@ -234,42 +222,20 @@ class Timekeeper:
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
         }
 
-    def _ground(self, task: Task, case: Case) -> Ground:
-        """What contests on the case share; made when it is first asked for."""
-        found = self._grounds.get(case.identity)
-        if found is None:
-            # First: their processes get ready while the inputs are drawn.
-            sides = self._sides(task)
-            inputs = stocked(task, case, device=self._runner.device)
-            found = Ground(
-                task=task,
-                case=case,
-                inputs=inputs,
-                device=self._runner.device,
-                drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
-                sides=sides,
+    def _grounds_of(self, task: Task, dtype: str | None) -> Grounds:
+        """The grounds of a task; made when they are first asked for."""
+        key = (task.key, dtype)
+        if key not in self._grounds:
+            sources = self._sources(task)
+            of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
+            self._grounds[key] = Grounds(
+                task,
+                timed_cases(task, dtype=dtype, seed=self._seed),
+                self._runner,
+                baselines={name: source for name, source in of.items() if source is not None},
+                seed=self._seed,
             )
-            self._grounds[case.identity] = found
-        return found
-
-    def _sides(self, task: Task) -> list[Contestant]:
-        """The baselines that the task has, for one more contest."""
-        sources = self._sources(task)
-        found = [
-            (n, sources.get("control" if n == "control" else "eager")) for n in self._baselines
-        ]
-        return [self._side(name, source) for name, source in found if source is not None]
-
-    def _side(self, name: str, source: Candidate) -> Contestant:
-        """A baseline: all shapes of a task in one child."""
-        compiled = COMPILED.get(name)
-        if name not in self._shared:
-            mode: Mode = "time" if compiled is None else "time_compiled"
-            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
-        shared = self._shared[name]
-        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
-        shared.sides.append(side)
-        return side
+        return self._grounds[key]
 
     def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
         with self._spending("references"):
@@ -302,9 +268,7 @@ class Timekeeper:
             except ContestError as error:
                 if error.name == CANDIDATE:
                     raise
-                # A baseline that cannot go on says nothing of the candidate.
-                ground.failed[error.name] = str(error)
-                ground.sides = [s for s in ground.sides if s.name != error.name]
+                ground.leave_out(error)
                 side.rows, side.captured = 0, None
                 continue
             with self._spending("facts"):

@@ -118,13 +118,14 @@ def _profiled(
     ]
 
 
-def keeper_for_runs(runner: Runner) -> Timekeeper:
+def keeper_for_runs(runner: Runner, baselines: tuple[str, ...] | None = None) -> Timekeeper:
     """The timekeeper of a run with many candidates."""
     return Timekeeper(
         runner,
         # Those who check meanwhile are children of the same parent.
         machine=known_machine(runner, root=os.getppid()),
         seed=secrets.randbits(64),
+        baselines=baselines or DEFAULT_BASELINES,
         effort=RUN_EFFORT,
         sources=opponents,
     )

@@ -69,13 +69,14 @@ class Then(Generic[J, R]):
         hear: called in the worker's process with some jobs and their results, gives the results
             that take their place.
         lost: the result of a job whose worker died twice.
-        batch: the most jobs at once, of one task where possible.
+        batch: the most jobs at once, those of one task together; while there are fewer and judges
+            are at work, more are waited for.
     """
 
     wanted: Callable[[J, R], bool]
     hear: Callable[[Sequence[tuple[J, R]], Callable[[int], None]], Sequence[R]]
     lost: Callable[[J, R, str], R]
-    batch: int = 16
+    batch: int = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +104,11 @@ class _Second(Generic[J, R]):
         if not self._then.wanted(job, result):
             return False
         self._queue.append((job, result))
-        self._hand_out()
         return True
 
-    def _hand_out(self) -> None:
-        if self.busy or not self._queue:
+    def hand_out(self, *, no_more: bool) -> None:
+        """Give an idle worker a batch, if there is a whole one or no more will come."""
+        if self.busy or not (self._queue if no_more else self._queue[self._then.batch - 1 :]):
             return
         if self.judge is not None and not self.judge.process.is_alive():
             self.judge.stop()
@@ -124,10 +125,11 @@ class _Second(Generic[J, R]):
         if id(self._queue[0][0]) in self._tries:
             # With a worker died one of these or another: alone it does not take others along.
             return (self._queue[0],)
-        tasks = [job.task for job, _ in self._queue]
-        task = own if own in tasks else tasks[0]
-        # The others of its batch come after those of the task in hand.
-        self._queue.sort(key=lambda item: item[0].task != task)
+        # Those of the task in hand, and then task by task.
+        place = {own: -1}
+        for position, (job, _) in enumerate(self._queue):
+            place.setdefault(job.task, position)
+        self._queue.sort(key=lambda item: place[item[0].task])
         return tuple(self._queue[: self._then.batch])
 
     def listen(self) -> Iterator[Done[J, R]]:
@@ -149,7 +151,6 @@ class _Second(Generic[J, R]):
                 self._tries.pop(id(job), None)
                 yield Done(job=job, result=result)
             self.judge.job = None
-            self._hand_out()
 
     def _died(self, batch: _Batch[J, R]) -> Iterator[Done[J, R]]:
         assert self.judge is not None
@@ -165,7 +166,6 @@ class _Second(Generic[J, R]):
             reason = f"the process that times died twice (exit code {code})"
             yield Done(job=job, result=self._then.lost(job, result, reason))
         self._queue = [*again, *self._queue]
-        self._hand_out()
 
     def stop(self) -> None:
         if self.judge is not None:
@@ -264,6 +264,8 @@ def run_jobs(
             _hand_out(judge, waiting, judges)
         while True:
             busy = {j.pipe: j for j in judges if j.job is not None}
+            if second is not None:
+                second.hand_out(no_more=not busy)
             more = [second.judge.pipe] if second and second.judge and second.busy else []
             if not busy and not more:
                 break

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -73,6 +74,7 @@ class Runner:
         self._zygotes: dict[tuple[bool, bool], Zygote] = {}
         self._sessions: set[Session] = set()
         self._pid = os.getpid()
+        self._starting = threading.Lock()
 
     def __enter__(self) -> Self:
         self.start()
@@ -123,14 +125,15 @@ class Runner:
     def _zygote(self, mode: Mode) -> Zygote:
         interpret, compiles = self.device == "cpu" and mode == "run", mode == "time_compiled"
         key = (interpret, compiles)
-        if key not in self._zygotes:
-            self._zygotes[key] = Zygote(
-                interpret=interpret,
-                hide_cuda=self.device == "cpu",
-                work_root=self._work_root,
-                compiles=compiles,
-            )
-        return self._zygotes[key]
+        with self._starting:
+            if key not in self._zygotes:
+                self._zygotes[key] = Zygote(
+                    interpret=interpret,
+                    hide_cuda=self.device == "cpu",
+                    work_root=self._work_root,
+                    compiles=compiles,
+                )
+            return self._zygotes[key]
 
     def _fork(self, candidate: Candidate, mode: Mode) -> Link:
         cache = self._cache_root / candidate.sha256 if self._cache_root else None

@@ -60,17 +60,23 @@ def test_a_numpy_kernel_is_not_timed_on_a_gpu():
 def keepers(monkeypatch, tmp_path):
     """Timekeepers that a stage makes; `answer` is what they find, or raise."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = SimpleNamespace(count=0, asked=[], answer={"outcome": "timed"})
+    made = SimpleNamespace(count=0, asked=[], ready=[], answer={"outcome": "timed"})
 
     class Keeper:
+        at_once = 2
+
+        def ready(self, tasks):
+            made.ready.append([task.name for task in tasks])
+
         def time(self, task, candidate, *, then=None):
             made.asked.append(task.key)
             if isinstance(made.answer, Exception):
                 raise made.answer
             return dict(made.answer)
 
-    def make(runner):
+    def make(runner, baselines):
         made.count += 1
+        made.baselines = baselines
         return Keeper()
 
     monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", make)
@@ -89,6 +95,21 @@ def test_one_timekeeper_times_all_that_come(stage, keepers):
     assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
     assert keepers.count == 1
     assert keepers.asked == ["kernelbenchx/relu"] * 3
+
+
+def test_baselines_of_a_few_tasks_get_ready_before_their_candidates_are_timed(stage, keepers):
+    names = ("relu", "relu", "gelu", "softmax", "relu")
+    batch = [(job(task=f"kernelbenchx/{name}"), heard()) for name in names]
+    assert len(stage.time(batch)) == len(batch)
+    assert keepers.ready == [["relu", "gelu"], ["softmax", "relu"]]
+    assert keepers.asked == [job.task for job, _ in batch]
+
+
+def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
+    stage.time([(job(), heard())])
+    assert keepers.baselines is None
+    Timing(stage._court, baselines=("eager",)).time([(job(), heard())])
+    assert keepers.baselines == ("eager",)
 
 
 def test_what_was_judged_stays_with_it(stage, keepers):

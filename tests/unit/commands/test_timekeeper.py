@@ -6,8 +6,9 @@ import pytest
 
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.stocking import stocked
 from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.commands.timekeeper import MOST_AT_ONCE, Timekeeper
 from kerneltruth.commands.timing import opponents
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
@@ -170,15 +171,21 @@ def test_a_baseline_that_a_task_does_not_have_is_left_out(keeper):
         assert shape["candidate_us"] > 0
 
 
-def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, runner, monkeypatch):
-    opened = []
+@pytest.fixture
+def opened(monkeypatch):
+    """Candidates for which children were started."""
+    found = []
     open_one = Runner.open
 
-    def counted(self, candidate, mode="run"):
-        opened.append(candidate)
-        return open_one(self, candidate, mode)
+    def counted(self, candidate, mode="run", **more):
+        found.append(candidate)
+        return open_one(self, candidate, mode, **more)
 
     monkeypatch.setattr(Runner, "open", counted)
+    return found
+
+
+def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, opened):
     one = keeper("eager")
     eager = opponents(TASK)["eager"]
     for _ in range(2):
@@ -313,3 +320,56 @@ def test_before_a_candidate_is_suspect_its_blocks_are_doubled(keeper, monkeypatc
     document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     assert document["outcome"] == "timed"
     assert document["shapes"][0]["blocks"] == 12
+
+
+RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
+
+
+def test_baselines_that_are_ready_are_not_started_again(keeper, opened):
+    one = keeper("eager")
+    one.ready([TASK, RELU])
+    assert sorted(c.entry for c in opened) == ["relu", "softmax"]
+    assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
+    assert len(opened) == 2 + 1
+    document = one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
+    assert document["shapes"][1]["baselines"]["eager"]["us"] > 0
+    assert len(opened) == 2 + 2
+
+
+def test_baselines_of_a_task_end_when_another_is_in_hand(keeper):
+    one = keeper("eager")
+    one.ready([TASK, RELU])
+    one.time(TASK, of(RIGHT))
+    one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
+    assert [task for task, _ in one._grounds] == [RELU.key]
+
+
+def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(keeper):
+    one = keeper("eager", "control", sources=broken_control)
+    one.ready([TASK])
+    for shape in one.time(TASK, of(RIGHT))["shapes"]:
+        assert set(shape["baselines"]) == {"eager"}
+        assert "broken" in shape["baselines_failed"]["control"]
+
+
+def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(keeper, monkeypatch):
+    def refuse(task, case, *, device):
+        if task.name == "relu":
+            raise RuntimeError("CUDA out of memory")
+        return stocked(task, case, device=device)
+
+    monkeypatch.setattr("kerneltruth.commands.ground.stocked", refuse)
+    one = keeper("eager")
+    one.ready([RELU, TASK])
+    assert one.time(TASK, of(RIGHT))["shapes"]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
+
+
+def test_few_tasks_are_ready_at_once_where_few_processes_have_room(keeper, monkeypatch):
+    assert keeper("eager").at_once == MOST_AT_ONCE
+    monkeypatch.setattr("kerneltruth.commands.timekeeper.contexts", lambda device: 20)
+    assert keeper("eager").at_once == 5
+    assert keeper("eager", "compile", "control").at_once == 1
+    monkeypatch.setattr("kerneltruth.commands.timekeeper.contexts", lambda device: 3)
+    assert keeper("eager").at_once == 1

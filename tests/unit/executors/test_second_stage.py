@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,15 @@ def tasks_seen(batch, report):
 
 
 def test_jobs_of_one_task_are_heard_together():
-    """While the first batch is heard the others queue up, in whatever order they come."""
-    jobs = [Sum(task="ab"[i % 2], number=i) for i in range(16)]
+    jobs = [Sum(task="abc"[i % 3], number=i) for i in range(15)]
+    found = results(jobs, Then(wanted=everything, hear=tasks_seen, lost=gone, batch=15))
+    assert {seen for _, seen in found} <= {x * 5 + y * 5 + z * 5 for x, y, z in permutations("abc")}
+
+
+def test_the_second_stage_waits_for_a_whole_batch_while_judges_are_at_work():
+    jobs = [Sum(task="a", number=i) for i in range(10)]
     found = results(jobs, Then(wanted=everything, hear=tasks_seen, lost=gone, batch=4))
-    for _, seen in found:
-        # Sorted: a task's jobs come first, those of another fill the rest.
-        assert seen.count("ab") + seen.count("ba") <= 1, seen
+    assert sorted(len(seen) for _, seen in found) == [2] * 2 + [4] * 8
 
 
 def die_at_first(batch, report):
@@ -159,7 +163,7 @@ def is_gone(pid):
 
 def test_a_worker_that_died_between_two_batches_is_replaced(tmp_path):
     jobs = [Sum(task=str(i), number=i, flag=str(tmp_path / "flag")) for i in (1, 2)]
-    then = Then(wanted=everything, hear=die_when_idle, lost=gone)
+    then = Then(wanted=everything, hear=die_when_idle, lost=gone, batch=1)
     events = run_jobs(jobs, second_waits_for_death, workers=2, then=then)
     assert {e.job: e.result for e in events} == {jobs[0]: 10, jobs[1]: 20}
 
