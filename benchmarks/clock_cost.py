@@ -119,14 +119,21 @@ def main() -> int:
             ),
         ]
     if timed:
-        phases = {k: sum(p["spent"].get(k, 0.0) for p in timed) for k in timed[0]["spent"]}
+        spent = Counter[str]()
+        for one in timed:
+            spent.update(one["spent"])
+        within = ("contents", "calls", "looking")
+        said, parts = (
+            ", ".join(f"{k} {v:.1f}" for k, v in spent.items() if (k in within) is inner)
+            for inner in (False, True)
+        )
         shapes = [s for p in timed for s in p["shapes"]]
         report += [
             "",
             f"{sum(s['blocks'] for s in shapes)} blocks, "
             f"{sum(len(s['repeated']) for s in shapes)} more that were disturbed and repeated.",
             "",
-            "Seconds in all: " + ", ".join(f"{k} {v:.1f}" for k, v in phases.items()) + ".",
+            f"Seconds in all: {said}; within these {parts}.",
         ]
     other = [p for p in perf if p["outcome"] != "timed"]
     report += ["", *map(why_not, other[:10])]

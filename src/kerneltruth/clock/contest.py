@@ -59,6 +59,8 @@ class Contest:
         around: what the shortest laps of the candidate, each right after one of a block, cost on
             the judge's clock beyond their device time.
         disturbed: why blocks were thrown away and repeated.
+        spent: seconds that went into fresh contents, into calls with all around them, and into
+            asking what disturbed.
     """
 
     sides: list[Contestant]
@@ -73,6 +75,9 @@ class Contest:
     around: list[tuple[float, ...]] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
+    spent: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
+    )
     _order: list[int] = field(default_factory=list)
 
     def prepare(self) -> None:
@@ -133,7 +138,9 @@ class Contest:
             if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
                 break
             block, around = self._block(show=len(self.blocks) in show_at)
+            asked = time.perf_counter()
             reason = disturbance()
+            self.spent["looking"] += time.perf_counter() - asked
             if reason is not None and len(self.disturbed) < self.effort.repeats:
                 self.disturbed.append(reason)
                 continue
@@ -267,10 +274,12 @@ class Contest:
         else:
             rows = order = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
         self._order = order
+        began = time.perf_counter()
         contents = self.inputs.draw(self.rng, len(rows))
         if show:
             contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
         self._refill(side, rows, contents)
+        self.spent["contents"] += time.perf_counter() - began
         lap = self._raw_lap(side, order, graphs=self.graphs, calls=len(rows))
         if show:
             self.shown.append(Shown(at=contents[-1], seen=self._show(side)))
@@ -303,6 +312,7 @@ class Contest:
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
         wall = time.perf_counter() - began
+        self.spent["calls"] += wall
         side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
         return LapSeen(
             calls=calls or len(rows),

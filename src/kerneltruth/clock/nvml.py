@@ -138,6 +138,8 @@ class NvmlTelemetry:
 
     def __init__(self, nvml: Any, handle: Any, ours: Callable[[], Collection[int]]) -> None:
         self._nvml, self._handle, self._ours = nvml, handle, ours
+        self._seen: frozenset[int] = frozenset()
+        self._strangers = 0
 
     def read(self) -> Reading | None:
         """The device now; None if it is gone."""
@@ -176,8 +178,12 @@ class NvmlTelemetry:
         }
 
     def _others(self) -> int:
-        seen = {p.pid for p in self._ask("nvmlDeviceGetComputeRunningProcesses") or ()}
-        return strangers(seen, self._ours) if seen else 0
+        running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
+        seen = frozenset(p.pid for p in running)
+        if seen != self._seen:
+            # Who is ours takes milliseconds to find out where many judge, and blocks follow fast.
+            self._seen, self._strangers = seen, strangers(seen, self._ours) if seen else 0
+        return self._strangers
 
 
 def strangers(seen: Collection[int], ours: Callable[[], Collection[int]]) -> int:

@@ -183,33 +183,27 @@ class Timing:
     def hear_and_time(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
         """Judge one candidate, and time it if it is right."""
         heard = self._court.hear(job, report)
-        return self.time(((job, heard),))[0] if job.timed and heard.perf is None else heard
+        if not job.timed or heard.perf is not None:
+            return heard
+        (timed,) = self.time(((job, heard),))
+        return timed
 
-    def time(
-        self,
-        batch: Sequence[tuple[Job, Heard]],
-        report: Callable[[int], None] = lambda count: None,
-    ) -> list[Heard]:
+    def time(self, batch: Sequence[tuple[Job, Heard]]) -> Iterator[Heard]:
         """Time candidates one after the other, while nobody else uses the device."""
-        del report
         # Timing needs more of torch than judging does.
         from kerneltruth.commands.timing import keeper_for_runs
 
         device = self._court.runner.device
         if self._keeper is None:
             self._keeper = keeper_for_runs(self._court.runner, self._baselines)
-        found: list[Heard] = []
         for jobs in _by_tasks(batch, self._keeper.at_once):
             # Compiling takes longest; others may judge meanwhile.
             with checking(device):
                 self._keeper.ready([find(name) for name in _tasks(jobs)])
             with timing(device):
                 following = [job.candidate for job, _ in jobs[1:]]
-                found += [
-                    replace(heard, perf=self._timed(job, then))
-                    for (job, heard), then in zip_longest(jobs, following)
-                ]
-        return found
+                for (job, heard), then in zip_longest(jobs, following):
+                    yield replace(heard, perf=self._timed(job, then))
 
     def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         try:

@@ -180,10 +180,10 @@ class Grounds:
                 except ContestError as error:
                     ground.leave_out(error)
 
-    def close(self) -> None:
-        """End the baselines' processes, without waiting."""
+    def close(self, *, wait: bool = False) -> None:
+        """End the baselines' processes; without `wait` this is only asked for."""
         for shared in self._shared.values():
-            shared.session.close(wait=False)
+            shared.session.close(wait=wait)
         self._shared.clear()
         self._made.clear()
 

@@ -196,18 +196,16 @@ class Machine:
         return self._limits[case.identity]
 
 
-def contexts(device: str) -> int:
-    """How many processes have room on a device that hold no rows; on a CPU it matters not."""
-    if device == "cpu":
-        return 2**10
-    return int(torch.cuda.mem_get_info(torch.device(device))[1] // CONTEXT_BYTES)
+def memory_of(device: str) -> int:
+    """Bytes of the device's memory; 0 of a CPU's, which is not asked for."""
+    return 0 if device == "cpu" else int(torch.cuda.mem_get_info(torch.device(device))[1])
 
 
 def fitting(effort: Effort, device: str, children: int) -> Effort:
     """The effort with rows that so many children have room for, beside what they need to live."""
     if device == "cpu":
         return effort
-    room = torch.cuda.mem_get_info(torch.device(device))[1] - (children + 2) * CONTEXT_BYTES
+    room = memory_of(device) - (children + 2) * CONTEXT_BYTES
     share = max(room // (2 * children), 2**26)
     return replace(effort, memory_bytes=min(effort.memory_bytes, share))
 

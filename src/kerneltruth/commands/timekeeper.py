@@ -19,7 +19,7 @@ from kerneltruth.clock.standing import by_events, is_suspect, was_hindered
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.commands.ground import BASELINES, Ground, Grounds
-from kerneltruth.commands.machine import Machine, Watch, contexts, fitting
+from kerneltruth.commands.machine import Machine, Watch, fitting, memory_of
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
@@ -27,7 +27,11 @@ from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
+# Tasks whose baselines get ready together, at most; and the part of the device's memory for them.
 MOST_AT_ONCE = 8
+WAITING_SHARE = 4
+# What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
+WAITING_BYTES = 3 * 2**29
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
@@ -84,18 +88,25 @@ class Timekeeper:
         for key in [*self._grounds]:
             self._forget(key)
 
-    def _forget(self, key: tuple[str, str | None] | None) -> None:
+    def _forget(self, key: tuple[str, str | None] | None, *, wait: bool = False) -> None:
         """End the baselines of a task."""
         if key in self._grounds:
-            self._grounds.pop(key).close()
+            self._grounds.pop(key).close(wait=wait)
+
+    def _make_room(self) -> bool:
+        """End the baselines of tasks that wait for their turn; whether there were any."""
+        waiting = [key for key in self._grounds if key != self._key]
+        for key in waiting:
+            self._forget(key, wait=True)
+        return bool(waiting)
 
     @property
     def at_once(self) -> int:
-        """Of how many tasks the baselines have room on the device together, or time to get ready.
-
-        Each is a process with a context of its own.
-        """
-        return min(MOST_AT_ONCE, contexts(self._runner.device) // (4 * len(self._baselines)) or 1)
+        """Of how many tasks the baselines may get ready together, so that others have room."""
+        if not self._on_gpu:
+            return MOST_AT_ONCE
+        room = memory_of(self._runner.device) // WAITING_SHARE
+        return max(1, min(MOST_AT_ONCE, room // (WAITING_BYTES * max(len(self._baselines), 1))))
 
     def ready(self, tasks: Iterable[Task]) -> None:
         """Have the baselines of tasks that come next compile, side by side: nothing is timed.
@@ -146,7 +157,8 @@ class Timekeeper:
         document["shapes"] = shapes
         if document["outcome"] == "failed":
             return document
-        self._look_again(shapes, [found.contest for found in contests])
+        with self._spending("again"):
+            self._look_again(shapes, [found.contest for found in contests])
         wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
         if wrong is not None:
             document |= {"outcome": "wrong", "detail": wrong["graded"]["wrong"][0]}
@@ -265,7 +277,14 @@ class Timekeeper:
                             contest.run(partial(_has_blocks, wanted), watch.disturbance)
                         contest.measure_warm()
                     self._alone_s += time.perf_counter() - began
+                for what, seconds in contest.spent.items():
+                    self._spent[what] += seconds
             except ContestError as error:
+                if error.seen.error == "OutOfMemoryError" and self._make_room():
+                    for each in contest.sides:
+                        if each.name == error.name:
+                            each.rows, each.warmed, each.captured = 0, False, None
+                    continue
                 if error.name == CANDIDATE:
                     raise
                 ground.leave_out(error)

@@ -66,15 +66,15 @@ class Then(Generic[J, R]):
 
     Attributes:
         wanted: whether a result goes on.
-        hear: called in the worker's process with some jobs and their results, gives the results
-            that take their place.
+        hear: called in the worker's process with some jobs and their results, gives one after the
+            other the results that take their place.
         lost: the result of a job whose worker died twice.
         batch: the most jobs at once, those of one task together; while there are fewer and judges
             are at work, more are waited for.
     """
 
     wanted: Callable[[J, R], bool]
-    hear: Callable[[Sequence[tuple[J, R]], Callable[[int], None]], Sequence[R]]
+    hear: Callable[[Sequence[tuple[J, R]]], Iterable[R]]
     lost: Callable[[J, R, str], R]
     batch: int = 32
 
@@ -93,6 +93,8 @@ class _Second(Generic[J, R]):
     def __init__(self, then: Then[J, R]) -> None:
         self._then = then
         self._queue: list[tuple[J, R]] = []
+        # Of the batch in hand, those without a result.
+        self._left: list[tuple[J, R]] = []
         self._tries: dict[int, int] = {}
         self.judge: _Judge[Any, Any] | None = None
 
@@ -114,11 +116,16 @@ class _Second(Generic[J, R]):
             self.judge.stop()
             self.judge = None
         if self.judge is None:
-            hear = self._then.hear
-            self.judge = _Judge(lambda batch, report: hear(batch.items, report))
+            self.judge = _Judge(self._hear)
         items = self._next(self.judge.last_task)
         del self._queue[: len(items)]
+        self._left = list(items)
         self.judge.give(_Batch(task=items[-1][0].task, items=items))
+
+    def _hear(self, batch: _Batch[J, R], tell: Callable[[Any], None]) -> None:
+        """In the worker's process."""
+        for result in self._then.hear(batch.items):
+            tell(result)
 
     def _next(self, own: str | None) -> tuple[tuple[J, R], ...]:
         """The first of the queue, after putting it in order for a worker of the task `own`."""
@@ -136,29 +143,30 @@ class _Second(Generic[J, R]):
         """Take one message of the worker, or its death."""
         assert self.judge is not None
         assert self.judge.job is not None
-        batch: _Batch[J, R] = self.judge.job
         try:
             word, value = self.judge.pipe.recv()
         except (EOFError, ConnectionError):
-            yield from self._died(batch)
+            yield from self._died()
             return
         if word == "stopped":
             raise value
         if word == "broken":
             raise InternalError(f"in the second stage: {value}")
+        if word == "progress":
+            job, _ = self._left.pop(0)
+            self._tries.pop(id(job), None)
+            yield Done(job=job, result=value)
         if word == "done":
-            for (job, _), result in zip(batch.items, value, strict=True):
-                self._tries.pop(id(job), None)
-                yield Done(job=job, result=result)
+            assert not self._left
             self.judge.job = None
 
-    def _died(self, batch: _Batch[J, R]) -> Iterator[Done[J, R]]:
+    def _died(self) -> Iterator[Done[J, R]]:
         assert self.judge is not None
         self.judge.stop()
         code = self.judge.process.exitcode
         self.judge = None
         again = []
-        for job, result in batch.items:
+        for job, result in self._left:
             tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
             if tries < TRIES:
                 again.append((job, result))

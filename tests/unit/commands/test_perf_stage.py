@@ -90,8 +90,8 @@ def stage():
 
 
 def test_one_timekeeper_times_all_that_come(stage, keepers):
-    first = stage.time([(job("one"), heard()), (job("two"), heard())])
-    second = stage.time([(job("three"), heard())])
+    first = [*stage.time([(job("one"), heard()), (job("two"), heard())])]
+    second = [*stage.time([(job("three"), heard())])]
     assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
     assert keepers.count == 1
     assert keepers.asked == ["kernelbenchx/relu"] * 3
@@ -100,21 +100,21 @@ def test_one_timekeeper_times_all_that_come(stage, keepers):
 def test_baselines_of_a_few_tasks_get_ready_before_their_candidates_are_timed(stage, keepers):
     names = ("relu", "relu", "gelu", "softmax", "relu")
     batch = [(job(task=f"kernelbenchx/{name}"), heard()) for name in names]
-    assert len(stage.time(batch)) == len(batch)
+    assert len([*stage.time(batch)]) == len(batch)
     assert keepers.ready == [["relu", "gelu"], ["softmax", "relu"]]
     assert keepers.asked == [job.task for job, _ in batch]
 
 
 def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
-    stage.time([(job(), heard())])
+    assert [*stage.time([(job(), heard())])]
     assert keepers.baselines is None
-    Timing(stage._court, baselines=("eager",)).time([(job(), heard())])
+    assert [*Timing(stage._court, baselines=("eager",)).time([(job(), heard())])]
     assert keepers.baselines == ("eager",)
 
 
 def test_what_was_judged_stays_with_it(stage, keepers):
     before = Heard(attempt=attempt(Passed()), tags=("tag",))
-    (after,) = stage.time([(job(), before)])
+    (after,) = [*stage.time([(job(), before)])]
     assert (after.attempt, after.tags) == (before.attempt, ("tag",))
 
 
@@ -123,7 +123,7 @@ def test_what_was_judged_stays_with_it(stage, keepers):
 )
 def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, error):
     keepers.answer = error
-    (after,) = stage.time([(job(), heard())])
+    (after,) = [*stage.time([(job(), heard())])]
     assert after.perf["outcome"] == "infra"
     assert str(error) in after.perf["detail"]
 
@@ -131,7 +131,7 @@ def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, e
 def test_a_fault_of_the_machine_is_one(stage, keepers):
     keepers.answer = EnvironmentFault("no device")
     with pytest.raises(EnvironmentFault, match="no device"):
-        stage.time([(job(), heard())])
+        [*stage.time([(job(), heard())])]
 
 
 @pytest.mark.parametrize(

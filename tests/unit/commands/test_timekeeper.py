@@ -366,10 +366,54 @@ def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(keeper, monkeypatch):
         one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
 
 
-def test_few_tasks_are_ready_at_once_where_few_processes_have_room(keeper, monkeypatch):
-    assert keeper("eager").at_once == MOST_AT_ONCE
-    monkeypatch.setattr("kerneltruth.commands.timekeeper.contexts", lambda device: 20)
-    assert keeper("eager").at_once == 5
-    assert keeper("eager", "compile", "control").at_once == 1
-    monkeypatch.setattr("kerneltruth.commands.timekeeper.contexts", lambda device: 3)
-    assert keeper("eager").at_once == 1
+@pytest.mark.parametrize(
+    ("gigabytes", "baselines", "tasks"),
+    [
+        (80, ("eager", "compile", "control"), 4),
+        (80, ("eager",), 8),
+        (24, ("eager",), 4),
+        (4, (), 1),
+    ],
+)
+def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
+    keeper, monkeypatch, gigabytes, baselines, tasks
+):
+    of_device = "kerneltruth.commands.timekeeper.memory_of"
+    monkeypatch.setattr(of_device, lambda device: gigabytes * 2**30)
+    one = keeper(*baselines)
+    assert one.at_once == MOST_AT_ONCE
+    one._on_gpu = True
+    assert one.at_once == tasks
+
+
+def out_of_memory(flag):
+    """A candidate for which there is no memory before the flag is there."""
+    return RIGHT.replace(
+        "import torch",
+        "import pathlib, torch\n"
+        "class OutOfMemoryError(RuntimeError): pass\n"
+        f"flag = pathlib.Path({str(flag)!r})",
+    ).replace(
+        "    e = (", "    if not flag.exists(): raise OutOfMemoryError('no memory')\n    e = ("
+    )
+
+
+def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch, tmp_path):
+    one, make_room = keeper("eager"), Timekeeper._make_room
+
+    def made(self):
+        (tmp_path / "flag").touch()
+        return make_room(self)
+
+    monkeypatch.setattr(Timekeeper, "_make_room", made)
+    one.ready([TASK, RELU])
+    document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
+    assert len(document["shapes"]) == len(SHAPES)
+    assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
+    assert [task for task, _ in one._grounds] == [TASK.key]
+
+
+def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):
+    document = keeper("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
+    assert document["outcome"] == "failed"
+    assert "OutOfMemoryError no memory" in document["detail"]

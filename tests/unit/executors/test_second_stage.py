@@ -26,7 +26,7 @@ def add(job, report):
     return job.number
 
 
-def times_ten(batch, report):
+def times_ten(batch):
     return [10 * result for _, result in batch]
 
 
@@ -63,7 +63,7 @@ def everything(job, result):
     return True
 
 
-def who(batch, report):
+def who(batch):
     return [(os.getpid(), threading.get_ident(), len(batch))] * len(batch)
 
 
@@ -82,7 +82,7 @@ def test_no_batch_is_larger_than_it_may_be():
     assert max(count for _, (_, _, count) in found) <= 3
 
 
-def tasks_seen(batch, report):
+def tasks_seen(batch):
     seen = "".join(job.task for job, _ in batch)
     return [seen] * len(batch)
 
@@ -99,12 +99,12 @@ def test_the_second_stage_waits_for_a_whole_batch_while_judges_are_at_work():
     assert sorted(len(seen) for _, seen in found) == [2] * 2 + [4] * 8
 
 
-def die_at_first(batch, report):
+def die_at_first(batch):
     flag = Path(batch[0][0].flag)
     if not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return times_ten(batch, report)
+    return times_ten(batch)
 
 
 def test_a_batch_whose_worker_dies_is_heard_by_another(tmp_path):
@@ -113,10 +113,10 @@ def test_a_batch_whose_worker_dies_is_heard_by_another(tmp_path):
     assert dict(found) == {j: 10 * j.number for j in jobs}
 
 
-def die_at_four(batch, report):
+def die_at_four(batch):
     if any(result == 4 for _, result in batch):
         os.kill(os.getpid(), signal.SIGKILL)
-    return times_ten(batch, report)
+    return times_ten(batch)
 
 
 def test_a_job_that_kills_two_workers_has_the_result_of_the_lost():
@@ -139,12 +139,28 @@ def test_what_is_lost_is_named_even_if_it_is_all_there_is():
     assert found[1].startswith("4 lost")
 
 
-def die_when_idle(batch, report):
+def die_after_two(batch):
+    flag = Path(batch[0][0].flag)
+    done = times_ten(batch)
+    if flag.exists():
+        return done
+    flag.touch()
+    return (os.kill(os.getpid(), signal.SIGKILL) if i == 2 else r for i, r in enumerate(done))
+
+
+def test_results_that_a_worker_gave_before_it_died_stay(tmp_path):
+    jobs = [Sum(task="a", number=i, flag=str(tmp_path / "flag")) for i in range(5)]
+    found = results(jobs, Then(wanted=everything, hear=die_after_two, lost=gone, batch=5))
+    assert dict(found) == {j: 10 * j.number for j in jobs}
+    assert len(found) == len(jobs)
+
+
+def die_when_idle(batch):
     flag = Path(batch[0][0].flag)
     if not flag.exists():
         flag.write_text(str(os.getpid()))
         threading.Timer(0.05, os._exit, args=(1,)).start()
-    return times_ten(batch, report)
+    return times_ten(batch)
 
 
 def second_waits_for_death(job, report):
@@ -168,11 +184,11 @@ def test_a_worker_that_died_between_two_batches_is_replaced(tmp_path):
     assert {e.job: e.result for e in events} == {jobs[0]: 10, jobs[1]: 20}
 
 
-def fail(batch, report):
+def fail(batch):
     raise ValueError("a bug of ours")
 
 
-def no_device(batch, report):
+def no_device(batch):
     raise EnvironmentFault("no device")
 
 
