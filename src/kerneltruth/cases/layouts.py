@@ -236,7 +236,7 @@ def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
-def inspect(placed: Placed, after: bytes) -> Inspection:
+def inspect(placed: Placed, after: bytes | bytearray | memoryview) -> Inspection:
     """Compare a buffer with what it was before the call.
 
     Bytes between elements are gaps; all before the first and after the last are guards.

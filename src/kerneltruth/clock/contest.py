@@ -162,16 +162,23 @@ class Contest:
                     around.append(self._around(side))
         return {name: tuple(laps) for name, laps in found.items()}, tuple(around)
 
-    def alone(self) -> dict[str, list[float]]:
-        """Seconds of a call of each baseline, lap by lap, now that the candidate is gone."""
+    def alone(self, *, settle_s: float = 0.0) -> dict[str, list[float]]:
+        """Seconds of a call of each baseline, lap by lap, now that the candidate is gone.
+
+        After a pause the device is cool and quick for a while: so long, and for one lap of each at
+        least, nothing counts.
+        """
         found: dict[str, list[float]] = {side.name: [] for side in self.sides[1:]}
-        for turn in range(AGAIN + 1):
+        began = time.perf_counter()
+        left, settled = AGAIN, False
+        while left:
             count = self._count()
             for side in self.sides[1:]:
                 lap = self._lap(side, count)
-                # After a pause the device is cool and quick for a while.
-                if turn:
+                if settled:
                     found[side.name].append(lap.per_call_s)
+            left -= settled
+            settled = time.perf_counter() - began >= settle_s
         return found
 
     def measure_warm(self) -> None:

@@ -30,8 +30,10 @@ MORE_S = 1e-4
 SHARE = 0.03
 # How much more a lap may cost around its calls than it does with the baselines.
 AROUND_S = 3e-4
-# By which share a baseline may be slower beside a candidate than without it.
+# By which share a baseline may be slower beside a candidate than without it; and where the device's
+# power limits them, which a candidate may rightly use more of.
 HINDERED = 0.03
+HINDERED_CAPPED = 0.1
 # A lap's calls cannot have taken less than nothing.
 _LEAST_S = 1e-9
 
@@ -131,7 +133,9 @@ def is_suspect(contest: Contest) -> bool:
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
 
 
-def was_hindered(contest: Contest, baseline: str, alone_s: Sequence[float]) -> bool:
+def was_hindered(
+    contest: Contest, baseline: str, alone_s: Sequence[float], *, capped: bool = False
+) -> bool:
     """Whether a baseline was slower beside the candidate than after the candidate's end.
 
     Both run on the same device: work that a candidate leaves there between its own laps would make
@@ -142,9 +146,11 @@ def was_hindered(contest: Contest, baseline: str, alone_s: Sequence[float]) -> b
         contest: with the candidate.
         baseline: the baseline's name.
         alone_s: of its calls in laps without the candidate.
+        capped: whether the device was at its power's limit beside the candidate.
     """
+    share = HINDERED_CAPPED if capped else HINDERED
     beside = sorted(lap.per_call_s for lap in _laps(contest, baseline))
-    return beside[len(beside) // 4] > median(alone_s) * (1 + HINDERED)
+    return beside[len(beside) // 4] > median(alone_s) * (1 + share)
 
 
 def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:

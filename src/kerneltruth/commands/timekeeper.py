@@ -32,6 +32,8 @@ MOST_AT_ONCE = 8
 WAITING_SHARE = 4
 # What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
 WAITING_BYTES = 3 * 2**29
+# Until a device that was at its power's limit is there again after a pause.
+SETTLE_S = 0.3
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
@@ -216,12 +218,13 @@ class Timekeeper:
                 beaten = [n for n, b in shape["baselines"].items() if b["outcome"] == "faster"]
                 if not beaten:
                     continue
+                capped = "power_capped" in shape["flags"]
                 try:
-                    alone = contest.alone()
+                    alone = contest.alone(settle_s=SETTLE_S if capped else 0.0)
                 except ContestError:
                     continue
                 for name in beaten:
-                    if was_hindered(contest, name, alone[name]):
+                    if was_hindered(contest, name, alone[name], capped=capped):
                         shape["baselines"][name]["outcome"] = "tie"
                         shape["flags"].append("baseline_hindered")
 

@@ -59,7 +59,7 @@ class Remote:
         """
         (result,) = self._call(request, tensors, deadline_s).results
         try:
-            found = json.loads(result.data) if isinstance(result, TensorResult) else None
+            found = json.loads(bytes(result.data)) if isinstance(result, TensorResult) else None
         except ValueError as error:
             raise Rejected(f"an answer that is not JSON: {error}") from error
         if not isinstance(found, dict):

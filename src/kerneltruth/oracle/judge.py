@@ -210,7 +210,9 @@ def tensor_of(result: TensorResult) -> torch.Tensor:
     dtype = DTYPES[result.dtype]
     if not result.data:
         return real_parts(torch.empty(result.shape, dtype=dtype))
-    flat = torch.frombuffer(bytearray(result.data), dtype=dtype)
+    # What came alone lies in memory that torch can use as it is.
+    data = result.data if isinstance(result.data, bytearray) else bytearray(result.data)
+    flat = torch.frombuffer(data, dtype=dtype)
     return real_parts(flat.reshape(result.shape))
 
 

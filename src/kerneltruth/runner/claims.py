@@ -81,7 +81,7 @@ def _check_result(result: TensorResult | OtherResult) -> None:
     _need(_all(result.shape, int) and all(_is_size(n) and n >= 0 for n in result.shape), "shape")
     _need(_all(result.strides, int) and len(result.strides) == len(result.shape), "strides")
     _need(all(map(_is_size, result.strides)), "strides")
-    _need(isinstance(result.data, bytes), "data")
+    _need(isinstance(result.data, bytes | bytearray), "data")
     expected = math.prod(result.shape) * ITEMSIZE.get(result.dtype, 0)
     _need(len(result.data) == expected, f"data: {len(result.data)} bytes for {expected}")
 
@@ -93,7 +93,8 @@ def _check_buffers(message: Observation, buffers: Mapping[str, int]) -> None:
     whole = message.ended != "returned" or len(message.buffers) in (0, len(buffers))
     _need(whole, "buffers")
     for name, data in message.buffers.items():
-        _need(isinstance(data, bytes) and len(data) == buffers[name], f"buffer {name!r}")
+        right = isinstance(data, bytes | bytearray) and len(data) == buffers[name]
+        _need(right, f"buffer {name!r}")
 
 
 def _is_launch(launch: Launch) -> bool:

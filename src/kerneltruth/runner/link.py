@@ -79,7 +79,7 @@ class Link:
             Ended: the child died, took too long, printed too much, or spoke nonsense.
         """
 
-        def read(count: int) -> bytes:
+        def read(count: int) -> bytearray:
             data = bytearray(count)
             view = memoryview(data)
             while view:
@@ -94,7 +94,7 @@ class Link:
                 if got == 0:
                     self._hung_up()
                 view = view[got:]
-            return bytes(data)
+            return data
 
         try:
             return decode(read, limit=LARGEST_ANSWER)

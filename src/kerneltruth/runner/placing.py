@@ -73,12 +73,14 @@ def as_numpy(view: torch.Tensor) -> Any:
         raise UnsupportedHere(f"NumPy has no dtype {name}") from error
 
 
-def raw_bytes(tensor: torch.Tensor) -> bytes:
-    """A tensor's logical elements in row-major order."""
+def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
+    """A tensor's logical elements in row-major order, in memory of their own."""
     if tensor.numel() == 0:
         return b""
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-    return bytes(flat.cpu().numpy().tobytes())
+    here = flat.cpu().numpy()
+    # What came from a device is a copy already.
+    return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
 
 
 def collect(returned: Any, inputs: Sequence[Placed], *, arrays: bool) -> tuple[Result, ...]:

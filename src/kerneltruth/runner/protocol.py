@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+# Contents of memory: of a large result in whatever form needs no copy.
+Data = bytes | bytearray | memoryview
 MAGIC = b"KTRU"
 VERSION = 2
 _PREFIX = struct.Struct("<4sHIQ")
@@ -232,7 +234,7 @@ class TensorResult:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     device: str
-    data: bytes
+    data: Data
     alias: str | None = None
 
 
@@ -304,7 +306,7 @@ class Observation:
     trace: str | None = None
     signal: int | None = None
     results: tuple[Result, ...] = ()
-    buffers: dict[str, bytes] = field(default_factory=dict)
+    buffers: dict[str, Data] = field(default_factory=dict)
     guards_hit: tuple[str, ...] = ()
     launches: tuple[Launch, ...] = ()
     binaries: tuple[Binary, ...] = ()
@@ -343,18 +345,25 @@ _KINDS: dict[str, Any] = {
 
 # What JSON takes as it is; a lap has lists of hundreds.
 _PLAIN = frozenset((int, float, str))
+# Payloads up to this many bytes go in one piece with their header.
+_SMALL = 2**16
 
 
 def encode(message: Message) -> bytes:
     """The message as bytes."""
-    payload: list[bytes] = []
+    return b"".join(pieces(message))
+
+
+def pieces(message: Message) -> list[Data]:
+    """The message in pieces that follow one another: large contents as they are, uncopied."""
+    payload: list[Data] = []
     position = 0
 
     def pack(value: Any) -> Any:
         nonlocal position
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, Data):
             start, position = position, position + len(value)
-            payload.append(bytes(value))
+            payload.append(value)
             return {"~bytes": [start, len(value)]}
         if type(value).__name__ in _KINDS and type(value) is _KINDS[type(value).__name__]:
             fields = {k: pack(getattr(value, k)) for k in value.__dataclass_fields__}
@@ -362,16 +371,21 @@ def encode(message: Message) -> bytes:
         if isinstance(value, dict):
             return {str(k): pack(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            plain = _PLAIN.issuperset(map(type, value))
-            return value if plain else [pack(v) for v in value]
+            return value if _PLAIN.issuperset(map(type, value)) else [pack(v) for v in value]
         return value
 
     header = json.dumps(pack(message)).encode()
-    return b"".join([_PREFIX.pack(MAGIC, VERSION, len(header), position), header, *payload])
+    head = _PREFIX.pack(MAGIC, VERSION, len(header), position) + header
+    if position <= _SMALL:
+        return [b"".join([head, *payload])]
+    return [head, *payload]
 
 
-def decode(read: Callable[[int], bytes], *, limit: int) -> Message:
+def decode(read: Callable[[int], bytes | bytearray], *, limit: int) -> Message:
     """Read one message with `read(n)`, which returns exactly n bytes or raises.
+
+    Contents that are a message's only ones are what `read` gave: a copy of a large result takes
+    as long as its calls do.
 
     Raises:
         ProtocolError: not our protocol, another version, larger than `limit`, or malformed.
@@ -383,7 +397,7 @@ def decode(read: Callable[[int], bytes], *, limit: int) -> Message:
         raise ProtocolError(f"protocol version {version}, this side speaks {VERSION}")
     if header_size > MAX_HEADER or payload_size > limit:
         raise ProtocolError(f"a message of {header_size + payload_size} bytes is over {limit}")
-    header, payload = read(header_size), memoryview(read(payload_size))
+    header, payload = read(header_size), read(payload_size)
     try:
         message = _unpack(json.loads(header), payload)
     except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
@@ -393,13 +407,13 @@ def decode(read: Callable[[int], bytes], *, limit: int) -> Message:
     return message
 
 
-def _unpack(value: Any, payload: memoryview) -> Any:
+def _unpack(value: Any, payload: bytes | bytearray) -> Any:
     if isinstance(value, dict):
         if "~bytes" in value:
             start, size = (int(n) for n in value["~bytes"])
             if start < 0 or size < 0 or start + size > len(payload):
                 raise ValueError("slice outside of the payload")
-            return bytes(payload[start : start + size])
+            return payload if size == len(payload) else bytes(memoryview(payload)[start:][:size])
         fields = {k: _unpack(v, payload) for k, v in value.items() if k != "~kind"}
         if "~kind" not in value:
             return fields

@@ -29,6 +29,7 @@ from kerneltruth.runner.protocol import (
     Argument,
     Binary,
     Call,
+    Data,
     Errand,
     Load,
     Loaded,
@@ -38,7 +39,7 @@ from kerneltruth.runner.protocol import (
     TensorArgument,
     UnsupportedHere,
     decode,
-    encode,
+    pieces,
 )
 
 _LIMIT = 2**40
@@ -81,7 +82,8 @@ def main(wire: int) -> None:
         else:
             answer = Observation(ended="lost", message="a call came before its load")
         _flush()
-        connection.sendall(_encoded(answer))
+        for piece in _encoded(answer):
+            connection.sendall(piece)
 
 
 def _make_context(device: str) -> None:
@@ -99,11 +101,11 @@ def _seed() -> None:
         torch.cuda.manual_seed_all(0)
 
 
-def _encoded(answer: Observation) -> bytes:
+def _encoded(answer: Observation) -> list[Data]:
     try:
-        return encode(answer)
+        return pieces(answer)
     except (TypeError, ValueError) as error:
-        return encode(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
+        return pieces(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
 
 
 class Worker:

@@ -6,7 +6,7 @@ import pytest
 from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import DOUBT, GROUPS, SPARE
+from kerneltruth.clock.contest import AGAIN, DOUBT, GROUPS, SPARE
 from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
@@ -363,3 +363,47 @@ def test_the_flush_is_for_devices_only(sides):
     ready(sides, effort=CALLS, on_gpu=False)
     assert child.of(Stock)[0].flush_bytes == 0
     assert measured_laps(child)
+
+
+def test_who_was_warmed_up_ahead_compiles_once(sides):
+    eager = sides.add("eager")
+    ahead = sides.contest()
+    ahead.warm_up()
+    assert len(eager.of(Stock)) == 1
+    assert ahead.sides[0].rows == 0
+    sides.add("candidate")
+    contest = ready(sides)
+    assert len(eager.of(Stock)) == 1
+    assert all(side.rows and not side.warmed for side in contest.sides)
+
+
+def test_how_long_calls_take_is_found_out_when_nobody_compiles_any_more(sides):
+    child = sides.add("eager", call_s=3e-5)
+    sides.contest().warm_up()
+    child.call_s = 2e-5
+    assert ready(sides).sides[0].warm_up_s == pytest.approx(2e-5, rel=0.5)
+
+
+def test_baselines_alone_have_some_laps_each_of_which_the_first_does_not_count(sides):
+    candidate, eager = sides.add("candidate"), sides.add("eager")
+    contest = ready(sides)
+    candidate.asked.clear()
+    eager.asked.clear()
+    found = contest.alone()
+    assert {name: len(laps) for name, laps in found.items()} == {"eager": AGAIN}
+    assert len(eager.of(Lap)) == AGAIN + 1
+    assert not candidate.asked
+
+
+def test_nothing_counts_before_a_device_has_settled(sides, clock):
+    sides.add("candidate")
+    eager = sides.add("eager", call_s=1e-5)
+    contest = ready(sides)
+    began, errand = clock.now, eager.errand
+
+    def slower_later(message, **more):
+        eager.call_s = 1e-5 if clock.now - began < 0.01 else 2e-5
+        return errand(message, **more)
+
+    eager.errand = slower_later
+    assert contest.alone(settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * AGAIN}

@@ -176,6 +176,13 @@ def test_a_baseline_was_hindered_if_it_is_quicker_alone(contest, alone, hindered
     assert was_hindered(made, "eager", [alone * 2e-5] * 3) is hindered
 
 
+@pytest.mark.parametrize(("alone", "hindered"), [(0.93, False), (0.88, True)])
+def test_a_candidate_may_use_more_of_the_power_that_limits_a_device(contest, alone, hindered):
+    made = contest({}, {"call_s": 2e-5})
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3)
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3, capped=True) is hindered
+
+
 def test_a_baseline_whose_laps_scatter_was_not_hindered(contest):
     """As a kernel does that the device's power limits."""
     noise = random.Random("power").uniform

@@ -276,7 +276,7 @@ def unsuspected(monkeypatch):
 def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
     keeper, monkeypatch, unsuspected
 ):
-    monkeypatch.setattr(Contest, "alone", lambda contest: {"eager": [1e-4]})
+    monkeypatch.setattr(Contest, "alone", lambda contest, settle_s: {"eager": [1e-4]})
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
     for shape in document["shapes"]:
@@ -285,7 +285,7 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
 
 
 def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected):
-    monkeypatch.setattr(Contest, "alone", lambda contest: {"eager": [0.02]})
+    monkeypatch.setattr(Contest, "alone", lambda contest, settle_s: {"eager": [0.02]})
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timed"
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])

@@ -18,8 +18,10 @@ from kerneltruth.runner.protocol import (
     Show,
     Stock,
     Supply,
+    TensorResult,
     decode,
     encode,
+    pieces,
 )
 from kerneltruth.runner.track import offered_scalar
 
@@ -88,3 +90,40 @@ def test_another_version_is_refused_by_name():
     struct.pack_into("<H", data, len(MAGIC), 1)
     with pytest.raises(ProtocolError, match="protocol version 1, this side speaks"):
         decode(io.BytesIO(bytes(data)).read, limit=99)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**16, 2**16 + 1, 2**19])
+def test_pieces_follow_one_another(size):
+    message = replace(SUPPLY, pool=b"", path=None)
+    whole = Stock(arguments=(replace(message, pool=bytes(size)), replace(message, pool=b"end")))
+    assert b"".join(pieces(whole)) == encode(whole)
+    assert crossed(whole) == whole
+
+
+def shown(data):
+    result = TensorResult(dtype="int8", shape=(len(data),), strides=(1,), device="cpu", data=data)
+    return Observation(ended="returned", results=(result,))
+
+
+def test_large_contents_are_sent_as_they_are():
+    data = memoryview(bytearray(2**17))
+    assert any(piece is data for piece in pieces(shown(data)))
+    assert crossed(shown(data)) == shown(bytes(data))
+
+
+def test_contents_that_come_alone_are_not_copied():
+    sent = io.BytesIO(encode(shown(bytes(2**17))))
+    given = []
+
+    def read(count):
+        given.append(bytearray(sent.read(count)))
+        return given[-1]
+
+    (result,) = decode(read, limit=2**20).results
+    assert result.data is given[-1]
+
+
+def test_contents_that_begin_elsewhere_than_they_could_are_refused():
+    data = encode(shown(bytes(8))).replace(b"[0, 8]", b"[1, 8]")
+    with pytest.raises(ProtocolError, match="outside of the payload"):
+        decode(io.BytesIO(data).read, limit=2**20)
