@@ -14,11 +14,13 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contestants import Inputs
+from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec
 
-# Elements of all inputs together, beyond which a shape takes too long to prepare and to grade.
+# Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
+# and to grade.
 MOST_ELEMENTS = 2**25
 # Bytes of a pool from which on children read it where it lies.
 SHARED_FROM = 2**20
@@ -35,7 +37,10 @@ def timed_cases(task: Task, *, dtype: str | None = None, seed: int = 0) -> tuple
         fits = _elements(task, shape, forms) <= MOST_ELEMENTS
         if fits and task.allows(shape, forms, to_time=True):
             dims = tuple((d.symbol, shape[d.symbol]) for d in task.dims)
-            found.append(replace(base, dims=dims, attributes=tuple(forms.items())))
+            case = replace(base, dims=dims, attributes=tuple(forms.items()))
+            outputs = output_shapes(task, case) or ()
+            if sum(map(math.prod, outputs)) <= MOST_ELEMENTS:
+                found.append(case)
     return tuple(found) or (base,)
 
 

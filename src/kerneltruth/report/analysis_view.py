@@ -100,6 +100,8 @@ def _breakdown(by: tuple[str, ...], rows: list[Document]) -> Iterator[Renderable
     stopped = sum(row["stopped_before"] for row in rows)
     if stopped:
         yield Text(f"{stopped} times an attempt failed before it came to a case of the dtype")
+    if "dtype" in by and any(row["perf"]["numerator"] for row in rows):
+        yield Text("perf: kernels are timed in one dtype, the first of their task")
 
 
 def _unsolved(document: Document) -> Iterator[RenderableType]:

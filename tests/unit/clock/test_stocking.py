@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
@@ -48,6 +49,20 @@ def test_a_task_that_names_no_shape_is_timed_at_its_benchmarks():
 def test_a_shape_that_is_too_large_to_grade_is_left_out():
     cases = timed_cases(shaped({"M": 2, "N": 8}, {"M": MOST_ELEMENTS, "N": 2}))
     assert [c.sizes for c in cases] == [{"M": 2, "N": 8}]
+
+
+def test_a_shape_whose_result_is_too_large_to_grade_is_left_out():
+    outer = task(
+        "outer(x[M], y[N])",
+        category="Test",
+        dims={"M": "spatial", "N": "spatial"},
+        reference=lambda x, y: torch.outer(x, y),
+        description="",
+        flops="M * N",
+        benchmark={"M": 4, "N": 8},
+        perf=({"M": 64, "N": 64}, {"M": 8192, "N": 8192}),
+    )
+    assert [c.sizes for c in timed_cases(outer)] == [{"M": 64, "N": 64}]
 
 
 def test_attributes_of_a_shape_are_part_of_its_case():

@@ -149,7 +149,10 @@ def by_dtype(answers: Sequence[Result]) -> dict[str, Any]:
         column("stopped before", hint="failed in another dtype first; not among the answers"),
         *_STAGES[1:],
     ]
-    caption = "Answers by dtype: an answer counts in each dtype that it was judged in."
+    caption = (
+        "Answers by dtype: an answer counts in each dtype that it was judged in. Kernels are timed "
+        "in the first dtype of their task."
+    )
     return table("by-dtype", caption, columns, rows)
 
 
