@@ -34,13 +34,28 @@ class LogScale:
         share = math.log(bounded / self.low) / math.log(self.high / self.low)
         return round(100 * share, 2)
 
-    def ticks(self) -> list[dict[str, Any]]:
-        """Places of round factors, with their names."""
+    def ticks(self, *, apart: float = 0.0) -> list[dict[str, Any]]:
+        """Places of round factors, with their names.
+
+        Args:
+            apart: percent of the way that a name takes. Where there is less room for it, beside the
+                name of 1 or others or at the ends, it is left out.
+        """
         candidates = _NEAR_TICKS if self.high / self.low <= 20 else _TICKS
+        found = [value for value in candidates if self.low <= value <= self.high]
+        named: list[float] = []
+        for value in sorted(found, key=lambda v: v != 1.0):
+            at = self.at(value)
+            inside = apart / 2 <= at <= 100 - apart / 2
+            if inside and all(abs(at - self.at(other)) >= apart for other in named):
+                named.append(value)
         return [
-            {"at": self.at(value), "label": f"{value:.4g}{TIMES}", "one": value == 1.0}
-            for value in candidates
-            if self.low <= value <= self.high
+            {
+                "at": self.at(value),
+                "label": f"{value:.4g}{TIMES}" if value in named else "",
+                "one": value == 1.0,
+            }
+            for value in found
         ]
 
 

@@ -16,6 +16,8 @@ from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label, pe
 BY_METHOD = ("method", "model")
 BY_CATEGORY = ("category",)
 MOST_BASELINES = 6
+# Of a tick's name, in percent of the narrowest strip.
+NAME_WIDTH = 16.0
 
 
 def speed_parts(answers: Sequence[Result], *, seed: int = 0) -> list[dict[str, Any]]:
@@ -32,7 +34,7 @@ def _against(answers: Sequence[Result], baseline: str, seed: int) -> dict[str, A
         "methods": _strips(answers, baseline, BY_METHOD, "method", scale, seed),
         "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale, seed),
         "fast": fast(answers, baseline),
-        "ticks": scale.ticks(),
+        "ticks": scale.ticks(apart=NAME_WIDTH),
     }
 
 

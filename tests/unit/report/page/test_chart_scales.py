@@ -1,5 +1,7 @@
 """Places on a chart."""
 
+from itertools import pairwise
+
 import pytest
 
 from kerneltruth.report.page.scales import LogScale, bars, dots, speed_scale
@@ -41,3 +43,16 @@ def test_few_factors_are_dots_and_many_are_bars():
     many = [0.5] * 30 + [2.0] * 60
     assert dots(many, scale) == []
     assert [bar["height"] for bar in bars(many, scale)] == [50.0, 100.0]
+
+
+def test_names_of_ticks_do_not_run_into_each_other_nor_over_the_ends():
+    scale = LogScale(low=0.249, high=3.1)
+    everyone = {tick["label"] for tick in scale.ticks()}
+    ticks = scale.ticks(apart=16.0)
+    named = [tick["at"] for tick in ticks if tick["label"]]
+    assert "0.25\u00d7" in everyone
+    assert "1\u00d7" in {tick["label"] for tick in ticks}
+    assert len(ticks) == len(scale.ticks())
+    assert 2 <= len(named) < len(ticks)
+    assert all(8 <= at <= 92 for at in named)
+    assert all(b - a >= 16 for a, b in pairwise(named))
