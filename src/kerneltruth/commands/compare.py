@@ -24,7 +24,7 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     if len(paths) < 2:
         raise UserError(f"compare takes two or more runs, got {len(paths)}; name another run")
     studies = [read_study([path]) for path in paths]
-    runs = [{r.key: r for r in study.attempts} for study in studies]
+    runs = _aligned([{r.key: r for r in study.attempts} for study in studies])
     names = sorted({name for known in runs for name in known})
     differing: list[dict[str, Any]] = []
     missing: list[dict[str, Any]] = []
@@ -51,6 +51,35 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
         "other_source": [name for name in names if _has_other_source(name, runs)],
         "speed": _speed(runs),
     }
+
+
+def _aligned(runs: Sequence[dict[str, Result]]) -> list[dict[str, Result]]:
+    """The runs with one name for each kernel.
+
+    Names have the place of a submission in its file, and a method that asks again writes other
+    files. So what has its name in one run alone is looked for in the others by task and source.
+    """
+    everywhere = set(runs[0]).intersection(*runs[1:])
+    found = [{n: r for n, r in known.items() if n in everywhere} for known in runs]
+    compared = {_source(r) for known in found for r in known.values()}
+    by_source = [{_source(r): r for r in known.values()} for known in runs]
+    for name, result in _by_name(runs):
+        source = _source(result)
+        if name in everywhere or source in compared:
+            continue
+        compared.add(source)
+        for known, theirs in zip(found, by_source, strict=True):
+            if source in theirs:
+                known[name] = theirs[source]
+    return found
+
+
+def _by_name(runs: Sequence[dict[str, Result]]) -> list[tuple[str, Result]]:
+    return sorted((item for known in runs for item in known.items()), key=lambda item: item[0])
+
+
+def _source(result: Result) -> tuple[str, str]:
+    return result.task, result.sha256
 
 
 def _about(study: Study) -> dict[str, Any]:

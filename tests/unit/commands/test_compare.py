@@ -109,3 +109,33 @@ def test_runs_without_times_have_no_speed(run):
 def test_one_run_is_not_enough(tmp_path):
     with pytest.raises(UserError, match="two or more runs, got 1"):
         compare_runs([tmp_path])
+
+
+def test_the_same_source_at_another_place_in_its_file_is_the_same_kernel(run):
+    one = {"a:1@s": line(sha="s"), "a:2@t": line("fail", sha="t"), "a:3@u": line(sha="u")}
+    other = {"a:1@s": line(sha="s"), "a:3@t": line("pass", sha="t"), "a:4@v": line(sha="v")}
+    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    assert document["same"] == 1
+    assert [d["name"] for d in document["differing"]] == ["a:2@t"]
+    assert sorted(m["name"] for m in document["missing"]) == ["a:3@u", "a:4@v"]
+    assert document["kernels"] == 4
+
+
+def test_a_source_that_many_gave_is_compared_where_names_agree_and_nowhere_else(run):
+    one = {"a:1@s": line(sha="s"), "b:7@s": line(sha="s")}
+    other = {"a:1@s": line(sha="s"), "b:8@s": line(sha="s")}
+    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    assert (document["kernels"], document["same"], document["missing"]) == (1, 1, [])
+
+
+def test_the_same_source_for_another_task_is_another_kernel(run):
+    one = {"a:1@s": line(sha="s")}
+    other = {"a:2@s": line(sha="s", task="gelu")}
+    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    assert (document["same"], len(document["missing"])) == (0, 2)
+
+
+def test_speedups_of_a_kernel_at_another_place_are_compared(run):
+    one = run("one", "H100", {"a:1@s": line("pass", shape(2.0), sha="s")})
+    other = run("other", "H200", {"a:9@s": line("pass", shape(1.0), sha="s")})
+    assert compare_runs([one, other])["speed"]["eager"]["shared"] == 1
