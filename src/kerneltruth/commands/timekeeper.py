@@ -146,12 +146,11 @@ class Timekeeper:
         began = time.perf_counter()
         self._alone_s = 0.0
         self._spent = defaultdict(float)
-        contests: list[Finished] = []
         child = self._child(candidate, then)
         # Its end takes a while; what it showed is graded meanwhile.
         with ThreadPoolExecutor(1) as ending:
             try:
-                document = self._measure(grounds, candidate, child, contests)
+                document, contests = self._measure(grounds, candidate, child)
             finally:
                 ending.submit(child.close)
             with self._spending("grading"):
@@ -183,9 +182,10 @@ class Timekeeper:
         }
 
     def _measure(
-        self, grounds: Grounds, candidate: Candidate, child: Session, contests: list[Finished]
-    ) -> dict[str, Any]:
-        """Add a contest for each shape; gives the start of the document."""
+        self, grounds: Grounds, candidate: Candidate, child: Session
+    ) -> tuple[dict[str, Any], list[Finished]]:
+        """The start of the document, and a contest for each shape until one fails."""
+        contests: list[Finished] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": []}
         for case in grounds.cases:
             side = Contestant(name=CANDIDATE, child=child)
@@ -194,10 +194,10 @@ class Timekeeper:
                     ground = grounds.of(case)
                 contests.append(self._contest(ground, side, candidate))
             except ContestError as error:
-                return document | _failed(error, case)
+                return document | _failed(error, case), contests
             if len(contests) == 1:
                 document |= self._costs(child, side)
-        return document
+        return document, contests
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
         """The candidate's child, which may have been got ready; and one for who comes then."""
