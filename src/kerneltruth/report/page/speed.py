@@ -58,7 +58,8 @@ def _strips(
         column("median"),
         column("timed", hint="of the right ones"),
         column("slower", hint="below 1x"),
-        column("faster, tie, slower", hint="as the interval and the noise floor allow"),
+        # In one line: on a phone a narrow column would make the whole head tall.
+        column("faster,\u00a0tie,\u00a0slower", hint="beyond interval and noise"),
     ]
     caption = f"Speedups of right answers over {label(baseline)}, by {what}."
     return table(f"speed-{what}-{baseline}", caption, columns, rows)
