@@ -90,6 +90,16 @@ def perf_rows(lines: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return rows
 
 
+def why_failed(lines: list[dict[str, Any]]) -> list[str]:
+    """A line on each right answer that could not be timed, as often as it came."""
+    told = Counter(
+        f"{line['task']}: {perf.get('detail', '')}"[:200]
+        for line in lines
+        if (perf := line["stages"].get("perf", {})).get("outcome") == "failed"
+    )
+    return [f"- {count} of {said}" for said, count in told.items()]
+
+
 def tell(folder: Path, results: Path) -> None:
     """Analyse, make the page, and publish what came out."""
     steps = json.loads((folder / "steps.json").read_text())
@@ -115,6 +125,7 @@ def tell(folder: Path, results: Path) -> None:
                 rows,
             ),
         ]
+        report += ["", *why_failed(lines)]
     report += ["", "```", *text.replace(str(folder), "runs/study").rstrip().splitlines(), "```"]
     machine.publish(
         "small_study",

@@ -170,16 +170,19 @@ class Contest:
         """
         found: dict[str, list[float]] = {side.name: [] for side in self.sides[1:]}
         began = time.perf_counter()
-        left, settled = AGAIN, False
-        while left:
-            count = self._count()
-            for side in self.sides[1:]:
-                lap = self._lap(side, count)
-                if settled:
-                    found[side.name].append(lap.per_call_s)
-            left -= settled
+        settled = False
+        while not settled:
+            self._turn_alone()
             settled = time.perf_counter() - began >= settle_s
+        for _ in range(AGAIN):
+            for name, seconds in self._turn_alone().items():
+                found[name].append(seconds)
         return found
+
+    def _turn_alone(self) -> dict[str, float]:
+        """Seconds of a call of each baseline in one lap."""
+        count = self._count()
+        return {side.name: self._lap(side, count).per_call_s for side in self.sides[1:]}
 
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for sides not yet known."""

@@ -24,6 +24,8 @@ _REASONS = {
     0x80: "hw_power_brake",
     0x100: "display_clock_setting",
 }
+# For so long the same processes on a device are taken to belong to the same people.
+LOOK_AGAIN_S = 1.0
 # Fields that count how long each has held clocks down since the driver was loaded, so that nothing
 # between two readings is missed (NVML_FI_DEV_CLOCKS_EVENT_REASON_*).
 _COUNTERS = {
@@ -139,7 +141,7 @@ class NvmlTelemetry:
     def __init__(self, nvml: Any, handle: Any, ours: Callable[[], Collection[int]]) -> None:
         self._nvml, self._handle, self._ours = nvml, handle, ours
         self._seen: frozenset[int] = frozenset()
-        self._strangers = 0
+        self._strangers, self._looked = 0, 0.0
 
     def read(self) -> Reading | None:
         """The device now; None if it is gone."""
@@ -180,9 +182,11 @@ class NvmlTelemetry:
     def _others(self) -> int:
         running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         seen = frozenset(p.pid for p in running)
-        if seen != self._seen:
-            # Who is ours takes milliseconds to find out where many judge, and blocks follow fast.
-            self._seen, self._strangers = seen, strangers(seen, self._ours) if seen else 0
+        now = time.monotonic()
+        # Who is ours takes milliseconds to find out where many judge, and blocks follow fast.
+        if seen != self._seen or now > self._looked + LOOK_AGAIN_S:
+            self._seen, self._looked = seen, now
+            self._strangers = strangers(seen, self._ours) if seen else 0
         return self._strangers
 
 

@@ -61,7 +61,7 @@ NULL_KERNELS = (
 )
 NULL_COPIES = 6
 # No machine counts as quieter than this: a few dozen pairs may look quiet where the next ones are
-# not. With it 96% of 432 null pairs on two H100 contain 1 (`benchmarks/clock_null.py`).
+# not. `benchmarks/clock_null.py` shows how many null pairs contain 1 with it.
 LEAST_NOISE = 0.003
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29

@@ -110,7 +110,8 @@ class _Second(Generic[J, R]):
 
     def hand_out(self, *, no_more: bool) -> None:
         """Give an idle worker a batch, if there is a whole one or no more will come."""
-        if self.busy or not (self._queue if no_more else self._queue[self._then.batch - 1 :]):
+        enough = 1 if no_more else self._then.batch
+        if self.busy or len(self._queue) < enough:
             return
         if self.judge is not None and not self.judge.process.is_alive():
             self.judge.stop()

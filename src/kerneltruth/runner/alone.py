@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 
-from kerneltruth.runner.protocol import Errand, Load, Message, decode, encode
+from kerneltruth.runner.protocol import Errand, Load, Message
+from kerneltruth.runner.wire import decode, encode
 from kerneltruth.runner.worker import Worker
 
 _LIMIT = 2**40

@@ -15,7 +15,8 @@ import socket
 import time
 from typing import Any
 
-from kerneltruth.runner.protocol import Message, Observation, ProtocolError, decode, encode
+from kerneltruth.runner.protocol import Message, Observation, ProtocolError
+from kerneltruth.runner.wire import decode, encode
 
 KEPT_OUTPUT = 8 * 1024
 MOST_OUTPUT = 16 * 2**20

@@ -38,9 +38,8 @@ from kerneltruth.runner.protocol import (
     Stock,
     TensorArgument,
     UnsupportedHere,
-    decode,
-    pieces,
 )
+from kerneltruth.runner.wire import decode, pieces
 
 _LIMIT = 2**40
 

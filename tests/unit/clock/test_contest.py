@@ -381,7 +381,7 @@ def test_how_long_calls_take_is_found_out_when_nobody_compiles_any_more(sides):
     child = sides.add("eager", call_s=3e-5)
     sides.contest().warm_up()
     child.call_s = 2e-5
-    assert ready(sides).sides[0].warm_up_s == pytest.approx(2e-5, rel=0.5)
+    assert ready(sides).sides[0].warm_up_s == pytest.approx(2e-5, rel=0.1)
 
 
 def test_baselines_alone_have_some_laps_each_of_which_the_first_does_not_count(sides):

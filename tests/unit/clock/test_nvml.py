@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.clock.nvml import (
+    LOOK_AGAIN_S,
     Family,
     Gpu,
     NvmlTelemetry,
@@ -134,6 +135,26 @@ def test_a_reading_has_what_nvml_says_in_our_units():
         others=1,
     )
     assert reading.at > 0
+
+
+def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while(monkeypatch):
+    now, asked = [100.0], []
+
+    def ours():
+        asked.append(now[0])
+        return (7,)
+
+    monkeypatch.setattr("kerneltruth.clock.nvml.time.monotonic", lambda: now[0])
+    nvml = FakeNvml(pids=(7,))
+    telemetry = connect(nvml, 0, visible=None, by_address=False, ours=ours)
+    assert [telemetry.read().others for _ in range(3)] == [0, 0, 0]
+    assert asked == [100.0]
+    nvml.pids = (7, 8)
+    assert [telemetry.read().others for _ in range(2)] == [1, 1]
+    assert asked == [100.0] * 2
+    now[0] += LOOK_AGAIN_S + 0.1
+    assert telemetry.read().others == 1
+    assert len(asked) == 3
 
 
 def test_the_visible_device_is_the_one_that_is_asked():

@@ -1,4 +1,4 @@
-"""Errands of timed calls cross the wall as they are."""
+"""Messages cross the wall as they are."""
 
 import io
 import struct
@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 import pytest
 
 from kerneltruth.runner.protocol import (
-    MAGIC,
     Capture,
     Lap,
     Observation,
@@ -19,11 +18,9 @@ from kerneltruth.runner.protocol import (
     Stock,
     Supply,
     TensorResult,
-    decode,
-    encode,
-    pieces,
 )
 from kerneltruth.runner.track import offered_scalar
+from kerneltruth.runner.wire import MAGIC, decode, encode, pieces
 
 POOL = bytes(range(64))
 SUPPLY = Supply(name="x", dtype="float32", shape=(2, 3), pool=POOL, shown=True)

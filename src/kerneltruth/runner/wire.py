@@ -1,0 +1,149 @@
+"""Messages as bytes: a header and raw bytes, nothing else.
+
+A message is `MAGIC, version, header length, payload length, header (JSON), payload`. The header
+describes slices of the payload. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from kerneltruth.runner.protocol import (
+    Binary,
+    Call,
+    Capture,
+    Data,
+    Lap,
+    Launch,
+    Load,
+    Loaded,
+    Message,
+    Observation,
+    OtherResult,
+    Prepare,
+    ProtocolError,
+    Refill,
+    Rows,
+    ScalarArgument,
+    Show,
+    Stock,
+    Supply,
+    TensorArgument,
+    TensorResult,
+)
+
+MAGIC = b"KTRU"
+VERSION = 2
+_PREFIX = struct.Struct("<4sHIQ")
+MAX_HEADER = 64 * 2**20
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        TensorArgument,
+        ScalarArgument,
+        Prepare,
+        Load,
+        Call,
+        Supply,
+        Stock,
+        Rows,
+        Refill,
+        Capture,
+        Lap,
+        Show,
+        Loaded,
+        TensorResult,
+        OtherResult,
+        Launch,
+        Binary,
+        Observation,
+    )
+}
+
+
+# What JSON takes as it is; a lap has lists of hundreds.
+_PLAIN = frozenset((int, float, str))
+# Payloads up to this many bytes go in one piece with their header.
+_SMALL = 2**16
+
+
+def encode(message: Message) -> bytes:
+    """The message as bytes."""
+    return b"".join(pieces(message))
+
+
+def pieces(message: Message) -> list[Data]:
+    """The message in pieces that follow one another: large contents as they are, uncopied."""
+    payload: list[Data] = []
+    position = 0
+
+    def pack(value: Any) -> Any:
+        nonlocal position
+        if isinstance(value, Data):
+            start, position = position, position + len(value)
+            payload.append(value)
+            return {"~bytes": [start, len(value)]}
+        if type(value).__name__ in _KINDS and type(value) is _KINDS[type(value).__name__]:
+            fields = {k: pack(getattr(value, k)) for k in value.__dataclass_fields__}
+            return {"~kind": type(value).__name__, **fields}
+        if isinstance(value, dict):
+            return {str(k): pack(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return value if _PLAIN.issuperset(map(type, value)) else [pack(v) for v in value]
+        return value
+
+    header = json.dumps(pack(message)).encode()
+    head = _PREFIX.pack(MAGIC, VERSION, len(header), position) + header
+    if position <= _SMALL:
+        return [b"".join([head, *payload])]
+    return [head, *payload]
+
+
+def decode(read: Callable[[int], bytes | bytearray], *, limit: int) -> Message:
+    """Read one message with `read(n)`, which returns exactly n bytes or raises.
+
+    Contents that are a message's only ones are what `read` gave: a copy of a large result takes
+    as long as its calls do.
+
+    Raises:
+        ProtocolError: not our protocol, another version, larger than `limit`, or malformed.
+    """
+    magic, version, header_size, payload_size = _PREFIX.unpack(read(_PREFIX.size))
+    if magic != MAGIC:
+        raise ProtocolError(f"magic {magic!r} is not {MAGIC!r}")
+    if version != VERSION:
+        raise ProtocolError(f"protocol version {version}, this side speaks {VERSION}")
+    if header_size > MAX_HEADER or payload_size > limit:
+        raise ProtocolError(f"a message of {header_size + payload_size} bytes is over {limit}")
+    header, payload = read(header_size), read(payload_size)
+    try:
+        message = _unpack(json.loads(header), payload)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise ProtocolError(f"malformed message: {error}") from error
+    if not isinstance(message, Message):
+        raise ProtocolError(f"{type(message).__name__} is not a message")
+    return message
+
+
+def _unpack(value: Any, payload: bytes | bytearray) -> Any:
+    if isinstance(value, dict):
+        if "~bytes" in value:
+            start, size = (int(n) for n in value["~bytes"])
+            if start < 0 or size < 0 or start + size > len(payload):
+                raise ValueError("slice outside of the payload")
+            return payload if size == len(payload) else bytes(memoryview(payload)[start:][:size])
+        fields = {k: _unpack(v, payload) for k, v in value.items() if k != "~kind"}
+        if "~kind" not in value:
+            return fields
+        kind = _KINDS[value["~kind"]]
+        for name in fields:
+            if isinstance(fields[name], list) and name != "value":
+                fields[name] = tuple(fields[name])
+        return kind(**fields)
+    if isinstance(value, list):
+        plain = _PLAIN.issuperset(map(type, value))
+        return value if plain else [_unpack(v, payload) for v in value]
+    return value
