@@ -164,6 +164,7 @@ def test_nonsense_on_the_wire_is_a_death(opened, nonsense):
         f"""
         import os, socket, stat, time
         from kerneltruth.runner.protocol import *
+        from kerneltruth.runner.wire import encode
         def f(x):
             for fd in range(3, 64):
                 try:
