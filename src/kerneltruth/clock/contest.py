@@ -5,6 +5,9 @@ inputs in memory of its own, with contents that no earlier call saw, and cold ca
 lap of each and then, backwards, a lap of each again, so that a drift of the clocks hits all alike.
 What counts are device events within the lap; they are the child's claims, and the wall time that
 the judge sees around the lap, over random numbers of calls, is what they are held against.
+
+Among the measured laps are others of which some calls are sampled. They are made as any other, so
+that whoever leaves out work leaves it out there too.
 """
 
 from __future__ import annotations
@@ -26,21 +29,32 @@ from kerneltruth.clock.contestants import (
     LapSeen,
     Shown,
 )
+from kerneltruth.clock.rows import (
+    GROUPS,
+    MOST_ROWS,
+    SAMPLES,
+    SPARE,
+    WARM,
+    count_all,
+    count_rows,
+    groups_of,
+    shuffled,
+)
+from kerneltruth.clock.sampling import EVERY, Sampled, sample_of, sources_of
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
     Observation,
     Rows,
+    Sample,
     Show,
     Stock,
     Supply,
 )
 
-# Rows that warm up and are never part of a measured lap: a graph must not hold known pointers.
-SPARE = 4
-MOST_ROWS = 768
-GROUPS = 8
 AGAIN = 3
+# If calls are sampled and results have more elements, they are shown once: that takes a while.
+LARGE = 2**20
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
 FIRST_S = 300.0
@@ -53,6 +67,8 @@ class Contest:
     Attributes:
         sides: the candidate first.
         known: contents whose results the judge knows, for the laps that are shown.
+        elements: how many each output has, where the judge can tell for each whether it is right;
+            none where it cannot, and nothing is sampled.
         graphs: whether the calls are captured.
         rows: for the calls of each side.
         blocks: for each side its laps of one block, by the side's name.
@@ -68,6 +84,7 @@ class Contest:
     effort: Effort
     rng: Stream
     known: Sequence[dict[str, Choice]] = ()
+    elements: tuple[int, ...] = ()
     on_gpu: bool = True
     graphs: bool = False
     rows: int = 0
@@ -75,6 +92,7 @@ class Contest:
     around: list[tuple[float, ...]] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
+    sampled: list[Sampled] = field(default_factory=list)
     spent: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
     )
@@ -91,10 +109,17 @@ class Contest:
         for side in fresh:
             self._gauge(side)
         # As many for everyone: laps of other lengths have other edges.
-        self.rows = next((s.rows for s in self.sides if s.rows), 0) or self._row_count()
+        self.rows = next((s.rows for s in self.sides if s.rows), 0) or count_rows(
+            self.effort,
+            row_bytes=self.inputs.row_bytes,
+            fastest_s=min(side.warm_up_s for side in self.sides),
+        )
         for side in fresh:
             self._make_rows(side)
         self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
+        if self.sides[0].sample is not None and not self.graphs:
+            # Someone else could not be captured.
+            self._end_sampling(self.sides[0])
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             self._lap(side, self._count())
@@ -131,13 +156,14 @@ class Contest:
         """
         began = time.perf_counter()
         least, most = self.effort.blocks
-        show_at = self._blocks_to_show(least)
+        show_at, sample_at = self._blocks_to_show(least), self._blocks_to_sample(least)
         disturbance()
         while len(self.blocks) < most:
             spent = time.perf_counter() - began
             if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
                 break
-            block, around = self._block(show=len(self.blocks) in show_at)
+            index = len(self.blocks)
+            block, around = self._block(show=index in show_at)
             asked = time.perf_counter()
             reason = disturbance()
             self.spent["looking"] += time.perf_counter() - asked
@@ -146,12 +172,23 @@ class Contest:
                 continue
             self.blocks.append(block)
             self.around.append(around)
+            later = index >= least and not int(self.rng.integers(1, 0, EVERY))
+            if self.samples and (later or index in sample_at):
+                self._sampled_lap()
+        if self.samples:
+            # Who stopped working at some time has stopped by now.
+            self._sampled_lap()
+
+    @property
+    def samples(self) -> bool:
+        """Whether calls of the candidate are sampled."""
+        return bool(self.known and self.elements)
 
     def _block(self, *, show: bool) -> tuple[dict[str, tuple[LapSeen, ...]], tuple[float, ...]]:
         """A lap of each side, in an order of this block's own, and then backwards."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
         around = []
-        order = [self.sides[i] for i in _shuffled(len(self.sides), self.rng)]
+        order = [self.sides[i] for i in shuffled(len(self.sides), self.rng)]
         for sides in (order, order[::-1]):
             count = self._count()
             for side in sides:
@@ -190,7 +227,7 @@ class Contest:
             if side.warm_s is not None:
                 continue
             calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
-            rows = [GROUPS] if self.graphs else [0] * calls
+            rows = [WARM] if self.graphs else [0] * calls
             self._refill(side, [0], self.inputs.draw(self.rng, 1))
             laps = [self._raw_lap(side, rows, graphs=self.graphs, calls=calls) for _ in range(3)]
             side.warm_s = min(lap.per_call_s for lap in laps)
@@ -199,8 +236,13 @@ class Contest:
         """Blocks whose last lap of the candidate is shown: the last of the fewest, and others."""
         if not self.known:
             return set()
-        picks = self.rng.integers(max(self.effort.shown - 1, 0), 0, least).tolist()
+        shown = 1 if self.samples and sum(self.elements) > LARGE else self.effort.shown
+        picks = self.rng.integers(max(shown - 1, 0), 0, least).tolist()
         return {least - 1, *picks}
+
+    def _blocks_to_sample(self, least: int) -> set[int]:
+        """Which of the fewest blocks are followed by a lap whose calls are sampled."""
+        return {*self.rng.integers(self.effort.sampled, 0, least).tolist()}
 
     def _warm_up(self, side: Contestant) -> None:
         effort = self.effort
@@ -232,18 +274,9 @@ class Contest:
         side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
 
     def _make_rows(self, side: Contestant) -> None:
-        side.do(Rows(count=SPARE + self.rows, slot=side.slot), self.effort.deadline_s)
+        count = count_all(self.rows)
+        side.do(Rows(count=count, slot=side.slot), self.effort.deadline_s)
         side.rows, side.warmed = self.rows, False
-
-    def _row_count(self) -> int:
-        effort = self.effort
-        fastest = min(side.warm_up_s for side in self.sides)
-        # A captured call takes less than the launch that the warm-up saw.
-        quick = 3.0 if fastest < effort.graph_below_s else 1.0
-        wanted = math.ceil(quick * effort.lap_s / max(fastest, 1e-7))
-        room = effort.memory_bytes // max(self.inputs.row_bytes, 1) - SPARE
-        rows = max(2, min(wanted, room, MOST_ROWS))
-        return rows // GROUPS * GROUPS if rows >= 2 * GROUPS else rows
 
     def _wants_graphs(self) -> bool:
         below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
@@ -255,9 +288,12 @@ class Contest:
             try:
                 self._refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
                 self._raw_lap(side, range(SPARE), graphs=False)
-                warm = (0,) * (side.rows // GROUPS)
-                groups = (*_groups(side.rows), warm)
-                side.do(Capture(groups=groups, slot=side.slot), self.effort.deadline_s)
+                side.groups = groups_of(side.rows, self.rng)
+                if side is self.sides[0] and self.samples:
+                    self._begin_sampling(side, side.groups[SAMPLES])
+                order = tuple(shuffled(len(side.groups), self.rng))
+                capture = Capture(groups=side.groups, order=order, slot=side.slot)
+                side.do(capture, self.effort.deadline_s)
                 side.captured = True
             except ContestError as error:
                 if error.seen.ended in ("died", "timeout", "lost"):
@@ -278,11 +314,12 @@ class Contest:
     def _lap(self, side: Contestant, count: int, *, show: bool = False) -> LapSeen:
         """A lap over so many rows, or groups, in random order."""
         if self.graphs:
-            order = _shuffled(GROUPS, self.rng)[:count]
-            groups = _groups(side.rows)
-            rows = [row for g in order for row in groups[g]]
-        else:
-            rows = order = [SPARE + i for i in _shuffled(side.rows, self.rng)[:count]]
+            return self._lap_over(side, shuffled(GROUPS, self.rng)[:count], show=show)
+        order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
+        return self._lap_over(side, order, show=show)
+
+    def _lap_over(self, side: Contestant, order: list[int], *, show: bool = False) -> LapSeen:
+        rows = [row for g in order for row in side.groups[g]] if self.graphs else order
         self._order = order
         began = time.perf_counter()
         contents = self.inputs.draw(self.rng, len(rows))
@@ -294,6 +331,43 @@ class Contest:
         if show:
             self.shown.append(Shown(at=contents[-1], seen=self._show(side)))
         return lap
+
+    def _sampled_lap(self) -> None:
+        """A lap of the candidate that nobody can tell from others, with calls that are sampled."""
+        side = self.sides[0]
+        count = self._count()
+        if self.graphs:
+            order = shuffled(GROUPS, self.rng)[:count]
+            order[int(self.rng.integers(1, 0, count))] = SAMPLES
+        else:
+            order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
+            self._begin_sampling(side, order)
+        first = int(self.rng.integers(1, 0, len(self.known)))
+        known = [self.known[(first + i) % len(self.known)] for i in range(sources_of(self.known))]
+        self._refill(side, range(len(known)), self.inputs.given(known))
+        self._lap_over(side, order)
+        seen = side.do(Show(sampled=True, slot=side.slot), self.effort.deadline_s)
+        assert side.sample is not None
+        at = tuple(known[source] for source in side.sample.sources)
+        self.sampled.append(Sampled(at=at, spots=side.sample.spots, seen=seen))
+        if not self.graphs:
+            self._end_sampling(side)
+        # As after any other.
+        self._around(side)
+
+    def _begin_sampling(self, side: Contestant, rows: Sequence[int]) -> None:
+        side.sample = sample_of(
+            rows,
+            elements=self.elements,
+            sources=sources_of(self.known),
+            slot=side.slot,
+            rng=self.rng,
+        )
+        side.do(side.sample, self.effort.deadline_s)
+
+    def _end_sampling(self, side: Contestant) -> None:
+        side.sample = None
+        side.do(Sample(slot=side.slot), self.effort.deadline_s)
 
     def _show(self, side: Contestant) -> Observation:
         sizes = {
@@ -330,15 +404,3 @@ class Contest:
             device_s=seen.timings.get("device_s", wall),
             host_s=seen.timings.get("host_s", wall),
         )
-
-
-def _groups(rows: int) -> tuple[tuple[int, ...], ...]:
-    """The rows that are captured together."""
-    size = rows // GROUPS
-    return tuple(tuple(range(SPARE + g * size, SPARE + (g + 1) * size)) for g in range(GROUPS))
-
-
-def _shuffled(count: int, rng: Stream) -> list[int]:
-    """0 .. count - 1 in random order."""
-    keys = rng.words(count).tolist()
-    return sorted(range(count), key=keys.__getitem__)

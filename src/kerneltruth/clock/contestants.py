@@ -11,7 +11,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at
-from kerneltruth.runner.protocol import Errand, Observation, Refill, ScalarArgument, Supply
+from kerneltruth.runner.protocol import Errand, Observation, Refill, Sample, ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Task
 
@@ -45,6 +45,7 @@ class Effort:
         memory_bytes: for the rows of one contestant.
         flush_bytes: read before each lap, at least.
         shown: how many laps have their last result shown.
+        sampled: how many laps, among the fewest blocks, have calls sampled; they are not measured.
         repeats: how many disturbed blocks are repeated.
         deadline_s: for one lap.
     """
@@ -57,6 +58,7 @@ class Effort:
     memory_bytes: int = 4 * 2**30
     flush_bytes: int = 128 * 2**20
     shown: int = 2
+    sampled: int = 2
     repeats: int = 20
     deadline_s: float = 30.0
 
@@ -104,6 +106,8 @@ class Contestant:
         warmed: whether it is stocked and has compiled, and rows are yet to be made.
         rows: that it has for calls; 0 before they are made.
         captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
+        groups: the rows of each graph.
+        sample: which of its calls are sampled now.
         peak_bytes: of memory that one call allocates beyond its inputs.
         warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
         warm_s: of a call on inputs that the caches hold, where that was measured.
@@ -121,6 +125,8 @@ class Contestant:
     warmed: bool = False
     rows: int = 0
     captured: bool | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    sample: Sample | None = None
     why_not: str | None = None
     peak_bytes: int = 0
 
@@ -196,6 +202,19 @@ class Inputs:
     def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Materialized:
         """The tensors of the call that got these contents."""
         return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
+
+    def given(self, calls: Sequence[Mapping[str, Choice]]) -> Contents:
+        """These contents, for as many calls."""
+        chosen = {
+            a.name: Choices(
+                starts=tuple(call[a.name].start for call in calls),
+                factors=tuple(call[a.name].factor for call in calls)
+                if self.pools[a.name].scaled
+                else (),
+            )
+            for a in self.moving
+        }
+        return Contents(calls=len(calls), chosen=chosen)
 
     def draw(self, rng: Stream, count: int) -> Contents:
         """Contents for so many calls."""

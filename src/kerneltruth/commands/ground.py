@@ -6,6 +6,7 @@ the processes of its baselines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,10 @@ from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
 from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.grading import due, grade
-from kerneltruth.oracle.verdict import Passed, word
+from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
+from kerneltruth.oracle.verdict import Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
 from kerneltruth.runner.protocol import Errand, Observation
@@ -67,6 +69,16 @@ class Ground:
             if isinstance(due_there, Expectation)
         ]
 
+    def elements(self) -> tuple[int, ...]:
+        """How many elements each output has, where each is right or wrong by itself; else none."""
+        expected = [e for e in self.expected if isinstance(e, Expectation)]
+        if not expected or not all(spotwise(self.task, e) for e in expected):
+            return ()
+        shapes = {tuple(want.shape for want in e.outputs) for e in expected}
+        # What is selected by values has another shape in each call.
+        fixed = self.task.foreign or output_shapes(self.task, self.case) is not None
+        return tuple(map(math.prod, shapes.pop())) if fixed and len(shapes) == 1 else ()
+
     def _expectation(self, choices: dict[str, Choice]) -> Expectation | str:
         inputs = self.inputs.at(self.task, self.case, choices)
         try:
@@ -83,18 +95,32 @@ class Ground:
         """The shown results of a contest against what was due."""
         wrong = []
         for shown in contest.shown:
-            expectation = self.expected[self.drawn.index(shown.at)]
-            assert isinstance(expectation, Expectation)
-            verdict = grade(self.task, expectation, shown.seen, device=self.device)
-            if not isinstance(verdict, Passed):
-                said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
-                wrong.append(f"{word(verdict)}: {said}"[:300])
+            verdict = grade(self.task, self._due(shown.at), shown.seen, device=self.device)
+            wrong += _wrong(verdict)
+        for sampled in contest.sampled:
+            due_there = [self._due(at) for at in sampled.at]
+            verdict = grade_spots(
+                self.task, due_there, sampled.spots, sampled.seen, device=self.device
+            )
+            wrong += _wrong(verdict, f"samples of {len(due_there)} calls: ")
         unknown = [e for e in self.expected if isinstance(e, str)]
         return {
-            "calls": len(contest.shown),
+            "calls": len(contest.shown) + sum(len(s.at) for s in contest.sampled),
             "wrong": wrong,
             "not_graded": unknown[0] if unknown and not contest.shown else None,
         }
+
+    def _due(self, at: Mapping[str, Choice]) -> Expectation:
+        expectation = self.expected[self.drawn.index(dict(at))]
+        assert isinstance(expectation, Expectation)
+        return expectation
+
+
+def _wrong(verdict: Verdict, where: str = "") -> list[str]:
+    if isinstance(verdict, Passed):
+        return []
+    said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
+    return [f"{word(verdict)}: {where}{said}"[:300]]
 
 
 class _Shared:

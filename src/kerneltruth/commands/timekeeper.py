@@ -263,6 +263,7 @@ class Timekeeper:
                 effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=known,
+                elements=ground.elements(),
                 on_gpu=self._on_gpu,
             )
             try:

@@ -7,6 +7,7 @@ wrong by far more. How exact a kernel is has been judged before, on the cases of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -22,7 +23,7 @@ from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
 from kerneltruth.oracle.verdict import Failed, Passed, Verdict
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Task
 
 # By how much the bound is wider than one of all evaluations, whose spread is a few times larger.
@@ -64,6 +65,69 @@ def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expec
                 )
             )
     return Expectation(case=case, inputs=inputs, outputs=tuple(outputs))
+
+
+def spotwise(task: Task, expectation: Expectation) -> bool:
+    """Whether each element of the outputs is right or wrong by itself, and can be kept alone."""
+    return not _written(task, expectation) and all(
+        want.spec.compare not in ("contract", "accept") and ITEMSIZE.get(want.promised, 0) <= 8
+        for want in expectation.outputs
+    )
+
+
+def grade_spots(
+    task: Task,
+    calls: Sequence[Expectation],
+    spots: Sequence[Sequence[int]],
+    seen: Observation,
+    *,
+    device: str = "cpu",
+) -> Verdict:
+    """Judge some elements of what several calls gave, where that is possible (`spotwise`).
+
+    Args:
+        task: the task; what its contract says of results as a whole is left out.
+        calls: what each call must give as a whole; many may be the same.
+        spots: of each output, which elements, row-major.
+        seen: of each output a tensor with a line for each call.
+        device: where `due` was asked for.
+    """
+    odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
+    if odd is not None:
+        return Failed(kind="shape", detail=odd.text)
+    return grade(replace(task, contract=None), _at_spots(calls, spots), seen, device=device)
+
+
+def _at_spots(calls: Sequence[Expectation], spots: Sequence[Sequence[int]]) -> Expectation:
+    outputs = []
+    for index, at in enumerate(spots):
+        want = calls[0].outputs[index]
+        known = {id(call): _at(call.outputs[index], at) for call in calls}
+        lines = [known[id(call)] for call in calls]
+        bounds = [line.bound for line in lines if line.bound is not None]
+        outputs.append(
+            replace(
+                want,
+                reference=torch.stack([line.reference for line in lines]),
+                rounded=torch.stack([line.rounded for line in lines]),
+                bound=torch.stack(bounds) if bounds else None,
+            )
+        )
+    return replace(calls[0], outputs=tuple(outputs))
+
+
+def _at(want: ExpectedOutput, spots: Sequence[int]) -> ExpectedOutput:
+    """Some elements of an output, in a line."""
+    shape = want.reference.shape
+    # The two parts of a complex number stay together.
+    parts = shape[len(want.shape) :]
+    where = torch.tensor(spots, dtype=torch.int64, device=want.reference.device)
+
+    def some(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.broadcast_to(shape).reshape(-1, *parts)[where]
+
+    bound = None if want.bound is None else some(want.bound)
+    return replace(want, reference=some(want.reference), rounded=some(want.rounded), bound=bound)
 
 
 def _implementations(

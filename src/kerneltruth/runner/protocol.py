@@ -180,10 +180,37 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Look at some calls of the laps that follow, and at some elements of what they give.
+
+    Such a call's inputs are put in place of others right before it, on the device: who computed
+    its result beforehand did so from other inputs.
+
+    Attributes:
+        rows: of these calls; none ends the sampling.
+        sources: for each, the row whose contents it gets.
+        elements: how many each output has.
+        spots: of each output, which elements are kept, row-major.
+    """
+
+    rows: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()
+    elements: tuple[int, ...] = ()
+    spots: tuple[tuple[int, ...], ...] = ()
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """Make a CUDA graph of the calls of each group of rows."""
+    """Make a CUDA graph of the calls of each group of rows.
+
+    Attributes:
+        groups: the rows of each.
+        order: in which they are captured.
+    """
 
     groups: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
     slot: int = 0
 
 
@@ -202,8 +229,14 @@ class Lap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """Show what the last call of the last lap gave."""
+    """Show what the last call of the last lap gave.
 
+    Attributes:
+        sampled: show what was kept of the calls that are sampled, in the order of `Sample.rows`:
+            of each output a tensor with a line for each call.
+    """
+
+    sampled: bool = False
     slot: int = 0
 
 
@@ -308,5 +341,5 @@ class Observation:
     dirty: bool = False
 
 
-Errand = Call | Stock | Rows | Refill | Capture | Lap | Show | Loaded
+Errand = Call | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded
 Message = Prepare | Load | Errand | Observation

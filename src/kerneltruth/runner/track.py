@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,10 +31,13 @@ from kerneltruth.runner.protocol import (
     Observation,
     Refill,
     Rows,
+    Sample,
     ScalarArgument,
+    Show,
     Stock,
     Supply,
 )
+from kerneltruth.runner.samples import Samples, plain, unwatched
 
 Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
@@ -93,6 +97,11 @@ class _Held:
         whole = self.flat[index] if self.flat else self.pool[: self.count]
         return whole.view(self.supply.shape)
 
+    def put(self, row: int, source: int) -> None:
+        """Give a row the contents of another, after whatever the device is doing."""
+        if self.flat and self.count:
+            _copy_all([self.flat[row]], [self.flat[source]])
+
     def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
         assert self.slab is not None
         if self.count == 0:
@@ -133,6 +142,7 @@ class Track:
         self._flush = torch.zeros(self._flush_words(), dtype=torch.int64, device=device)
         self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
+        self._samples: Samples | None = None
         self._row = 0
         self._kept = 1
         self._last: Any = None
@@ -146,10 +156,15 @@ class Track:
                 self.rows(count)
             case Refill(rows=rows, windows=windows, scales=scales):
                 self.refill(rows, windows, scales)
-            case Capture(groups=groups):
-                self.capture(groups)
+            case Sample():
+                self.sample(errand)
+            case Capture(groups=groups, order=order):
+                self.capture(groups, order)
             case Lap(rows=rows, graphs=graphs):
                 timings = self.lap(rows, graphs=graphs)
+            case Show(sampled=True):
+                kept = self._samples.results() if self._samples is not None else ()
+                return Observation(ended="returned", results=kept)
             case _:
                 return self.show()
         return Observation(ended="returned", timings=timings)
@@ -172,7 +187,8 @@ class Track:
 
     def rows(self, count: int) -> None:
         """Make rows, with no contents yet, and the calls on them."""
-        self.calls, self._graphs, self._last, self._snapshot = [], None, None, None
+        self.calls, self._graphs, self._samples = [], None, None
+        self._last = self._snapshot = None
         for held in self._held:
             held.make(count)
         self.calls = self._ready([self._offered(row) for row in range(count)])
@@ -205,21 +221,43 @@ class Track:
             _no_persisting_lines()
         self._wait()
 
-    def capture(self, groups: Sequence[Sequence[int]]) -> None:
+    def sample(self, asked: Sample) -> None:
+        """From now on look at these calls, whose results have the form of the last one."""
+        with unwatched():
+            self._samples = Samples(asked, self._device, self._last) if asked.rows else None
+
+    def _call(self, row: int) -> Caller:
+        sampled = self._samples is not None and row in self._samples.sources
+        return partial(self._sampled, row) if sampled else self.calls[row]
+
+    def _sampled(self, row: int) -> Any:
+        assert self._samples is not None
+        with unwatched():
+            for held in self._held:
+                held.put(row, self._samples.sources[row])
+        result = self.calls[row]()
+        with unwatched():
+            self._samples.keep(row, result)
+        return result
+
+    def capture(self, groups: Sequence[Sequence[int]], order: Sequence[int]) -> None:
         """Make a CUDA graph of each group of calls."""
         graphs = _Graphs(pool=torch.cuda.graph_pool_handle())
+        made: dict[int, tuple[Any, int, Any]] = {}
         self._wait()
         stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream), torch.no_grad():
-            for rows in groups:
-                calls = [self.calls[row] for row in rows]
+            for index in order:
+                rows = groups[index]
+                calls = [self._call(row) for row in rows]
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
                 try:
                     last = self._called(calls)
                 finally:
                     graph.capture_end()
-                graphs.made.append((graph, rows[-1], last))
+                made[index] = graph, rows[-1], last
+        graphs.made = [made[index] for index in range(len(groups))]
         self._wait()
         self._graphs = graphs
 
@@ -233,7 +271,7 @@ class Track:
             calls = [graph.replay for graph, _, _ in made]
             self._row = made[-1][1]
         else:
-            calls = [self.calls[row] for row in rows]
+            calls = [self._call(row) for row in rows]
             self._row = rows[-1]
         if self._on_gpu:
             _sleep(_AHEAD_CYCLES)  # type: ignore[no-untyped-call]
@@ -242,7 +280,8 @@ class Track:
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)
         self._last = made[-1][2] if graphs else last
         # At once: what another thread or stream has not written yet stays unwritten here.
-        self._snapshot = _copied(self._last)
+        with unwatched():
+            self._snapshot = _copied(self._last)
         self._wait()
         return timings
 
@@ -325,9 +364,7 @@ def _copied(value: Any, depth: int = 0) -> Any:
         return [_copied(item, depth + 1) for item in value.values()]
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return value
-    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-        plain = value if type(value) is torch.Tensor else value.as_subclass(torch.Tensor)
-        return _clone(torch._C._TensorBase.detach(plain))
+    return _clone(plain(value))
 
 
 def _no_persisting_lines() -> None:

@@ -1,15 +1,17 @@
 """The course of a contest, with children whose clocks are scripts."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import AGAIN, DOUBT, GROUPS, SPARE
+from kerneltruth.clock.contest import AGAIN, DOUBT, LARGE
 from kerneltruth.clock.contestants import ContestError
+from kerneltruth.clock.rows import GROUPS, SAMPLES, SPARE, WARM, count_all
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Show, Stock
+from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
 
 CALLS = replace(SMALL, graph_below_s=0.0)
 
@@ -92,7 +94,7 @@ def test_both_sides_of_a_pass_make_as_many_calls_and_nobody_can_know_how_many(si
 def test_everyone_has_as_many_rows(sides):
     fast, slow = sides.add("candidate", call_s=3e-6), sides.add("eager", call_s=9e-5)
     contest = ready(sides)
-    assert {c.of(Rows)[-1].count for c in (fast, slow)} == {SPARE + contest.rows}
+    assert {c.of(Rows)[-1].count for c in (fast, slow)} == {count_all(contest.rows)}
 
 
 @pytest.mark.parametrize("claims", [0.0, 1e-6])
@@ -107,7 +109,8 @@ def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
 def test_rows_fit_into_the_memory_that_is_granted(sides):
     sides.add("candidate", call_s=1e-7)
     contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 40))
-    assert contest.rows == (40 - SPARE) // GROUPS * GROUPS
+    assert contest.rows == (40 - SPARE) * GROUPS // (GROUPS + 1) // GROUPS * GROUPS
+    assert count_all(contest.rows) <= 40
 
 
 def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
@@ -143,12 +146,24 @@ def test_groups_of_a_graph_hold_all_rows_once(sides):
     child = sides.add("candidate")
     contest = ready(sides)
     assert contest.graphs
-    groups = child.of(Capture)[0].groups
-    assert sorted(row for g in groups[:GROUPS] for row in g) == [
-        SPARE + i for i in range(contest.rows)
-    ]
-    # The last group is for warm caches.
-    assert set(groups[GROUPS]) == {0}
+    (capture,) = child.of(Capture)
+    groups = [g for i, g in enumerate(capture.groups) if i != WARM]
+    assert sorted(row for g in groups for row in g) == [*range(SPARE, count_all(contest.rows))]
+    assert set(capture.groups[WARM]) == {0}
+    assert sorted(capture.order) == [*range(len(capture.groups))]
+
+
+def test_neither_address_nor_order_tells_which_group_is_which(clock):
+    found, orders = set(), set()
+    for seed in range(4):
+        sides = Sides(clock)
+        child = sides.add("candidate")
+        ready(sides, seed=seed)
+        (capture,) = child.of(Capture)
+        found.add(capture.groups[SAMPLES])
+        orders.add(capture.order)
+    assert len(found) == len(orders) == 4
+    assert all(max(g) - min(g) >= 2 * len(g) for g in found)
 
 
 def test_long_calls_are_not_captured(sides):
@@ -174,7 +189,7 @@ def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides)
     child = sides.add("candidate", ends={Capture: "raised"})
     contest = ready(sides)
     assert len(child.of(Stock)) == 2
-    assert child.rows == SPARE + contest.rows
+    assert child.rows == count_all(contest.rows)
 
 
 @pytest.mark.parametrize("end", ["died", "timeout", "lost"])
@@ -290,6 +305,118 @@ def test_which_laps_are_shown_cannot_be_foreseen(clock):
     assert len(seen) > 3
 
 
+EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])
+# Of the one output that RELU has here.
+ELEMENTS = (32,)
+
+
+@EFFORTS
+def test_sampled_calls_get_known_contents_when_the_lap_is_under_way(sides, effort):
+    child = sides.add("candidate")
+    contents = known()
+    contest = ready(sides, effort=effort, known=contents, elements=ELEMENTS)
+    contest.run(never)
+    shown = [seen.message for seen in (s.seen for s in contest.sampled)]
+    assert shown == [str([(at["x"].start,) for at in s.at]) for s in contest.sampled]
+    for sampled in contest.sampled:
+        assert all(at in contents for at in sampled.at)
+        # What stayed from one call is no right result of the next.
+        assert all(a != b for a, b in pairwise(sampled.at))
+    assert {row for sample in child.of(Sample) for row in sample.rows}.isdisjoint(range(SPARE))
+    # When its lap began, a sampled call had other contents, but for the chance of one in 2,000.
+    asked, early = child.asked, 0
+    for shows in (i for i, m in enumerate(asked) if m == Show(sampled=True)):
+        sample = next(m for m in asked[shows::-1] if isinstance(m, Sample) and m.rows)
+        refill = next(m for m in asked[shows::-1] if isinstance(m, Refill))
+        given = dict(zip(refill.rows, refill.windows[0], strict=True))
+        waiting = {at["x"].start for at in contents}
+        early += sum(given[row] in waiting for row in sample.rows)
+    assert early < 3
+
+
+@EFFORTS
+def test_laps_are_sampled_early_and_when_all_is_over(sides, effort):
+    sides.add("candidate")
+    sides.add("eager")
+    contest = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
+    contest.run(lambda c: True)
+    assert 2 <= len(contest.sampled) <= effort.sampled + 1
+    assert not sides.children["eager"].of(Sample)
+    assert [type(m) for m in sides.children["candidate"].asked[-4:]].count(Show) == 1
+
+
+@EFFORTS
+def test_long_contests_are_sampled_to_their_end(sides, effort):
+    sides.add("candidate")
+    contest = ready(
+        sides, effort=replace(effort, blocks=(8, 108)), known=known(), elements=ELEMENTS
+    )
+    contest.run(never)
+    assert 6 <= len(contest.sampled) - effort.sampled - 1 <= 22
+
+
+@EFFORTS
+def test_sampled_laps_do_not_count_and_look_as_others_do(sides, effort):
+    child = sides.add("candidate")
+    contest = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
+    child.asked.clear()
+    contest.run(never)
+    laps = child.of(Lap)
+    assert len(measured_laps(child)) == 2 * len(contest.blocks) + len(contest.sampled)
+    # Each is followed by a short one, whatever it is for.
+    assert [len(lap.rows) > SHORTEST for lap in laps] == [True, False] * (len(laps) // 2)
+    sampled = [lap for lap in laps if SAMPLES in lap.rows and contest.graphs]
+    assert len([lap for lap in sampled if len(lap.rows) > SHORTEST]) == (
+        len(contest.sampled) if contest.graphs else 0
+    )
+    counts = {len(lap.rows) for lap in measured_laps(child)}
+    assert all(len(lap.rows) in counts for lap in sampled if len(lap.rows) > SHORTEST)
+
+
+def test_calls_one_by_one_are_sampled_in_one_lap_only(sides):
+    child = sides.add("candidate")
+    contest = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    contest.run(never)
+    kinds = [bool(m.rows) for m in child.of(Sample)]
+    assert kinds == [True, False] * len(contest.sampled)
+    for sample, lap in pairwise([m for m in child.asked if isinstance(m, Sample | Lap)]):
+        if isinstance(sample, Sample) and sample.rows:
+            assert set(sample.rows) <= set(lap.rows)
+
+
+def test_where_someone_else_cannot_be_captured_the_sampled_group_is_given_up(sides):
+    child = sides.add("candidate")
+    sides.add("eager", ends={Capture: "raised"})
+    contest = ready(sides, known=known(), elements=ELEMENTS)
+    assert not contest.graphs
+    assert child.of(Sample)[-1].rows == ()
+    contest.run(never)
+    assert contest.sampled
+
+
+@pytest.mark.parametrize("without", [{"known": ()}, {"elements": ()}])
+def test_where_single_elements_cannot_be_judged_no_call_is_sampled(sides, without):
+    child = sides.add("candidate")
+    contest = ready(sides, **{"known": known(), "elements": ELEMENTS} | without)
+    contest.run(never)
+    assert not child.of(Sample)
+    assert not contest.sampled
+
+
+@pytest.mark.parametrize(
+    ("elements", "most"), [((LARGE,), SMALL.shown), ((LARGE, 1), 1), ((), SMALL.shown)]
+)
+def test_large_results_are_shown_once_where_calls_are_sampled(clock, elements, most):
+    seen = set()
+    for seed in range(6):
+        sides = Sides(clock)
+        sides.add("candidate")
+        contest = ready(sides, known=known(), elements=elements, seed=seed)
+        contest.run(never)
+        seen.add(len(contest.shown))
+    assert max(seen) == most
+
+
 def test_a_second_contest_finds_baselines_stocked(sides):
     sides.add("candidate")
     eager = sides.add("eager")
@@ -299,7 +426,8 @@ def test_a_second_contest_finds_baselines_stocked(sides):
     contest = again.contest()
     contest.sides.append(first.sides[1])
     contest.prepare()
-    assert contest.rows == first.rows == candidate.rows - SPARE
+    assert contest.rows == first.rows
+    assert candidate.rows == count_all(contest.rows)
     assert len(eager.of(Stock)) == 1
     assert len(eager.of(Capture)) == 1
 
@@ -348,7 +476,7 @@ def test_warm_calls_of_a_graph_are_those_of_its_last_group(sides):
     contest = ready(sides)
     child.asked.clear()
     contest.measure_warm()
-    assert {lap.rows for lap in child.of(Lap)} == {(GROUPS,)}
+    assert {lap.rows for lap in child.of(Lap)} == {(WARM,)}
     assert contest.sides[0].warm_s == pytest.approx(child.call_s)
 
 

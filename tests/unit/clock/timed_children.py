@@ -14,6 +14,7 @@ from kerneltruth.runner.protocol import (
     Observation,
     Refill,
     Rows,
+    Sample,
     Show,
 )
 from kerneltruth.tasks.spec import task
@@ -58,6 +59,7 @@ class Child:
         host_s: the host's part of a call, as claimed.
         ends: how an errand of a kind ends, where not well; for good, or for so many times.
         asked: every errand, in order.
+        sample: the calls that are sampled; `given` what they were given, by row.
     """
 
     clock: Clock
@@ -74,6 +76,8 @@ class Child:
     contents: dict = field(default_factory=dict)
     rows: int = 0
     last: int = -1
+    sample: Sample = field(default_factory=Sample)
+    given: dict = field(default_factory=dict)
 
     def errand(self, message, *, sizes=None, deadline_s=30.0):
         self.asked.append(message)
@@ -83,6 +87,9 @@ class Child:
         match message:
             case Rows(count=count):
                 self.rows, self.captured, self.contents = count, (), {}
+                self.sample = Sample()
+            case Sample():
+                self.sample = message
             case Refill(rows=rows, windows=windows):
                 for i, row in enumerate(rows):
                     assert row < self.rows
@@ -91,12 +98,22 @@ class Child:
                 self.captured = groups
             case Lap(rows=rows, graphs=graphs):
                 return self._lap([r for g in rows for r in self.captured[g]] if graphs else rows)
+            case Show(sampled=True):
+                return Observation(
+                    ended="returned", message=str([self.given[row] for row in self.sample.rows])
+                )
             case Show():
                 return Observation(ended="returned", message=f"{self.contents[self.last]}")
         return Observation(ended="returned")
 
     def _lap(self, rows):
         assert all(row in self.contents for row in rows)
+        self.given = {
+            row: self.contents[source]
+            for row, source in zip(self.sample.rows, self.sample.sources, strict=True)
+            if row in rows
+        }
+        self.contents |= self.given
         self.last = rows[-1]
         calls = len(rows)
         took = calls * self.call_s * self.noise()

@@ -7,6 +7,7 @@ import pytest
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Shown
+from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.ground import KNOWN, Ground
 from kerneltruth.runner.protocol import Observation, TensorResult
@@ -44,7 +45,28 @@ def showing(ground, of):
         )
         seen = Observation(ended="returned", results=(result,))
         shown.append(Shown(at=choices, seen=seen))
-    return SimpleNamespace(shown=shown)
+    return SimpleNamespace(shown=shown, sampled=[])
+
+
+def sampling(ground, *lines):
+    """A contest that has sampled calls on all known contents, in turn, and what they gave there."""
+    at = tuple(ground.known()[i % KNOWN] for i in range(len(lines)))
+    result = TensorResult(
+        dtype="float32",
+        shape=(len(lines), 3),
+        strides=(3, 1),
+        device="cpu",
+        data=b"".join(line.numpy().tobytes() for line in lines),
+    )
+    seen = Observation(ended="returned", results=(result,))
+    return SimpleNamespace(shown=[], sampled=[Sampled(at=at, spots=((127, 0, 5),), seen=seen)])
+
+
+def line_of(ground, index):
+    """The right elements of a sampled call."""
+    inputs = ground.inputs.at(ground.task, ground.case, ground.known()[index % KNOWN])
+    (x,) = inputs.tensors.values()
+    return x.clamp(min=0).reshape(-1)[[127, 0, 5]]
 
 
 def test_all_contents_have_results_that_the_judge_knows(ground):
@@ -66,6 +88,34 @@ def test_each_wrong_result_is_told(ground):
     assert all(said.startswith("fail: ") for said in graded["wrong"])
 
 
+def test_right_samples_are_graded_as_such_call_by_call(ground):
+    made = ground()
+    graded = made.graded(sampling(made, *(line_of(made, i) for i in range(5))))
+    assert graded == {"calls": 5, "wrong": [], "not_graded": None}
+
+
+def test_a_sampled_call_that_did_no_work_is_told(ground):
+    made = ground()
+    lines = [line_of(made, i) for i in range(5)]
+    graded = made.graded(sampling(made, *lines[:3], lines[3] - 1, lines[4]))
+    (said,) = graded["wrong"]
+    assert said.startswith("fail: samples of 5 calls: 3 of 15 elements are wrong")
+
+
+def test_elements_are_counted_where_each_is_judged_by_itself(ground):
+    made = ground()
+    assert made.elements() == ()
+    made.known()
+    assert made.elements() == (128,)
+
+
+@pytest.mark.parametrize("name", ["log1p", "masked_select"])
+def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(ground, name):
+    whole = ground(replace(find(f"kernelbenchx/{name}"), perf=({"M": 8, "N": 16},)))
+    assert whole.known()
+    assert whole.elements() == ()
+
+
 def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     def fails(*args, **named):
         raise RuntimeError("no memory")
@@ -73,5 +123,6 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     monkeypatch.setattr("kerneltruth.commands.ground.due", fails)
     made = ground()
     assert made.known() == []
-    graded = made.graded(SimpleNamespace(shown=[]))
+    graded = made.graded(SimpleNamespace(shown=[], sampled=[]))
+    assert made.elements() == ()
     assert graded == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}

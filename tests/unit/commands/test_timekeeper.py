@@ -44,6 +44,35 @@ def softmax(input, dim=-1):
 """
 
 
+# Honest work, but for one call in ten.
+LEAVES_OUT = """
+import random
+import torch
+last = None
+def softmax(input, dim=-1):
+    global last
+    if last is None or random.random() > 0.1:
+        last = torch.softmax(input, dim)
+    return last.clone()
+"""
+# Where a call's inputs lie, all others' lie too; a pause tells that a lap begins.
+ALL_AT_ONCE = """
+import time
+import torch
+made, done = None, 0.0
+def softmax(input, dim=-1):
+    global made, done
+    every = input._base
+    if every is None:
+        return torch.softmax(input, dim)
+    if time.perf_counter() - done > 3e-4:
+        made = torch.softmax(every[:, :input.numel()].reshape(-1, *input.shape), dim)
+    result = made[input.storage_offset() // every.shape[1]]
+    done = time.perf_counter()
+    return result
+"""
+
+
 def of(source, task=TASK):
     return read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
 
@@ -124,6 +153,14 @@ def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
     assert document["detail"].startswith("fail")
     outcomes = {b["outcome"] for s in document["shapes"] for b in s["baselines"].values()}
     assert "faster" not in outcomes
+
+
+@pytest.mark.parametrize("source", [LEAVES_OUT, ALL_AT_ONCE], ids=["leaves out", "all at once"])
+def test_most_of_the_work_is_not_all_of_it(keeper, source):
+    effort = replace(EFFORT, lap_s=2e-3, memory_bytes=2**20)
+    document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(source))
+    assert document["outcome"] == "wrong"
+    assert "samples of " in " ".join(document["shapes"][0]["graded"]["wrong"])
 
 
 def test_a_candidate_that_raises_has_failed_with_its_words(keeper):
@@ -285,7 +322,8 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
 
 
 def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected):
-    monkeypatch.setattr(Contest, "alone", lambda contest, settle_s: {"eager": [0.02]})
+    # A sleep takes longer than it should, and on a busy CPU much longer.
+    monkeypatch.setattr(Contest, "alone", lambda contest, settle_s: {"eager": [0.2]})
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timed"
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])

@@ -8,10 +8,12 @@ from scripted import MATMUL, RELU, SUM, case_of, declare, result, returned
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice, inputs_at, pools_of
-from kerneltruth.oracle.grading import due, grade
+from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.tasks.contract import Claim
 from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.spec import Output
 
 SOFTMAX = declare(
     "softmax(x[M, N])",
@@ -215,3 +217,86 @@ def test_what_the_operator_refuses_is_raised():
     inputs = inputs_at(declared, case, pools_of(declared, case), {"x": Choice()})
     with pytest.raises(RuntimeError, match="no such operator"):
         due(declared, case, inputs)
+
+
+def sampled(declared, compute, *, dtype="float32", change=lambda lines: lines):
+    """How samples of three calls are judged, if `compute` gave the results."""
+    case = case_of(declared, dtype=dtype)
+    calls = [called(declared, case, index) for index in (0, 1, 0)]
+    outputs = [compute(**tensors).reshape(-1) for _, tensors in calls]
+    count = outputs[0].numel()
+    spots = (count - 1, 0, count // 2, 0)
+    lines = torch.stack([o[torch.tensor(spots)] for o in outputs])
+    return grade_spots(declared, [e for e, _ in calls], [spots], returned(change(lines)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_right_elements_of_several_calls_pass(dtype):
+    found = sampled(SOFTMAX, lambda x: torch.softmax(x, -1), dtype=dtype)
+    assert isinstance(found, Passed), found
+
+
+@pytest.mark.parametrize("line", range(3))
+def test_one_wrong_element_of_one_call_is_seen(line):
+    def changed(lines):
+        lines[line, 2] += 1e-3
+        return lines
+
+    found = sampled(SOFTMAX, lambda x: torch.softmax(x, -1), change=changed)
+    assert isinstance(found, Failed)
+    assert found.detail.startswith("1 of 12 elements")
+
+
+def test_elements_of_another_call_are_wrong():
+    found = sampled(SOFTMAX, lambda x: torch.softmax(x, -1), change=lambda lines: lines.flip(0))
+    assert isinstance(found, Passed)
+    found = sampled(SOFTMAX, lambda x: torch.softmax(x, -1), change=lambda lines: lines.roll(1, 0))
+    assert isinstance(found, Failed)
+
+
+LARGEST = declare("argmax(x[M, N])", lambda x: x.argmax(-1), outputs=(Output(dtype="int64"),))
+TURNED = declare(
+    "turned(x[M, N])", lambda x: torch.complex(x, -x), outputs=(Output(dtype="complex"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("declared", "right", "wrong"),
+    [
+        (LARGEST, lambda x: x.argmax(-1), lambda x: x.argmin(-1)),
+        (TURNED, lambda x: torch.complex(x, -x), lambda x: torch.complex(x, x)),
+    ],
+    ids=["indices", "complex"],
+)
+def test_elements_that_are_no_floats_are_judged_too(declared, right, wrong):
+    assert isinstance(sampled(declared, right), Passed)
+    assert isinstance(sampled(declared, wrong), Failed)
+
+
+def test_what_a_contract_says_of_the_whole_is_left_out():
+    def claims(evidence):
+        yield Claim("no more than there is", float(evidence.outputs[0].numel()), 5.0)
+
+    whole = replace(RELU, contract=claims)
+    assert isinstance(sampled(whole, torch.relu), Passed)
+    assert isinstance(sampled(whole, torch.neg), Failed)
+
+
+def test_a_sample_of_another_form_is_no_right_one():
+    expectation, _ = called(RELU, case_of(RELU))
+    seen = Observation(ended="returned", results=(OtherResult(type="sample", text="odd"),))
+    found = grade_spots(RELU, [expectation], [(0,)], seen)
+    assert (type(found), found.detail) == (Failed, "odd")
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [("softmax", True), ("log1p", False), ("svd", False), ("eig", False), ("gelu_int8", False)],
+)
+def test_where_elements_are_right_together_only_none_is_judged_alone(name, alone):
+    declared = find(f"kernelbenchx/{name}")
+    assert spotwise(declared, called(declared, case_of(declared))[0]) is alone
+
+
+def test_what_is_written_in_place_is_judged_as_a_whole():
+    assert not spotwise(IN_PLACE, called(IN_PLACE, case_of(IN_PLACE))[0])

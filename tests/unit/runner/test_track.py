@@ -1,5 +1,6 @@
 """Timed calls in a real child on the CPU: rows, contents, laps, and what the last call gave."""
 
+import re
 import struct
 import textwrap
 from dataclasses import replace
@@ -17,8 +18,10 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
+    OtherResult,
     Refill,
     Rows,
+    Sample,
     ScalarArgument,
     Show,
     Stock,
@@ -245,7 +248,14 @@ def test_a_time_without_end_is_nonsense(timed, claim):
 
 
 @pytest.mark.parametrize(
-    "errand", [Rows(count=2, slot=5), refill(0, 1), Lap(rows=(0,)), Show(), Capture(groups=((0,),))]
+    "errand",
+    [
+        Rows(count=2, slot=5),
+        refill(0, 1),
+        Lap(rows=(0,)),
+        Show(),
+        Capture(groups=((0,),), order=(0,)),
+    ],
 )
 def test_an_errand_before_its_stock_is_lost(timed, errand):
     session = timed(TORCH)
@@ -341,6 +351,144 @@ def test_a_model_gets_the_judges_weights(timed):
     stock(session, built, supply(), weight, bias)
     well(session, refill(1, 2, 3, 4), Lap(rows=(3, 0)))
     assert floats(shown(session).results[0].data) == (1008.0, 2026.0)
+
+
+def sampled(*, rows=(3, 1), sources=(0, 0), elements=(3,), spots=((0, 2),)):
+    return Sample(rows=rows, sources=sources, elements=elements, spots=spots)
+
+
+def kept(session):
+    seen = session.errand(Show(sampled=True))
+    assert seen.ended == "returned", seen
+    return seen.results
+
+
+SAMPLED_LAP = (refill(0, 10, 20, 30), Lap(rows=(2,)), sampled(), Lap(rows=(1, 2, 3)))
+
+
+def test_some_elements_of_sampled_calls_are_kept_with_inputs_that_came_late(timed):
+    session = timed(TORCH)
+    stock(session)
+    well(session, *SAMPLED_LAP)
+    (result,) = kept(session)
+    # Rows 1 and 3 got what row 0 holds.
+    assert (result.dtype, result.shape) == ("float32", (2, 2))
+    assert floats(result.data) == (0.0, 4.0, 0.0, 4.0)
+    # The last call, in row 3, is shown as it was.
+    assert floats(shown(session).results[0].data) == (0.0, 2.0, 4.0)
+
+
+def test_whoever_computed_results_beforehand_computed_others(timed):
+    session = timed(
+        """
+        import torch
+        results = None
+        def f(x):
+            global results
+            rows = x._base.view(-1, 128)
+            if results is None or x.storage_offset() == 128:
+                results = rows[:, :3] * 2
+            return results[x.storage_offset() // 128]
+        """
+    )
+    stock(session)
+    well(session, *SAMPLED_LAP)
+    assert floats(kept(session)[0].data) == (60.0, 64.0, 0.0, 4.0)
+
+
+def test_calls_that_are_not_sampled_keep_their_own_inputs(timed):
+    session = timed(TORCH)
+    stock(session)
+    well(session, *SAMPLED_LAP, refill(0, 10, 20, 30), Sample(), Lap(rows=(1, 3)))
+    assert floats(shown(session).results[0].data) == (60.0, 62.0, 64.0)
+    assert kept(session) == ()
+
+
+@pytest.mark.parametrize(
+    ("gives", "dtype", "line"),
+    [
+        ("x.bool()", "bool", b"\x00\x01"),
+        ("x.to(torch.int64)", "int64", struct.pack("<2q", 0, 2)),
+        ("x.half()", "float16", struct.pack("<2e", 0, 2)),
+        ("torch.complex(x, -x)", "complex64", struct.pack("<4f", 0, -0.0, 2, -2)),
+        ("torch.complex(x, x).conj()", "complex64", struct.pack("<4f", 0, -0.0, 2, -2)),
+        ("torch.stack([x, x])[0]", "float32", struct.pack("<2f", 0, 2)),
+        ("torch.stack([x, x], 1)[:, 0]", "float32", struct.pack("<2f", 0, 2)),
+        ("x.clone().requires_grad_()", "float32", struct.pack("<2f", 0, 2)),
+        ("x.numpy() + 0", "float32", struct.pack("<2f", 0, 2)),
+        ("{'out': [x + 0]}", "float32", struct.pack("<2f", 0, 2)),
+        ("(x + 0, None)", "float32", struct.pack("<2f", 0, 2)),
+    ],
+)
+def test_results_are_kept_whatever_their_form(timed, gives, dtype, line):
+    session = timed(f"import torch\ndef f(x):\n    return {gives}\n")
+    stock(session)
+    well(session, *SAMPLED_LAP)
+    (result,) = kept(session)
+    assert (result.dtype, result.data) == (dtype, line * 2)
+
+
+def test_each_output_has_its_elements(timed):
+    session = timed("import torch\ndef f(x):\n    return x + 1, x.sum(), x[:0]\n")
+    stock(session)
+    sample = sampled(elements=(3, 1, 0), spots=((2, 2, 0), (0,), ()))
+    well(session, refill(0, 10, 20, 30), Lap(rows=(2,)), sample, Lap(rows=(1, 3)))
+    elements, total, nothing = kept(session)
+    assert floats(elements.data) == (3.0, 3.0, 1.0) * 2
+    assert floats(total.data) == (3.0, 3.0)
+    assert nothing.shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        ("x[:2]", r"tensors of \[2\] elements where \[3\] are due"),
+        ("None", r"tensors of \[\] elements"),
+        ("(x, x)", r"tensors of \[3, 3\] elements"),
+        ("x.to(torch.complex128)", "elements of 16 bytes"),
+        ("x.double() if float(x[1]) == 1 else x + 1", "dtypes .*float64.* in one call"),
+        ("x[:2] if float(x[1]) == 1 else x + 1", r"tensors of \[2\] elements"),
+    ],
+)
+def test_a_result_of_another_form_is_told(timed, gives, said):
+    session = timed(f"import torch\ndef f(x):\n    return {gives}\n")
+    stock(session)
+    well(session, *SAMPLED_LAP)
+    (result,) = kept(session)
+    assert isinstance(result, OtherResult)
+    assert re.search(said, result.text)
+
+
+def test_a_candidate_that_watches_operators_does_not_hear_of_samples(timed):
+    session = timed(
+        """
+        import torch
+        from torch.overrides import TorchFunctionMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+        heard = []
+        class Operators(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                heard.append(str(func))
+                return func(*args, **(kwargs or {}))
+        class Functions(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                heard.append(str(func))
+                return func(*args, **(kwargs or {}))
+        Operators().__enter__()
+        Functions().__enter__()
+        def f(x):
+            print(" ".join(heard))
+            heard.clear()
+            return x * 2
+        """
+    )
+    stock(session)
+    well(session, *SAMPLED_LAP[:3])
+    seen = well(session, Lap(rows=(1, 2, 3, 2)))
+    calls = seen.output.splitlines()[-3:]
+    assert len({*calls}) == 1, calls
+    assert "mul" in calls[0]
+    assert floats(kept(session)[0].data) == (0.0, 4.0, 0.0, 4.0)
 
 
 SMALL = Effort(

@@ -1,0 +1,72 @@
+"""Which calls of a lap are sampled, and what is kept of them.
+
+A lap is shown by its last call only. Whoever leaves out a tenth of the calls would get through a
+few such looks; some elements of many calls are cheap to look at. Their inputs arrive right before
+the call, so that nobody can have computed their results together with others beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerneltruth.cases.philox import Stream
+from kerneltruth.cases.pools import Choice
+from kerneltruth.clock.rows import SPARE, shuffled
+from kerneltruth.runner.protocol import Observation, Sample
+
+# How many calls of a lap are sampled, and how many elements of each output are kept, at most.
+MOST_CALLS = 32
+SPOTS = 1024
+# Of fewer calls all are sampled, else at most half: a result that stayed from the call before must
+# not be a right one.
+FEW = 8
+# After the fewest blocks every so-manieth one, at random, is followed by a sampled lap.
+EVERY = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """Some elements of what sampled calls gave.
+
+    Attributes:
+        at: the contents of each call, as they were when it was made.
+        spots: of each output, which elements were kept, row-major.
+        seen: of each output a tensor with a line for each call.
+    """
+
+    at: tuple[dict[str, Choice], ...]
+    spots: tuple[tuple[int, ...], ...]
+    seen: Observation
+
+
+def sources_of(known: Sequence[object]) -> int:
+    """In how many spare rows known contents wait for the calls that are sampled."""
+    return min(len(known), SPARE)
+
+
+def sample_of(
+    rows: Sequence[int], *, elements: tuple[int, ...], sources: int, slot: int, rng: Stream
+) -> Sample:
+    """Sample some of these calls.
+
+    Args:
+        rows: of the calls, in the order in which they are made.
+        elements: how many each output has.
+        sources: in how many spare rows known contents wait.
+        slot: of the contest.
+        rng: which calls and which elements.
+    """
+    wanted = len(rows) if len(rows) < FEW else len(rows) // 2
+    picks = sorted(shuffled(len(rows), rng)[: min(wanted, MOST_CALLS)])
+    return Sample(
+        rows=tuple(rows[i] for i in picks),
+        # Neighbours get different contents: one's result must not do for the other.
+        sources=tuple(i % sources for i in range(len(picks))),
+        elements=elements,
+        spots=tuple(
+            tuple(range(n)) if n <= SPOTS else tuple(rng.integers(SPOTS, 0, n).tolist())
+            for n in elements
+        ),
+        slot=slot,
+    )

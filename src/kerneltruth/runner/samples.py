@@ -1,0 +1,112 @@
+"""Sampled calls, in the child: some elements of what a call gives are kept as soon as it is there.
+
+All memory for it is allocated beforehand, so that a candidate which watches allocations cannot tell
+a sampled call from another; and all of this happens while it is `unwatched`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResult
+
+# Elements are moved as integers of their size: not all operators know all dtypes.
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_take = torch.ops.aten.take.out
+
+
+class Samples:
+    """What is kept of the sampled calls.
+
+    Attributes:
+        sources: by row of a sampled call, the row whose contents it gets.
+    """
+
+    def __init__(self, asked: Sample, device: torch.device, like: Any) -> None:
+        """Nothing is kept yet; `like` is the result of some call, for its form."""
+        self.sources = dict(zip(asked.rows, asked.sources, strict=True))
+        self._lines = {row: line for line, row in enumerate(asked.rows)}
+        self._elements = asked.elements
+        self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in asked.spots]
+        tensors = list(plain_tensors(like))
+        self._dtypes = [t.dtype for t in tensors]
+        self._odd = self._oddity(tensors)
+        self._kept: list[torch.Tensor] = []
+        if self._odd is None:
+            self._kept = [
+                torch.zeros((len(asked.rows), len(at)), dtype=_bits(t).dtype, device=device)
+                for t, at in zip(tensors, asked.spots, strict=True)
+            ]
+        # Once: a view takes a microsecond of the host.
+        self._rows = [list(kept) for kept in self._kept]
+
+    def keep(self, row: int, result: Any) -> None:
+        """Keep some elements of what the call on a row gave."""
+        tensors = list(plain_tensors(result))
+        odd = self._oddity(tensors)
+        if odd is not None:
+            self._odd = self._odd or odd
+        if self._odd is not None:
+            return
+        for tensor, spots, rows in zip(tensors, self._spots, self._rows, strict=True):
+            if len(spots):
+                _take(_bits(tensor), spots, out=rows[self._lines[row]])
+
+    def results(self) -> tuple[Result, ...]:
+        """Of each output a tensor with a line for each call, or in what way one was odd."""
+        if self._odd is not None:
+            return (OtherResult(type="sample", text=self._odd),)
+        return tuple(
+            TensorResult(
+                dtype=str(dtype).removeprefix("torch."),
+                shape=tuple(kept.shape),
+                strides=tuple(kept.stride()),
+                device=str(kept.device),
+                data=kept.cpu().numpy().tobytes(),
+            )
+            for dtype, kept in zip(self._dtypes, self._kept, strict=True)
+        )
+
+    def _oddity(self, tensors: Sequence[torch.Tensor]) -> str | None:
+        """In what way results have not the form that is due, if they have not."""
+        counts = tuple(t.numel() for t in tensors)
+        if counts != self._elements:
+            return f"tensors of {list(counts)} elements where {list(self._elements)} are due"
+        dtypes = [t.dtype for t in tensors]
+        if dtypes != self._dtypes:
+            return f"dtypes {dtypes} in one call, and {self._dtypes} in another"
+        sizes = [t.element_size() for t in tensors]
+        return None if all(s in _BITS for s in sizes) else f"elements of {max(sizes)} bytes"
+
+
+def plain_tensors(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """The tensors in a result as their memory is, whatever class a candidate gave them."""
+    if isinstance(value, tuple | list | Mapping) and depth < 4:
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from plain_tensors(item, depth + 1)
+    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc":
+        yield torch.as_tensor(np.asarray(value))
+    elif isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        yield plain(value)
+
+
+def plain(value: torch.Tensor) -> torch.Tensor:
+    """A tensor as its memory is: no class of a candidate's has a say, and no graph is kept."""
+    own = value if type(value) is torch.Tensor else value.as_subclass(torch.Tensor)
+    return torch._C._TensorBase.detach(own)
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """For calls of operators that no mode and no class of a candidate's is to hear of."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
+        yield
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.resolve_conj().resolve_neg().view(_BITS[tensor.element_size()])

@@ -1,0 +1,64 @@
+"""Rows of inputs: how many there are, and which of them are captured together."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.rows import (
+    GROUPS,
+    MOST_ROWS,
+    SAMPLES,
+    SPARE,
+    WARM,
+    count_all,
+    count_rows,
+    groups_of,
+    shuffled,
+)
+
+EFFORT = Effort(lap_s=0.004, graph_below_s=1e-4, memory_bytes=2**30)
+
+
+def rng(seed=1):
+    return stream(seed, "rows")
+
+
+@pytest.mark.parametrize(("fastest_s", "rows"), [(1e-3, 4), (2e-4, 16), (2.5e-4, 16)])
+def test_rows_suffice_for_a_lap(fastest_s, rows):
+    assert count_rows(EFFORT, row_bytes=1, fastest_s=fastest_s) == rows
+
+
+def test_calls_that_are_captured_get_more_since_they_take_less():
+    assert count_rows(EFFORT, row_bytes=1, fastest_s=5e-5) == 3 * 80
+
+
+def test_there_is_an_end_to_it():
+    assert count_rows(EFFORT, row_bytes=1, fastest_s=0.0) == MOST_ROWS
+
+
+@pytest.mark.parametrize("memory", [0, 100, 10_000, 20_000, 1_000_000])
+def test_all_rows_fit_into_memory_but_for_the_fewest(memory):
+    rows = count_rows(replace(EFFORT, memory_bytes=memory), row_bytes=100, fastest_s=1e-7)
+    assert rows == 2 or count_all(rows) * 100 <= memory
+
+
+def test_groups_have_all_rows_but_the_spare_ones_once():
+    groups = groups_of(64, rng())
+    assert [len(g) for g in groups] == [8] * (GROUPS + 2)
+    assert groups[WARM] == (0,) * 8
+    rows = [row for i, g in enumerate(groups) if i != WARM for row in g]
+    assert sorted(rows) == [*range(SPARE, count_all(64))]
+
+
+def test_which_rows_are_in_a_group_depends_on_the_stream_alone():
+    assert groups_of(64, rng(1)) == groups_of(64, rng(1))
+    assert groups_of(64, rng(1))[SAMPLES] != groups_of(64, rng(2))[SAMPLES]
+
+
+def test_shuffling_keeps_all_and_differs_each_time():
+    source = rng()
+    once, again = shuffled(50, source), shuffled(50, source)
+    assert sorted(once) == sorted(again) == [*range(50)]
+    assert once != again

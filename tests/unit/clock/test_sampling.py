@@ -1,0 +1,56 @@
+"""Which calls of a lap are sampled, and which elements are kept."""
+
+from itertools import pairwise
+
+import pytest
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.sampling import FEW, MOST_CALLS, SPOTS, sample_of, sources_of
+
+ROWS = tuple(range(100, 140))
+
+
+def sample(rows=ROWS, elements=(10,), sources=2, seed=1):
+    return sample_of(rows, elements=elements, sources=sources, slot=3, rng=stream(seed, "sampling"))
+
+
+@pytest.mark.parametrize(
+    ("calls", "sampled"), [(1, 1), (2, 2), (FEW - 1, FEW - 1), (FEW, FEW // 2), (40, 20), (768, 32)]
+)
+def test_of_few_calls_all_are_sampled_and_of_many_some(calls, sampled):
+    assert len(sample(range(calls)).rows) == sampled <= MOST_CALLS
+
+
+def test_they_are_told_in_the_order_in_which_they_are_made():
+    mixed = ROWS[::2] + ROWS[1::2]
+    found = sample(mixed).rows
+    assert len({*found}) == len(found)
+    assert [*found] == sorted(found, key=mixed.index)
+
+
+def test_neighbours_get_different_contents():
+    sources = sample().sources
+    assert {*sources} == {0, 1}
+    assert all(a != b for a, b in pairwise(sources))
+
+
+def test_which_calls_and_elements_cannot_be_foreseen():
+    found = [sample(elements=(10**6,), seed=seed) for seed in range(4)]
+    assert len({f.rows for f in found}) == len({f.spots for f in found}) == 4
+
+
+def test_of_small_outputs_all_elements_are_kept_and_of_large_ones_some():
+    found = sample(elements=(5, 0, SPOTS, 10**6))
+    assert found.spots[:3] == (tuple(range(5)), (), tuple(range(SPOTS)))
+    assert len(found.spots[3]) == SPOTS
+    assert 0 <= min(found.spots[3]) < 10**4
+    assert 10**6 - 10**4 < max(found.spots[3]) < 10**6
+
+
+def test_the_slot_is_named():
+    assert sample().slot == 3
+
+
+@pytest.mark.parametrize(("known", "sources"), [(1, 1), (2, 2), (9, 4)])
+def test_known_contents_wait_in_spare_rows(known, sources):
+    assert sources_of(range(known)) == sources

@@ -1,0 +1,68 @@
+"""What is kept of sampled calls, and that keeping it leaves no trace."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kerneltruth.runner.protocol import Sample
+from kerneltruth.runner.samples import Samples, plain_tensors, unwatched
+
+ASKED = Sample(rows=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
+CPU = torch.device("cpu")
+
+
+class Memory(TorchDispatchMode):
+    """Operators that gave memory which was in none of their arguments."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        given = [*args, *(kwargs or {}).values()]
+        known = {v.untyped_storage().data_ptr() for v in given if isinstance(v, torch.Tensor)}
+        if isinstance(made, torch.Tensor) and made.untyped_storage().data_ptr() not in known:
+            self.taken.append(str(func))
+        return made
+
+
+@pytest.mark.parametrize("result", [torch.arange(6.0), torch.ones(2, 6)[:, ::2]])
+def test_keeping_elements_takes_no_memory(result):
+    samples = Samples(ASKED, CPU, result)
+    with Memory() as memory:
+        samples.keep(7, result)
+        torch.zeros(3)
+    # What would be seen is seen.
+    assert memory.taken == ["aten.zeros.default"]
+
+
+def test_lines_are_those_of_the_rows_that_were_asked_for():
+    samples = Samples(ASKED, CPU, torch.zeros(6))
+    samples.keep(5, torch.arange(6.0))
+    samples.keep(7, -torch.arange(6.0))
+    (kept,) = samples.results()
+    lines = torch.frombuffer(bytearray(kept.data), dtype=torch.float32).reshape(kept.shape)
+    assert lines.tolist() == [[-5.0, 0.0], [5.0, 0.0]]
+
+
+def test_a_call_that_was_not_made_is_no_right_one():
+    samples = Samples(ASKED, CPU, torch.ones(6))
+    samples.keep(7, torch.ones(6))
+    lines = torch.frombuffer(bytearray(samples.results()[0].data), dtype=torch.float32)
+    assert lines.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_class_of_the_candidates_has_no_say():
+    class Mine(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("asked")
+
+    mine = torch.ones(6).as_subclass(Mine)
+    with unwatched():
+        (found,) = plain_tensors([mine])
+        assert type(found) is torch.Tensor
+        samples = Samples(ASKED, CPU, mine)
+        samples.keep(7, mine)
+    assert samples.results()[0].shape == (2, 2)
