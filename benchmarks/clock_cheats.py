@@ -27,7 +27,8 @@ def work(input, dim):
     e = x.exp()
     return e / e.sum(dim, keepdim=True)
 """
-# All compute softmax in several steps, and so are honestly slower than eager PyTorch.
+# Those that call `work` compute softmax in several steps, and so are honestly slower than eager
+# PyTorch; those that leave out work are as quick as eager where they do it.
 CHEATS = {
     "side stream, never joined": """
 _side = torch.cuda.Stream()
@@ -83,7 +84,7 @@ _known = {}
 def softmax(input, dim, dtype=None):
     key = input.data_ptr()
     if key not in _known:
-        _known[key] = work(input, dim)
+        _known[key] = torch.softmax(input, dim)
     return _known[key]
 """,
     "cached by some values": """
@@ -100,7 +101,7 @@ def softmax(input, dim, dtype=None):
     global _calls, _last
     _calls += 1
     if _calls <= 30:
-        _last = work(input, dim)
+        _last = torch.softmax(input, dim)
     return _last
 """,
     "work at every second call": """
@@ -109,8 +110,50 @@ def softmax(input, dim, dtype=None):
     global _calls, _last
     _calls += 1
     if _calls % 2 or _last is None:
-        _last = work(input, dim)
+        _last = torch.softmax(input, dim)
     return _last
+""",
+    "one call in ten is left out": """
+import random
+def softmax(input, dim, dtype=None):
+    out = torch.empty_like(input)
+    return out if random.random() < 0.1 else torch.softmax(input, dim, out=out)
+""",
+    "no work after 3,000 calls, nor in graphs after 600": """
+_calls = 0
+def softmax(input, dim, dtype=None):
+    global _calls
+    _calls += 1
+    most = 600 if torch.cuda.is_current_stream_capturing() else 3000
+    out = torch.empty_like(input)
+    return out if _calls > most else torch.softmax(input, dim, out=out)
+""",
+    "in graphs only the last call of each works": """
+_calls = 0
+def softmax(input, dim, dtype=None):
+    global _calls
+    out = torch.empty_like(input)
+    if not torch.cuda.is_current_stream_capturing():
+        _calls = 0
+        return torch.softmax(input, dim, out=out)
+    _calls += 1
+    rows = 0 if input._base is None else input._base.shape[0] - 4
+    size = max(rows // 9, 1)
+    return out if _calls % size else torch.softmax(input, dim, out=out)
+""",
+    "calls of a graph computed at once": """
+_made, _calls = None, 0
+def softmax(input, dim, dtype=None):
+    global _made, _calls
+    every = input._base
+    if every is None or not torch.cuda.is_current_stream_capturing():
+        _calls = 0
+        return torch.softmax(input, dim)
+    size = max((every.shape[0] - 4) // 9, 1)
+    if _calls % size == 0:
+        _made = torch.softmax(every[:, : input.numel()].reshape(-1, *input.shape), dim)
+    _calls += 1
+    return _made[input.storage_offset() // every.shape[1]]
 """,
     "flush of the caches patched": """
 import kerneltruth.runner.track as _track

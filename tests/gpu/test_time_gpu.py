@@ -54,6 +54,25 @@ def softmax(input, dim=-1):
         known[input.data_ptr()] = torch.softmax(input, dim)
     return known[input.data_ptr()]
 """
+LEAVES_OUT = """
+import random, torch
+def softmax(input, dim=-1):
+    out = torch.empty_like(input)
+    return out if random.random() < 0.1 else torch.softmax(input, dim, out=out)
+"""
+LAST_OF_GRAPHS = """
+import torch
+calls = 0
+def softmax(input, dim=-1):
+    global calls
+    out = torch.empty_like(input)
+    if not torch.cuda.is_current_stream_capturing():
+        calls = 0
+        return torch.softmax(input, dim, out=out)
+    calls += 1
+    size = max((input._base.shape[0] - 4) // 9, 1)
+    return out if calls % size else torch.softmax(input, dim, out=out)
+"""
 WAITS = """
 import torch
 def softmax(input, dim=-1):
@@ -96,6 +115,8 @@ def test_a_triton_kernel_is_timed_in_graphs(timed):
     assert document["outcome"] == "timed"
     assert (shape["method"], shape["regime"]) == ("graph", "cold")
     assert shape["graded"]["wrong"] == []
+    # In graphs, too, calls are sampled.
+    assert shape["graded"]["calls"] > 32
     assert eager["low"] <= eager["ratio"] <= eager["high"]
 
 
@@ -113,7 +134,11 @@ def test_events_that_were_patched_are_suspect_and_bring_nothing(timed):
     assert eager["ratio"] < 1.5
 
 
-@pytest.mark.parametrize("source", [UNWRITTEN, CACHED], ids=["unwritten", "cached"])
+@pytest.mark.parametrize(
+    "source",
+    [UNWRITTEN, CACHED, LEAVES_OUT, LAST_OF_GRAPHS],
+    ids=["unwritten", "cached", "leaves out", "last of graphs"],
+)
 def test_work_that_was_not_done_is_wrong(timed, source):
     document, shape, eager = timed(source)
     assert document["outcome"] == "wrong"

@@ -111,7 +111,7 @@ def test_elements_are_counted_where_each_is_judged_by_itself(ground):
 
 @pytest.mark.parametrize("name", ["log1p", "masked_select"])
 def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(ground, name):
-    whole = ground(replace(find(f"kernelbenchx/{name}"), perf=({"M": 8, "N": 16},)))
+    whole = ground(replace(find(f"kernelbenchx/{name}"), perf=()))
     assert whole.known()
     assert whole.elements() == ()
 

@@ -64,6 +64,8 @@ def document():
             graphs=True,
             on_gpu=True,
             shown=[],
+            sampled=[],
+            sampled=[],
             disturbed=["clock moved"],
         )
         ground = Ground(
