@@ -65,7 +65,6 @@ def document():
             on_gpu=True,
             shown=[],
             sampled=[],
-            sampled=[],
             disturbed=["clock moved"],
         )
         ground = Ground(
