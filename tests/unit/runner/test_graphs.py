@@ -1,0 +1,171 @@
+"""Captured calls, with graphs that tape operators and play them again: no device is here."""
+
+import contextlib
+import struct
+from functools import partial
+
+import pytest
+import torch
+from children import floats
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kerneltruth.runner import track
+from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock, Supply
+
+POOL = tuple(float(i) for i in range(100))
+STOCK = Stock(
+    arguments=(
+        Supply(
+            name="x", dtype="float32", shape=(3,), pool=struct.pack("<100f", *POOL), shown=False
+        ),
+    )
+)
+# Two groups, one whose calls share a row, and one whose calls are sampled.
+GROUPS = ((4, 9), (7, 5), (0, 0), (8, 6))
+ORDER = (3, 0, 2, 1)
+SAMPLED = Sample(rows=(8, 6), sources=(0, 1), elements=(3,), spots=((2, 0),))
+
+
+class Tape(TorchDispatchMode):
+    """A graph: what is called while it is captured happens again, in the same memory."""
+
+    made = ()
+
+    def capture_begin(self, pool, capture_error_mode):
+        self.calls = []
+        type(self).made += (self,)
+        self.__enter__()
+
+    def capture_end(self):
+        self.__exit__(None, None, None)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.calls.append((func, args, kwargs or {}, result))
+        return result
+
+    def replay(self):
+        for func, args, named, result in self.calls:
+            again = func(*args, **named)
+            if isinstance(result, torch.Tensor) and result.data_ptr() != again.data_ptr():
+                result.copy_(again)
+
+
+@pytest.fixture
+def captured(monkeypatch):
+    """A track whose calls are captured, and the graphs in the order in which they were made."""
+    monkeypatch.setattr(Tape, "made", ())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Tape)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    # The tape is a mode; a device sees what the host does with modes switched off.
+    monkeypatch.setattr(track, "unwatched", torch.no_grad)
+
+    def capture(entry, *, sample=SAMPLED):
+        made = track.Track(
+            STOCK, torch.device("cpu"), lambda rows: [partial(entry, row[0].value) for row in rows]
+        )
+        made.do(Rows(count=10))
+        made.do(Refill(rows=tuple(range(10)), windows=(tuple(range(10)),)))
+        made.do(Lap(rows=(0, 1)))
+        if sample is not None:
+            made.do(sample)
+        made.do(Capture(groups=GROUPS, order=ORDER))
+        return made
+
+    return capture
+
+
+def doubled(x):
+    return x * 2
+
+
+def lap(captured, *groups, starts):
+    """Fresh contents, which begin at these numbers, and a lap over the groups."""
+    captured.do(Refill(rows=tuple(range(10)), windows=(starts,)))
+    captured.do(Lap(rows=groups, graphs=True))
+
+
+STARTS = tuple(range(50, 60))
+
+
+def test_a_lap_over_groups_makes_their_calls_again_on_fresh_contents(captured):
+    made = captured(doubled)
+    lap(made, 1, 0, starts=STARTS)
+    # The last call of group 0 is that on row 9.
+    assert floats(made.do(Show()).results[0].data) == (118.0, 120.0, 122.0)
+    lap(made, 0, 1, starts=STARTS)
+    assert floats(made.do(Show()).results[0].data) == (110.0, 112.0, 114.0)
+
+
+def test_groups_are_captured_in_the_order_that_is_asked_for(captured):
+    rows = []
+
+    def entry(x):
+        rows.append(x.storage_offset() // 128)
+        return x * 2
+
+    made = captured(entry)
+    assert rows[2:] == [8, 6, 4, 9, 0, 0, 7, 5]
+    assert len(Tape.made) == len(GROUPS)
+    lap(made, 2, starts=STARTS)
+    assert floats(made.do(Show()).results[0].data) == (100.0, 102.0, 104.0)
+
+
+def test_sampled_calls_of_a_graph_get_what_waits_for_them_then(captured):
+    made = captured(doubled)
+    for first in (50, 20):
+        starts = (first, first + 5, *range(70, 78))
+        lap(made, 1, 3, 0, starts=starts)
+        (kept,) = made.do(Show(sampled=True)).results
+        assert kept.shape == (2, 2)
+        due = (first + 2, first, first + 7, first + 5)
+        assert floats(kept.data) == tuple(2.0 * v for v in due)
+
+
+def test_other_groups_keep_their_inputs(captured):
+    made = captured(doubled)
+    lap(made, 3, 1, starts=STARTS)
+    assert floats(made.do(Show()).results[0].data) == (110.0, 112.0, 114.0)
+
+
+def test_a_call_whose_work_was_left_out_when_it_was_captured_is_seen(captured):
+    calls = []
+
+    def entry(x):
+        calls.append(1)
+        return torch.zeros(3) if len(calls) == 4 else x * 2
+
+    made = captured(entry)
+    lap(made, 3, starts=STARTS)
+    (kept,) = made.do(Show(sampled=True)).results
+    assert floats(kept.data) == (104.0, 100.0, 0.0, 0.0)
+
+
+def test_results_computed_together_when_a_group_begins_are_of_other_inputs(captured):
+    made = []
+
+    def entry(x):
+        row = x.storage_offset() // 128
+        if len(made) % 2 == 0:
+            every = x._base.view(-1, 128)[:, :3] * 2
+            made.append(every)
+        else:
+            made.append(made[-1])
+        return made[-1][row]
+
+    captured_one = captured(entry)
+    lap(captured_one, 3, starts=STARTS)
+    (kept,) = captured_one.do(Show(sampled=True)).results
+    first, second = floats(kept.data)[:2], floats(kept.data)[2:]
+    assert first == (104.0, 100.0)
+    # What lay in row 6 when the group began; row 1's contents were due.
+    assert second == (116.0, 112.0)
+
+
+def test_without_samples_all_is_as_it_was(captured):
+    made = captured(doubled, sample=None)
+    lap(made, 3, starts=STARTS)
+    assert floats(made.do(Show()).results[0].data) == (112.0, 114.0, 116.0)
+    assert made.do(Show(sampled=True)).results == ()
