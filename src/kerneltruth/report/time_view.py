@@ -102,6 +102,8 @@ def _costs(document: dict[str, Any]) -> Text:
     for name, peak in document.get("baseline_peak_bytes", {}).items():
         parts.append(f"{name} {memory(peak)}")
     parts.append(f"noise of this machine {document['noise_floor']:.2%}")
+    graded = sum(shape["graded"]["calls"] for shape in document["shapes"])
+    parts.append(f"results graded of {graded:,} calls")
     return Text("; ".join(parts))
 
 
