@@ -18,6 +18,12 @@ from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResul
 # Elements are moved as integers of their size: not all operators know all dtypes.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _take = torch.ops.aten.take.out
+# Looked up before a candidate could replace them, and be told by them of samples.
+_base = torch._C.TensorBase
+_as_subclass, _detach, _view = _base.as_subclass, _base.detach, _base.view
+_numel, _element_size = _base.numel, _base.element_size
+_resolve_conj, _resolve_neg = _base.resolve_conj, _base.resolve_neg
+_dtype, _layout = _base.dtype.__get__, _base.layout.__get__  # type: ignore[attr-defined]
 
 
 class Samples:
@@ -34,12 +40,14 @@ class Samples:
         self._elements = asked.elements
         self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in asked.spots]
         tensors = list(plain_tensors(like))
-        self._dtypes = [t.dtype for t in tensors]
+        self._dtypes = [_dtype(t) for t in tensors]
         self._odd = self._oddity(tensors)
         self._kept: list[torch.Tensor] = []
         if self._odd is None:
             self._kept = [
-                torch.zeros((len(asked.rows), len(at)), dtype=_bits(t).dtype, device=device)
+                torch.zeros(
+                    (len(asked.rows), len(at)), dtype=_BITS[_element_size(t)], device=device
+                )
                 for t, at in zip(tensors, asked.spots, strict=True)
             ]
         # Once: a view takes a microsecond of the host.
@@ -74,13 +82,13 @@ class Samples:
 
     def _oddity(self, tensors: Sequence[torch.Tensor]) -> str | None:
         """In what way results have not the form that is due, if they have not."""
-        counts = tuple(t.numel() for t in tensors)
+        counts = tuple(_numel(t) for t in tensors)
         if counts != self._elements:
             return f"tensors of {list(counts)} elements where {list(self._elements)} are due"
-        dtypes = [t.dtype for t in tensors]
+        dtypes = [_dtype(t) for t in tensors]
         if dtypes != self._dtypes:
             return f"dtypes {dtypes} in one call, and {self._dtypes} in another"
-        sizes = [t.element_size() for t in tensors]
+        sizes = [_element_size(t) for t in tensors]
         return None if all(s in _BITS for s in sizes) else f"elements of {max(sizes)} bytes"
 
 
@@ -91,14 +99,14 @@ def plain_tensors(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
             yield from plain_tensors(item, depth + 1)
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc":
         yield torch.as_tensor(np.asarray(value))
-    elif isinstance(value, torch.Tensor) and value.layout == torch.strided:
+    elif isinstance(value, torch.Tensor) and _layout(value) == torch.strided:
         yield plain(value)
 
 
 def plain(value: torch.Tensor) -> torch.Tensor:
     """A tensor as its memory is: no class of a candidate's has a say, and no graph is kept."""
-    own = value if type(value) is torch.Tensor else value.as_subclass(torch.Tensor)
-    return torch._C._TensorBase.detach(own)
+    own = value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor)
+    return _detach(own)
 
 
 @contextlib.contextmanager
@@ -109,4 +117,4 @@ def unwatched() -> Iterator[None]:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_conj().resolve_neg().view(_BITS[tensor.element_size()])
+    return _view(_resolve_neg(_resolve_conj(tensor)), _BITS[_element_size(tensor)])

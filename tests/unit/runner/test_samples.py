@@ -66,3 +66,33 @@ def test_a_class_of_the_candidates_has_no_say():
         samples = Samples(ASKED, CPU, mine)
         samples.keep(7, mine)
     assert samples.results()[0].shape == (2, 2)
+
+
+ASKS = {
+    "view": lambda t: t.view(-1),
+    "numel": lambda t: t.numel(),
+    "detach": lambda t: t.detach(),
+    "dtype": lambda t: t.dtype,
+    "layout": lambda t: t.layout,
+    "resolve_conj": lambda t: t.resolve_conj(),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_what_a_candidate_replaced_is_not_asked(monkeypatch, name):
+    class ToldError(Exception):
+        pass
+
+    def tell(self, *args):
+        raise ToldError
+
+    tensor = torch.ones(6)
+    replaced = property(tell) if name in ("dtype", "layout") else tell
+    monkeypatch.setattr(torch.Tensor, name, replaced, raising=False)
+    with pytest.raises(ToldError):
+        ASKS[name](tensor)
+    with unwatched():
+        samples = Samples(ASKED, CPU, tensor)
+        samples.keep(7, tensor)
+    monkeypatch.undo()
+    assert samples.results()[0].shape == (2, 2)
