@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import site
 import socket
 import subprocess
@@ -13,7 +15,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +50,22 @@ class Zygote:
             work_root: where its folder goes.
             compiles: whether it imports what `torch.compile` needs, too.
         """
+        environment = _environment(interpret=interpret, hide_cuda=hide_cuda)
+        options = ["--compiles"] if compiles else []
+        with _undisturbed():
+            self._start(options, environment | (_COMPILES if compiles else {}), work_root)
+
+    def _start(
+        self, options: list[str], environment: dict[str, str], work_root: Path | None
+    ) -> None:
         # An absolute path: the zygote's own working directory is this folder.
         self.root = Path(tempfile.mkdtemp(prefix="kerneltruth-", dir=work_root)).absolute()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, (self.root / "zygote.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [*_command(theirs.fileno(), self.root), *(["--compiles"] if compiles else [])],
-                env={
-                    **_environment(interpret=interpret, hide_cuda=hide_cuda),
-                    **(_COMPILES if compiles else {}),
-                    # What it leaves behind when it is killed goes with its folder.
-                    "TMPDIR": str(self.root),
-                },
+                [*_command(theirs.fileno(), self.root), *options],
+                # What it leaves behind when it is killed goes with its folder.
+                env=environment | {"TMPDIR": str(self.root)},
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -134,6 +140,22 @@ class Zygote:
         log = (self.root / "zygote.log").read_text(errors="replace").strip()
         reason = log.splitlines()[-1] if log else f"exit code {code}"
         raise EnvironmentFault(f"cannot start candidate processes: {reason}")
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Have Ctrl-C wait: a process that was begun, and of which nobody knows, nobody would end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda signum, frame: came.append(signum))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _command(descriptor: int, root: Path) -> list[str]:

@@ -1,0 +1,63 @@
+"""Ctrl-C while a warm process is being started: it comes through, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from kerneltruth.runner import warmth
+from kerneltruth.runner.warmth import Zygote
+
+WARM = {"interpret": False, "hide_cuda": True}
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Processes that were started, each with a Ctrl-C before anyone could know of it."""
+    found = []
+
+    class Struck(subprocess.Popen):
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, **named)
+            found.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+            # Python heeds a signal between two of its instructions.
+            sum(range(1000))
+
+    monkeypatch.setattr(warmth.subprocess, "Popen", Struck)
+    yield found
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def is_there(pid):
+    return os.path.exists(f"/proc/{pid}")
+
+
+def test_an_interrupt_amid_the_start_ends_what_was_started(begun, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        Zygote(**WARM, work_root=tmp_path)
+    (pid,) = begun
+    assert not is_there(pid)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_ignores_interrupts_goes_on(begun, tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        zygote = Zygote(**WARM, work_root=tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert is_there(begun[0])
+    zygote.close()
+    assert not is_there(begun[0])
+
+
+def test_another_thread_may_start_one(tmp_path):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(Zygote(**WARM, work_root=tmp_path)))
+    thread.start()
+    thread.join()
+    made[0].close()
+    assert list(tmp_path.iterdir()) == []
