@@ -297,7 +297,7 @@ def test_the_key_is_in_no_file_and_no_output(serve, generate, tmp_path, process,
     server = serve(lambda number, _: replies[number % 3])
     ran = process(
         *("generate", "--suite", "kernelbenchx", "--method", "refine", "--model", "some-model"),
-        *("--task", "gelu", "--task", "relu", "--rounds", 2, "--cases", 2, "--device", "cpu"),
+        *("--task", "relu", "--rounds", 2, "--cases", 2, "--device", "cpu"),
         *("--out", tmp_path / "out", "--retries", 8, "--concurrency", 1),
         cwd=tmp_path,
         env={

@@ -346,6 +346,30 @@ def test_laps_are_sampled_early_and_when_all_is_over(sides, effort):
 
 
 @EFFORTS
+def test_who_stopped_working_meanwhile_is_sampled_after_all_is_measured(sides, effort):
+    child = sides.add("candidate")
+    contest = ready(sides, effort=replace(effort, sampled=0), known=known(), elements=ELEMENTS)
+    contest.run(lambda c: True)
+    assert len(contest.sampled) == 1
+    last = max(i for i, m in enumerate(child.asked) if m == Show(sampled=True))
+    assert not any(isinstance(m, Lap) and len(m.rows) > SHORTEST for m in child.asked[last:])
+
+
+def test_the_sampled_group_stands_anywhere_in_a_lap_of_usual_length(clock):
+    places = set()
+    for seed in range(6):
+        sides = Sides(clock)
+        child = sides.add("candidate")
+        ready(sides, seed=seed, known=known(), elements=ELEMENTS).run(never)
+        for lap in child.of(Lap):
+            if SAMPLES in lap.rows and len(lap.rows) > SHORTEST:
+                assert GROUPS // 2 <= len(lap.rows) <= GROUPS
+                assert lap.rows.count(SAMPLES) == 1
+                places.add(lap.rows.index(SAMPLES))
+    assert len(places) > 3
+
+
+@EFFORTS
 def test_long_contests_are_sampled_to_their_end(sides, effort):
     sides.add("candidate")
     contest = ready(

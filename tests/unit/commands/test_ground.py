@@ -116,6 +116,17 @@ def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(ground
     assert whole.elements() == ()
 
 
+@pytest.mark.parametrize(("foreign", "elements"), [(False, ()), (True, (128,))])
+def test_where_only_calls_tell_a_shape_those_of_others_programs_are_trusted(
+    ground, monkeypatch, foreign, elements
+):
+    monkeypatch.setattr("kerneltruth.commands.ground.output_shapes", lambda task, case: None)
+    made = ground(TASK)
+    made.known()
+    made.task = replace(TASK, foreign=foreign)
+    assert made.elements() == elements
+
+
 def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     def fails(*args, **named):
         raise RuntimeError("no memory")
