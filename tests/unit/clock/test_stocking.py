@@ -7,6 +7,7 @@ import torch
 from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
+from kerneltruth.cases.philox import stream
 from kerneltruth.clock.stocking import MOST_ELEMENTS, SHARED_FROM, stocked, timed_cases
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.tasks.registry import find
@@ -134,3 +135,15 @@ def test_members_of_a_list_say_so():
 def test_every_timed_shape_of_a_task_fits(name):
     for case in timed_cases(find(name)):
         assert case.task == find(name).key
+
+
+@pytest.mark.parametrize("kind", ["tril", None])
+def test_contents_that_were_drawn_can_be_given_again(kind):
+    declared = declare("f(x[M, N])", {"M": "batch", "N": "spatial"})
+    spec = replace(declared.tensors[0], kind=kind or declared.tensors[0].kind)
+    declared = replace(declared, arguments=(spec,))
+    inputs = stocked(declared, Case(task="f", dims=(("M", 4), ("N", 4)), seed=3))
+    drawn = inputs.draw(stream(1, "drawn"), 5)
+    given = inputs.given([*drawn])
+    assert inputs.refill(range(5), given) == inputs.refill(range(5), drawn)
+    assert bool(inputs.refill(range(5), given).scales) is (kind is not None)
