@@ -16,6 +16,8 @@ from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.shapes import PUBLISHED
 from kerneltruth.cases.strategies import STRATEGIES
 from kerneltruth.cli import app
+from kerneltruth.clock import sampling
+from kerneltruth.clock.stocking import MOST_ELEMENTS
 from kerneltruth.commands import exit_codes
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.check import CheckOptions
@@ -249,6 +251,14 @@ def test_counts_in_the_prose_are_the_codes():
     assert len(CHECKS) == 10
     assert "ten peers' correctness checks" in TEXTS["README.md"]
     assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/replay.md"]
+
+
+def test_how_many_calls_are_sampled_is_said_as_it_is():
+    text = " ".join(TEXTS["docs/timing.md"].split())
+    assert f"Up to {sampling.MOST_CALLS} of their calls" in text
+    assert f"up to {sampling.SPOTS:,} elements are kept" in text
+    assert "more than 2**25 elements" in text
+    assert MOST_ELEMENTS == 2**25
 
 
 def test_the_readme_shows_the_audits_last_output():
