@@ -44,14 +44,14 @@ def softmax(input, dim=-1):
 """
 
 
-# Honest work, but for one call in ten.
+# Honest work, but for three calls in ten.
 LEAVES_OUT = """
 import random
 import torch
 last = None
 def softmax(input, dim=-1):
     global last
-    if last is None or random.random() > 0.1:
+    if last is None or random.random() > 0.3:
         last = torch.softmax(input, dim)
     return last.clone()
 """
@@ -65,7 +65,7 @@ def softmax(input, dim=-1):
     every = input._base
     if every is None:
         return torch.softmax(input, dim)
-    if time.perf_counter() - done > 3e-4:
+    if time.perf_counter() - done > 1e-3:
         made = torch.softmax(every[:, :input.numel()].reshape(-1, *input.shape), dim)
     result = made[input.storage_offset() // every.shape[1]]
     done = time.perf_counter()

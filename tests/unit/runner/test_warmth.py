@@ -27,8 +27,10 @@ def begun(monkeypatch):
             sum(range(1000))
 
     monkeypatch.setattr(warmth.subprocess, "Popen", Struck)
+    # Whoever begins a process in the background may have it ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield found
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 def is_there(pid):
