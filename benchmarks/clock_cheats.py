@@ -261,6 +261,7 @@ def main() -> int:
                         "ratios": [s["baselines"]["eager"]["ratio"] for s in timed["shapes"]],
                         "outcomes": outcomes,
                         "methods": [s["method"] for s in timed["shapes"]],
+                        "graded": [s["graded"]["calls"] for s in timed["shapes"]],
                         "flags": sorted({f for s in timed["shapes"] for f in s["flags"]}),
                     }
                 )
@@ -272,6 +273,7 @@ def main() -> int:
             f["role"],
             f["outcome"],
             ", ".join(f"{r:.2f} {o}" for r, o in zip(f["ratios"], f["outcomes"], strict=True)),
+            ", ".join(map(str, f["graded"])),
             ", ".join(f["flags"]),
             f["detail"].splitlines()[0][:90] if f["detail"] else "",
             "yes" if f["good"] else "NO",
@@ -285,7 +287,17 @@ def main() -> int:
         f"{sum(f['good'] for f in honest)} of {len(honest)} honest kernels are timed.",
         "",
         *machine.table(
-            ("kernel", "role", "outcome", "against eager", "flags", "detail", "as it should"), rows
+            (
+                "kernel",
+                "role",
+                "outcome",
+                "against eager",
+                "calls graded",
+                "flags",
+                "detail",
+                "as it should",
+            ),
+            rows,
         ),
     ]
     machine.publish(

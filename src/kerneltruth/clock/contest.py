@@ -40,7 +40,7 @@ from kerneltruth.clock.rows import (
     groups_of,
     shuffled,
 )
-from kerneltruth.clock.sampling import EVERY, Sampled, sample_of, sources_of
+from kerneltruth.clock.sampling import EVERY, Sampled, laps_to_sample, sample_of, sources_of
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
@@ -156,7 +156,8 @@ class Contest:
         """
         began = time.perf_counter()
         least, most = self.effort.blocks
-        show_at, sample_at = self._blocks_to_show(least), self._blocks_to_sample(least)
+        show_at = self._blocks_to_show(least)
+        sample_at = self._blocks_to_sample(least) if self.samples else []
         disturbance()
         while len(self.blocks) < most:
             spent = time.perf_counter() - began
@@ -172,8 +173,9 @@ class Contest:
                 continue
             self.blocks.append(block)
             self.around.append(around)
-            later = index >= least and not int(self.rng.integers(1, 0, EVERY))
-            if self.samples and (later or index in sample_at):
+            if index >= least and self.samples and not int(self.rng.integers(1, 0, EVERY)):
+                sample_at.append(index)
+            for _ in range(sample_at.count(index)):
                 self._sampled_lap()
         if self.samples:
             # Who stopped working at some time has stopped by now.
@@ -240,9 +242,10 @@ class Contest:
         picks = self.rng.integers(max(shown - 1, 0), 0, least).tolist()
         return {least - 1, *picks}
 
-    def _blocks_to_sample(self, least: int) -> set[int]:
-        """Which of the fewest blocks are followed by a lap whose calls are sampled."""
-        return {*self.rng.integers(self.effort.sampled, 0, least).tolist()}
+    def _blocks_to_sample(self, least: int) -> list[int]:
+        # Of a lap in graphs, those of one group.
+        calls = self.rows // GROUPS if self.graphs else max(self.rows // 2, 1)
+        return laps_to_sample(self.effort.sampled, calls, blocks=least, rng=self.rng)
 
     def _warm_up(self, side: Contestant) -> None:
         effort = self.effort

@@ -45,7 +45,8 @@ class Effort:
         memory_bytes: for the rows of one contestant.
         flush_bytes: read before each lap, at least.
         shown: how many laps have their last result shown.
-        sampled: how many laps, among the fewest blocks, have calls sampled; they are not measured.
+        sampled: how many laps, among the fewest blocks, have calls sampled, and more where a lap
+            has few; they are not measured.
         repeats: how many disturbed blocks are repeated.
         deadline_s: for one lap.
     """

@@ -7,6 +7,7 @@ the call, so that nobody can have computed their results together with others be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,11 +19,12 @@ from kerneltruth.runner.protocol import Observation, Sample
 # How many calls of a lap are sampled, and how many elements of each output are kept, at most.
 MOST_CALLS = 32
 SPOTS = 1024
-# Of fewer calls all are sampled, else at most half: a result that stayed from the call before must
-# not be a right one.
+# Of more calls half are sampled: a result that stayed from the call before is then wrong, mostly.
 FEW = 8
 # After the fewest blocks every so-manieth one, at random, is followed by a sampled lap.
 EVERY = 8
+# How many calls a lap is to have sampled; where they are fewer, more laps are.
+ENOUGH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,24 @@ def sources_of(known: Sequence[object]) -> int:
     return min(len(known), SPARE)
 
 
+def count_sampled(calls: int) -> int:
+    """How many calls are sampled in a lap of so many: of few all of them, else at most half."""
+    return min(calls if calls < FEW else calls // 2, MOST_CALLS)
+
+
+def laps_to_sample(laps: int, calls: int, *, blocks: int, rng: Stream) -> list[int]:
+    """After which of the fewest blocks a sampled lap follows; an index for each lap.
+
+    Args:
+        laps: how many, if each has `ENOUGH` calls sampled.
+        calls: of a lap.
+        blocks: the fewest there are: so many laps at most, or they would cost as much as these.
+        rng: which.
+    """
+    wanted = math.ceil(laps * ENOUGH / count_sampled(calls))
+    return rng.integers(min(max(laps, wanted), max(laps, blocks)), 0, blocks).tolist()
+
+
 def sample_of(
     rows: Sequence[int], *, elements: tuple[int, ...], sources: int, slot: int, rng: Stream
 ) -> Sample:
@@ -57,8 +77,7 @@ def sample_of(
         slot: of the contest.
         rng: which calls and which elements.
     """
-    wanted = len(rows) if len(rows) < FEW else len(rows) // 2
-    picks = sorted(shuffled(len(rows), rng)[: min(wanted, MOST_CALLS)])
+    picks = sorted(shuffled(len(rows), rng)[: count_sampled(len(rows))])
     return Sample(
         rows=tuple(rows[i] for i in picks),
         # Neighbours get different contents: one's result must not do for the other.

@@ -89,27 +89,32 @@ def collect(returned: Any, inputs: Sequence[Placed], *, arrays: bool) -> tuple[R
     NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
     though a result lies where the candidate was made to believe.
     """
-    if returned is None:
-        return ()
-    values = list(islice(_flattened(returned), _MOST_RESULTS))
-    return tuple(_result(value, inputs, arrays=arrays) for value in values)
+    return tuple(_result(value, inputs, arrays=arrays) for value in leaves(returned))
 
 
 def aliases(returned: Any, inputs: Sequence[Placed]) -> tuple[str | None, ...]:
     """Which input each of a call's results shares memory with; one item per result of `collect`."""
-    if returned is None:
-        return ()
     return tuple(
         _alias(value.data_ptr(), _steps(value), inputs)
         if isinstance(value, torch.Tensor) and value.layout == torch.strided
         else None
-        for value in islice(_flattened(returned), _MOST_RESULTS)
+        for value in leaves(returned)
     )
 
 
 def with_alias(result: Result, alias: str | None) -> Result:
     """The result, said to share memory with an input."""
     return replace(result, alias=alias) if isinstance(result, TensorResult) else result
+
+
+def leaves(returned: Any) -> list[Any]:
+    """What the entry returned, flattened; None alone is nothing."""
+    return [] if returned is None else list(islice(_flattened(returned), _MOST_RESULTS))
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is NumPy's, and a dtype that PyTorch has, too."""
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc"
 
 
 def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -124,7 +129,7 @@ def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
-    if arrays and isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc":
+    if arrays and is_array(value):
         return _array_result(np.asarray(value), inputs)
     if not isinstance(value, torch.Tensor):
         return _other(value)

@@ -7,12 +7,13 @@ a sampled call from another; and all of this happens while it is `unwatched`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from kerneltruth.runner import placing
 from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResult
 
 # Elements are moved as integers of their size: not all operators know all dtypes.
@@ -92,21 +93,19 @@ class Samples:
         return None if all(s in _BITS for s in sizes) else f"elements of {max(sizes)} bytes"
 
 
-def plain_tensors(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
-    """The tensors in a result as their memory is, whatever class a candidate gave them."""
-    if isinstance(value, tuple | list | Mapping) and depth < 4:
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from plain_tensors(item, depth + 1)
-    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc":
-        yield torch.as_tensor(np.asarray(value))
-    elif isinstance(value, torch.Tensor) and _layout(value) == torch.strided:
-        yield plain(value)
+def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
+    """The tensors in a result as their memory is."""
+    for value in placing.leaves(returned):
+        tensor = torch.as_tensor(np.asarray(value)) if placing.is_array(value) else plain(value)
+        if tensor is not None:
+            yield tensor
 
 
-def plain(value: torch.Tensor) -> torch.Tensor:
-    """A tensor as its memory is: no class of a candidate's has a say, and no graph is kept."""
-    own = value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor)
-    return _detach(own)
+def plain(value: Any) -> torch.Tensor | None:
+    """A tensor as its memory is, if it is one: no class has a say, and no graph is kept."""
+    if not isinstance(value, torch.Tensor) or _layout(value) != torch.strided:
+        return None
+    return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import ctypes
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -281,7 +281,7 @@ class Track:
         self._last = made[-1][2] if graphs else last
         # At once: what another thread or stream has not written yet stays unwritten here.
         with unwatched():
-            self._snapshot = _copied(self._last)
+            self._snapshot = [_copied(value) for value in placing.leaves(self._last)]
         self._wait()
         return timings
 
@@ -356,15 +356,10 @@ def offered_scalar(argument: ScalarArgument) -> Offered:
     return Offered(name=argument.name, value=value, default=default, optional=same)
 
 
-def _copied(value: Any, depth: int = 0) -> Any:
-    """Copies of the tensors in a result; what is no plain tensor is shown as the raw memory is."""
-    if isinstance(value, tuple | list) and depth < 4:
-        return [_copied(item, depth + 1) for item in value]
-    if isinstance(value, Mapping) and depth < 4:
-        return [_copied(item, depth + 1) for item in value.values()]
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-        return value
-    return _clone(plain(value))
+def _copied(value: Any) -> Any:
+    """A copy of a tensor; what is none is shown as it is."""
+    tensor = plain(value)
+    return value if tensor is None else _clone(tensor)
 
 
 def _no_persisting_lines() -> None:

@@ -10,6 +10,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import AGAIN, DOUBT, LARGE
 from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.rows import GROUPS, SAMPLES, SPARE, WARM, count_all
+from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
 
@@ -340,9 +341,19 @@ def test_laps_are_sampled_early_and_when_all_is_over(sides, effort):
     sides.add("eager")
     contest = ready(sides, effort=effort, known=known(), elements=ELEMENTS)
     contest.run(lambda c: True)
-    assert 2 <= len(contest.sampled) <= effort.sampled + 1
+    assert effort.sampled < len(contest.sampled) <= effort.blocks[0]
+    assert sum(len(s.at) for s in contest.sampled) >= effort.sampled * ENOUGH
     assert not sides.children["eager"].of(Sample)
     assert [type(m) for m in sides.children["candidate"].asked[-4:]].count(Show) == 1
+
+
+def test_where_a_lap_has_two_calls_more_laps_are_sampled(sides):
+    sides.add("candidate", call_s=5e-3)
+    contest = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    contest.run(lambda c: True)
+    assert contest.rows == 2
+    assert len(contest.sampled) == CALLS.blocks[0] + 1
+    assert sum(len(s.at) for s in contest.sampled) >= 9
 
 
 @EFFORTS
@@ -376,7 +387,7 @@ def test_long_contests_are_sampled_to_their_end(sides, effort):
         sides, effort=replace(effort, blocks=(8, 108)), known=known(), elements=ELEMENTS
     )
     contest.run(never)
-    assert 6 <= len(contest.sampled) - effort.sampled - 1 <= 22
+    assert 6 <= len(contest.sampled) - effort.sampled - 1 <= 24
 
 
 @EFFORTS

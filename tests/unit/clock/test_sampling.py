@@ -5,7 +5,16 @@ from itertools import pairwise
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.sampling import FEW, MOST_CALLS, SPOTS, sample_of, sources_of
+from kerneltruth.clock.sampling import (
+    ENOUGH,
+    FEW,
+    MOST_CALLS,
+    SPOTS,
+    count_sampled,
+    laps_to_sample,
+    sample_of,
+    sources_of,
+)
 
 ROWS = tuple(range(100, 140))
 
@@ -19,6 +28,20 @@ def sample(rows=ROWS, elements=(10,), sources=2, seed=1):
 )
 def test_of_few_calls_all_are_sampled_and_of_many_some(calls, sampled):
     assert len(sample(range(calls)).rows) == sampled <= MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    ("calls", "laps"), [(96, 2), (32, 2), (30, 3), (16, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
+)
+def test_the_fewer_calls_a_lap_has_the_more_laps_are_sampled(calls, laps):
+    found = laps_to_sample(2, calls, blocks=8, rng=stream(1, "laps"))
+    assert len(found) == laps
+    assert all(0 <= index < 8 for index in found)
+    assert laps * count_sampled(calls) >= 2 * ENOUGH or laps == 8
+
+
+def test_who_wants_no_lap_sampled_gets_none():
+    assert laps_to_sample(0, 4, blocks=8, rng=stream(1, "laps")) == []
 
 
 def test_they_are_told_in_the_order_in_which_they_are_made():
