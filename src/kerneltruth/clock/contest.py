@@ -32,15 +32,22 @@ from kerneltruth.clock.contestants import (
 from kerneltruth.clock.rows import (
     GROUPS,
     MOST_ROWS,
-    SAMPLES,
     SPARE,
     WARM,
     count_all,
     count_rows,
     groups_of,
+    sampled_groups,
     shuffled,
 )
-from kerneltruth.clock.sampling import EVERY, Sampled, laps_to_sample, sample_of, sources_of
+from kerneltruth.clock.sampling import (
+    EVERY,
+    Sampled,
+    count_sampled,
+    laps_to_sample,
+    sample_of,
+    sources_of,
+)
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
@@ -243,9 +250,12 @@ class Contest:
         return {least - 1, *picks}
 
     def _blocks_to_sample(self, least: int) -> list[int]:
-        # Of a lap in graphs, those of one group.
-        calls = self.rows // GROUPS if self.graphs else max(self.rows // 2, 1)
-        return laps_to_sample(self.effort.sampled, calls, blocks=least, rng=self.rng)
+        if self.graphs:
+            size = self.rows // GROUPS
+            sampled = len(sampled_groups(self.rows)) * count_sampled(size)
+        else:
+            sampled = count_sampled(max(self.rows // 2, 1))
+        return laps_to_sample(self.effort.sampled, sampled, blocks=least, rng=self.rng)
 
     def _warm_up(self, side: Contestant) -> None:
         effort = self.effort
@@ -293,7 +303,8 @@ class Contest:
                 self._raw_lap(side, range(SPARE), graphs=False)
                 side.groups = groups_of(side.rows, self.rng)
                 if side is self.sides[0] and self.samples:
-                    self._begin_sampling(side, side.groups[SAMPLES])
+                    sampled = sampled_groups(side.rows)
+                    self._begin_sampling(side, [side.groups[i] for i in sampled])
                 order = tuple(shuffled(len(side.groups), self.rng))
                 capture = Capture(groups=side.groups, order=order, slot=side.slot)
                 side.do(capture, self.effort.deadline_s)
@@ -341,10 +352,12 @@ class Contest:
         count = self._count()
         if self.graphs:
             order = shuffled(GROUPS, self.rng)[:count]
-            order[int(self.rng.integers(1, 0, count))] = SAMPLES
+            places = shuffled(count, self.rng)
+            for place, group in zip(places, sampled_groups(side.rows), strict=False):
+                order[place] = group
         else:
             order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
-            self._begin_sampling(side, order)
+            self._begin_sampling(side, [order])
         first = int(self.rng.integers(1, 0, len(self.known)))
         known = [self.known[(first + i) % len(self.known)] for i in range(sources_of(self.known))]
         self._refill(side, range(len(known)), self.inputs.given(known))
@@ -358,9 +371,9 @@ class Contest:
         # As after any other.
         self._around(side)
 
-    def _begin_sampling(self, side: Contestant, rows: Sequence[int]) -> None:
+    def _begin_sampling(self, side: Contestant, groups: Sequence[Sequence[int]]) -> None:
         side.sample = sample_of(
-            rows,
+            groups,
             elements=self.elements,
             sources=sources_of(self.known),
             slot=side.slot,

@@ -12,8 +12,12 @@ from kerneltruth.clock.contestants import Effort
 SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
-# Ids of the groups whose calls share a row, and whose calls are sampled.
-WARM, SAMPLES = GROUPS, GROUPS + 1
+# Of how many captured calls some are sampled, in so many groups at most. Where those are few, who
+# leaves out one call in ten as it is captured would often get through.
+CAPTURED = 128
+MOST_SAMPLED_GROUPS = 4
+# The id of the group whose calls share a row; the groups whose calls are sampled follow it.
+WARM = GROUPS
 
 
 def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
@@ -21,22 +25,42 @@ def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
     # A captured call takes less than the launch that the warm-up saw.
     quick = 3.0 if fastest_s < effort.graph_below_s else 1.0
     wanted = math.ceil(quick * effort.lap_s / max(fastest_s, 1e-7))
-    room = (effort.memory_bytes // max(row_bytes, 1) - SPARE) * GROUPS // (GROUPS + 1)
+    room = effort.memory_bytes // max(row_bytes, 1) - SPARE
     rows = max(2, min(wanted, room, MOST_ROWS))
-    return rows // GROUPS * GROUPS if rows >= 2 * GROUPS else rows
+    if rows < 2 * GROUPS:
+        return rows
+    fitting = (
+        n for n in range(rows // GROUPS, 1, -1) if n * (GROUPS + count_sampled_groups(n)) <= room
+    )
+    size = next(fitting, None)
+    # Too few to be captured, if those that are sampled have no room.
+    return 2 * GROUPS - 1 if size is None else size * GROUPS
+
+
+def count_sampled_groups(size: int) -> int:
+    """How many groups of so many calls are sampled: more where they are small."""
+    return max(1, min(math.ceil(CAPTURED / size), MOST_SAMPLED_GROUPS))
 
 
 def count_all(rows: int) -> int:
-    """How many rows there are in all, with spare ones and those of the group that is sampled."""
-    return SPARE + rows + rows // GROUPS
+    """How many rows there are in all, with spare ones and those of the groups that are sampled."""
+    if rows < 2 * GROUPS:
+        return SPARE + rows
+    size = rows // GROUPS
+    return SPARE + rows + size * count_sampled_groups(size)
 
 
 def groups_of(rows: int, rng: Stream) -> tuple[tuple[int, ...], ...]:
     """The rows that are captured together, by id of the group: which ones, no address tells."""
     size = rows // GROUPS
-    mixed = [SPARE + i for i in shuffled(rows + size, rng)]
+    mixed = [SPARE + i for i in shuffled(count_all(rows) - SPARE, rng)]
     parts = [tuple(mixed[i : i + size]) for i in range(0, len(mixed), size)]
     return *parts[:WARM], (0,) * size, *parts[WARM:]
+
+
+def sampled_groups(rows: int) -> range:
+    """Ids of the groups whose calls are sampled."""
+    return range(WARM + 1, WARM + 1 + count_sampled_groups(rows // GROUPS))
 
 
 def shuffled(count: int, rng: Stream) -> list[int]:

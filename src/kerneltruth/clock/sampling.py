@@ -16,7 +16,8 @@ from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.rows import SPARE, shuffled
 from kerneltruth.runner.protocol import Observation, Sample
 
-# How many calls of a lap are sampled, and how many elements of each output are kept, at most.
+# How many calls of a lap, or of a group that is captured, are sampled, and how many elements of
+# each output are kept, at most.
 MOST_CALLS = 32
 SPOTS = 1024
 # Of more calls half are sampled: a result that stayed from the call before is then wrong, mostly.
@@ -48,40 +49,49 @@ def sources_of(known: Sequence[object]) -> int:
 
 
 def count_sampled(calls: int) -> int:
-    """How many calls are sampled in a lap of so many: of few all of them, else at most half."""
+    """How many of so many calls in a row are sampled: of few all of them, else at most half."""
     return min(calls if calls < FEW else calls // 2, MOST_CALLS)
 
 
-def laps_to_sample(laps: int, calls: int, *, blocks: int, rng: Stream) -> list[int]:
+def laps_to_sample(laps: int, sampled: int, *, blocks: int, rng: Stream) -> list[int]:
     """After which of the fewest blocks a sampled lap follows; an index for each lap.
 
     Args:
         laps: how many, if each has `ENOUGH` calls sampled.
-        calls: of a lap.
+        sampled: calls of a lap.
         blocks: the fewest there are: so many laps at most, or they would cost as much as these.
         rng: which.
     """
-    wanted = math.ceil(laps * ENOUGH / count_sampled(calls))
+    wanted = math.ceil(laps * ENOUGH / sampled)
     return rng.integers(min(max(laps, wanted), max(laps, blocks)), 0, blocks).tolist()
 
 
 def sample_of(
-    rows: Sequence[int], *, elements: tuple[int, ...], sources: int, slot: int, rng: Stream
+    groups: Sequence[Sequence[int]],
+    *,
+    elements: tuple[int, ...],
+    sources: int,
+    slot: int,
+    rng: Stream,
 ) -> Sample:
     """Sample some of these calls.
 
     Args:
-        rows: of the calls, in the order in which they are made.
+        groups: rows of calls that follow each other, in the order in which they are made.
         elements: how many each output has.
         sources: in how many spare rows known contents wait.
         slot: of the contest.
         rng: which calls and which elements.
     """
-    picks = sorted(shuffled(len(rows), rng)[: count_sampled(len(rows))])
+    rows = tuple(
+        group[i]
+        for group in groups
+        for i in sorted(shuffled(len(group), rng)[: count_sampled(len(group))])
+    )
     return Sample(
-        rows=tuple(rows[i] for i in picks),
+        rows=rows,
         # Neighbours get different contents: one's result must not do for the other.
-        sources=tuple(i % sources for i in range(len(picks))),
+        sources=tuple(i % sources for i in range(len(rows))),
         elements=elements,
         spots=tuple(
             tuple(range(n)) if n <= SPOTS else tuple(rng.integers(SPOTS, 0, n).tolist())

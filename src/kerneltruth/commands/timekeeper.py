@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from statistics import median
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -18,6 +19,7 @@ from kerneltruth.clock.gate import timing
 from kerneltruth.clock.standing import by_events, is_suspect, was_hindered
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
+from kerneltruth.codec import plain
 from kerneltruth.commands.ground import BASELINES, Ground, Grounds
 from kerneltruth.commands.machine import Machine, Watch, fitting, memory_of
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
@@ -219,10 +221,17 @@ class Timekeeper:
                 if not beaten:
                     continue
                 capped = "power_capped" in shape["flags"]
+                watch = self._machine.watch()
                 try:
+                    watch.disturbance()
                     alone = contest.alone(settle_s=SETTLE_S if capped else 0.0)
+                    watch.disturbance()
                 except ContestError:
                     continue
+                shape["alone"] = {
+                    "us": {name: median(seconds) * 1e6 for name, seconds in alone.items()},
+                    "conditions": plain(watch.conditions()),
+                }
                 for name in beaten:
                     if was_hindered(contest, name, alone[name], capped=capped):
                         shape["baselines"][name]["outcome"] = "tie"

@@ -9,7 +9,7 @@ from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_l
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import AGAIN, DOUBT, LARGE
 from kerneltruth.clock.contestants import ContestError
-from kerneltruth.clock.rows import GROUPS, SAMPLES, SPARE, WARM, count_all
+from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
@@ -110,8 +110,8 @@ def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
 def test_rows_fit_into_the_memory_that_is_granted(sides):
     sides.add("candidate", call_s=1e-7)
     contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 40))
-    assert contest.rows == (40 - SPARE) * GROUPS // (GROUPS + 1) // GROUPS * GROUPS
-    assert count_all(contest.rows) <= 40
+    assert contest.rows == 3 * GROUPS
+    assert count_all(contest.rows) == SPARE + 3 * (GROUPS + 4) == 40
 
 
 def test_two_rows_are_the_fewest_whatever_memory_is_granted(sides):
@@ -161,9 +161,10 @@ def test_neither_address_nor_order_tells_which_group_is_which(clock):
         child = sides.add("candidate")
         ready(sides, seed=seed)
         (capture,) = child.of(Capture)
-        found.add(capture.groups[SAMPLES])
+        found |= {*capture.groups[WARM + 1 :]}
         orders.add(capture.order)
-    assert len(found) == len(orders) == 4
+    assert len(orders) == 4
+    assert len(found) > 4
     assert all(max(g) - min(g) >= 2 * len(g) for g in found)
 
 
@@ -366,17 +367,19 @@ def test_who_stopped_working_meanwhile_is_sampled_after_all_is_measured(sides, e
     assert not any(isinstance(m, Lap) and len(m.rows) > SHORTEST for m in child.asked[last:])
 
 
-def test_the_sampled_group_stands_anywhere_in_a_lap_of_usual_length(clock):
+def test_sampled_groups_stand_anywhere_in_a_lap_of_usual_length(clock):
     places = set()
     for seed in range(6):
         sides = Sides(clock)
         child = sides.add("candidate")
-        ready(sides, seed=seed, known=known(), elements=ELEMENTS).run(never)
+        contest = ready(sides, seed=seed, known=known(), elements=ELEMENTS)
+        contest.run(never)
         for lap in child.of(Lap):
-            if SAMPLES in lap.rows and len(lap.rows) > SHORTEST:
+            if WARM + 1 in lap.rows and len(lap.rows) > SHORTEST:
                 assert GROUPS // 2 <= len(lap.rows) <= GROUPS
-                assert lap.rows.count(SAMPLES) == 1
-                places.add(lap.rows.index(SAMPLES))
+                assert len({*lap.rows}) == len(lap.rows)
+                assert {*sampled_groups(contest.rows)} <= {*lap.rows}
+                places.add(lap.rows.index(WARM + 1))
     assert len(places) > 3
 
 
@@ -400,12 +403,24 @@ def test_sampled_laps_do_not_count_and_look_as_others_do(sides, effort):
     assert len(measured_laps(child)) == 2 * len(contest.blocks) + len(contest.sampled)
     # Each is followed by a short one, whatever it is for.
     assert [len(lap.rows) > SHORTEST for lap in laps] == [True, False] * (len(laps) // 2)
-    sampled = [lap for lap in laps if SAMPLES in lap.rows and contest.graphs]
+    sampled = [lap for lap in laps if WARM + 1 in lap.rows and contest.graphs]
     assert len([lap for lap in sampled if len(lap.rows) > SHORTEST]) == (
         len(contest.sampled) if contest.graphs else 0
     )
     counts = {len(lap.rows) for lap in measured_laps(child)}
     assert all(len(lap.rows) in counts for lap in sampled if len(lap.rows) > SHORTEST)
+
+
+def test_of_graphs_dozens_of_captured_calls_are_sampled(clock):
+    for call_s in (4e-6, 2e-5, 5e-5):
+        sides = Sides(clock)
+        child = sides.add("candidate", call_s=call_s)
+        contest = ready(sides, known=known(), elements=ELEMENTS)
+        (sample,) = child.of(Sample)
+        groups = child.of(Capture)[0].groups
+        sampled = [len({*groups[i]} & {*sample.rows}) for i in sampled_groups(contest.rows)]
+        assert min(sampled) > 0
+        assert sum(sampled) == len({*sample.rows}) >= min(64, contest.rows // 4)
 
 
 def test_calls_one_by_one_are_sampled_in_one_lap_only(sides):
@@ -419,7 +434,7 @@ def test_calls_one_by_one_are_sampled_in_one_lap_only(sides):
             assert set(sample.rows) <= set(lap.rows)
 
 
-def test_where_someone_else_cannot_be_captured_the_sampled_group_is_given_up(sides):
+def test_where_someone_else_cannot_be_captured_sampled_groups_are_given_up(sides):
     child = sides.add("candidate")
     sides.add("eager", ends={Capture: "raised"})
     contest = ready(sides, known=known(), elements=ELEMENTS)

@@ -10,7 +10,6 @@ from kerneltruth.clock.sampling import (
     FEW,
     MOST_CALLS,
     SPOTS,
-    count_sampled,
     laps_to_sample,
     sample_of,
     sources_of,
@@ -19,8 +18,11 @@ from kerneltruth.clock.sampling import (
 ROWS = tuple(range(100, 140))
 
 
-def sample(rows=ROWS, elements=(10,), sources=2, seed=1):
-    return sample_of(rows, elements=elements, sources=sources, slot=3, rng=stream(seed, "sampling"))
+def sample(*groups, elements=(10,), sources=2, seed=1):
+    groups = groups or (ROWS,)
+    return sample_of(
+        groups, elements=elements, sources=sources, slot=3, rng=stream(seed, "sampling")
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,14 +32,21 @@ def test_of_few_calls_all_are_sampled_and_of_many_some(calls, sampled):
     assert len(sample(range(calls)).rows) == sampled <= MOST_CALLS
 
 
+def test_some_calls_of_each_group_are_sampled():
+    found = sample(ROWS, range(50), (1000, 1001)).rows
+    assert [row in ROWS for row in found[:20]] == [True] * 20
+    assert found[-2:] == (1000, 1001)
+    assert len(found) == 20 + 25 + 2
+
+
 @pytest.mark.parametrize(
-    ("calls", "laps"), [(96, 2), (32, 2), (30, 3), (16, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
+    ("sampled", "laps"), [(64, 2), (16, 2), (15, 3), (8, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
 )
-def test_the_fewer_calls_a_lap_has_the_more_laps_are_sampled(calls, laps):
-    found = laps_to_sample(2, calls, blocks=8, rng=stream(1, "laps"))
+def test_the_fewer_calls_of_a_lap_are_sampled_the_more_laps_are(sampled, laps):
+    found = laps_to_sample(2, sampled, blocks=8, rng=stream(1, "laps"))
     assert len(found) == laps
     assert all(0 <= index < 8 for index in found)
-    assert laps * count_sampled(calls) >= 2 * ENOUGH or laps == 8
+    assert laps * sampled >= 2 * ENOUGH or laps == 8
 
 
 def test_who_wants_no_lap_sampled_gets_none():
