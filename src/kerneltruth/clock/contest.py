@@ -59,7 +59,6 @@ from kerneltruth.runner.protocol import (
     Supply,
 )
 
-AGAIN = 3
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
 LARGE = 2**20
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
@@ -208,11 +207,13 @@ class Contest:
                     around.append(self._around(side))
         return {name: tuple(laps) for name, laps in found.items()}, tuple(around)
 
-    def alone(self, *, settle_s: float = 0.0) -> dict[str, list[float]]:
+    def alone(self, laps: int, *, settle_s: float = 0.0) -> dict[str, list[float]]:
         """Seconds of a call of each baseline, lap by lap, now that the candidate is gone.
 
-        After a pause the device is cool and quick for a while: so long, and for one lap of each at
-        least, nothing counts.
+        Args:
+            laps: of each.
+            settle_s: so long, and for one lap of each at least, nothing counts: after a pause the
+                device is cool and quick for a while.
         """
         found: dict[str, list[float]] = {side.name: [] for side in self.sides[1:]}
         began = time.perf_counter()
@@ -220,7 +221,7 @@ class Contest:
         while not settled:
             self._turn_alone()
             settled = time.perf_counter() - began >= settle_s
-        for _ in range(AGAIN):
+        for _ in range(laps):
             for name, seconds in self._turn_alone().items():
                 found[name].append(seconds)
         return found

@@ -30,10 +30,6 @@ MORE_S = 1e-4
 SHARE = 0.03
 # How much more a lap may cost around its calls than it does with the baselines.
 AROUND_S = 3e-4
-# By which share a baseline may be slower beside a candidate than without it; and where the device's
-# power limits them, which a candidate may rightly use more of.
-HINDERED = 0.03
-HINDERED_CAPPED = 0.1
 # A lap's calls cannot have taken less than nothing.
 _LEAST_S = 1e-9
 
@@ -53,7 +49,7 @@ def candidate_times(contest: Contest) -> Interval:
     """Seconds of one call of the candidate, over all laps that count; by the slower clock."""
     if is_suspect(contest):
         return time_interval([s for block in _net(contest) for s in block])
-    laps = _laps(contest, contest.sides[0].name)
+    laps = laps_of(contest, contest.sides[0].name)
     return time_interval([max(lap.per_call_s, _LEAST_S) for lap in laps])
 
 
@@ -69,7 +65,7 @@ def standings(contest: Contest, *, noise_floor: float) -> tuple[Standing, ...]:
         found.append(
             Standing(
                 baseline=side.name,
-                baseline_s=median(lap.per_call_s for lap in _laps(contest, side.name)),
+                baseline_s=median(lap.per_call_s for lap in laps_of(contest, side.name)),
                 ratio=ratio,
                 outcome="tie" if suspect and ratio.estimate > 1 else outcome(ratio),
                 suspect=suspect,
@@ -113,11 +109,16 @@ def _net(contest: Contest) -> list[tuple[float, ...]]:
     ]
 
 
+def laps_of(contest: Contest, name: str) -> list[LapSeen]:
+    """The laps of one side that count, in order."""
+    return [lap for block in contest.blocks for lap in block[name]]
+
+
 def is_suspect(contest: Contest) -> bool:
     """Whether the judge's clock contradicts what the candidate's events claim."""
     if not contest.blocks:
         return False
-    laps = _laps(contest, contest.sides[0].name)
+    laps = laps_of(contest, contest.sides[0].name)
     usual = [seconds for block in _overheads(contest) for seconds in block]
     if len({lap.calls for lap in laps}) > 1:
         net = [lap.wall_s - cost for lap, cost in zip(laps, usual, strict=True)]
@@ -131,26 +132,6 @@ def is_suspect(contest: Contest) -> bool:
     claimed = ratio_interval(by_events(contest, trusted))
     seen = ratio_interval(_by_judge(contest, trusted))
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
-
-
-def was_hindered(
-    contest: Contest, baseline: str, alone_s: Sequence[float], *, capped: bool = False
-) -> bool:
-    """Whether a baseline was slower beside the candidate than after the candidate's end.
-
-    Both run on the same device: work that a candidate leaves there between its own laps would make
-    others look slow. Where the device's power limits a kernel, its laps scatter by some percent; so
-    three quarters of those beside the candidate must have been slower.
-
-    Args:
-        contest: with the candidate.
-        baseline: the baseline's name.
-        alone_s: of its calls in laps without the candidate.
-        capped: whether the device was at its power's limit beside the candidate.
-    """
-    share = HINDERED_CAPPED if capped else HINDERED
-    beside = sorted(lap.per_call_s for lap in _laps(contest, baseline))
-    return beside[len(beside) // 4] > median(alone_s) * (1 + share)
 
 
 def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
@@ -174,7 +155,3 @@ def _overheads(contest: Contest) -> list[tuple[float, ...]]:
         )
         found.append(tuple(min(seconds, most) for seconds in around))
     return found
-
-
-def _laps(contest: Contest, name: str) -> list[LapSeen]:
-    return [lap for block in contest.blocks for lap in block[name]]

@@ -16,7 +16,8 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
-from kerneltruth.clock.standing import by_events, is_suspect, was_hindered
+from kerneltruth.clock.second_look import look_again
+from kerneltruth.clock.standing import by_events, is_suspect
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
@@ -34,8 +35,6 @@ MOST_AT_ONCE = 8
 WAITING_SHARE = 4
 # What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
 WAITING_BYTES = 3 * 2**29
-# Until a device that was at its power's limit is there again after a pause.
-SETTLE_S = 0.3
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
@@ -220,22 +219,18 @@ class Timekeeper:
                 beaten = [n for n, b in shape["baselines"].items() if b["outcome"] == "faster"]
                 if not beaten:
                     continue
-                capped = "power_capped" in shape["flags"]
                 watch = self._machine.watch()
-                try:
-                    watch.disturbance()
-                    alone = contest.alone(settle_s=SETTLE_S if capped else 0.0)
-                    watch.disturbance()
-                except ContestError:
-                    continue
+                watch.disturbance()
+                look = look_again(contest, beaten, capped="power_capped" in shape["flags"])
+                watch.disturbance()
                 shape["alone"] = {
-                    "us": {name: median(seconds) * 1e6 for name, seconds in alone.items()},
+                    "us": {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()},
                     "conditions": plain(watch.conditions()),
                 }
-                for name in beaten:
-                    if was_hindered(contest, name, alone[name], capped=capped):
-                        shape["baselines"][name]["outcome"] = "tie"
-                        shape["flags"].append("baseline_hindered")
+                for name in look.hindered:
+                    shape["baselines"][name]["outcome"] = "tie"
+                if look.hindered:
+                    shape["flags"].append("baseline_hindered")
 
     def _costs(self, child: Session, side: Contestant) -> dict[str, Any]:
         """What a candidate costs before and around its steady state."""

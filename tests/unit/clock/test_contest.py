@@ -7,7 +7,7 @@ import pytest
 from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import AGAIN, DOUBT, LARGE
+from kerneltruth.clock.contest import DOUBT, LARGE
 from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
@@ -567,9 +567,9 @@ def test_baselines_alone_have_some_laps_each_of_which_the_first_does_not_count(s
     contest = ready(sides)
     candidate.asked.clear()
     eager.asked.clear()
-    found = contest.alone()
-    assert {name: len(laps) for name, laps in found.items()} == {"eager": AGAIN}
-    assert len(eager.of(Lap)) == AGAIN + 1
+    found = contest.alone(3)
+    assert {name: len(laps) for name, laps in found.items()} == {"eager": 3}
+    assert len(eager.of(Lap)) == 4
     assert not candidate.asked
 
 
@@ -584,4 +584,4 @@ def test_nothing_counts_before_a_device_has_settled(sides, clock):
         return errand(message, **more)
 
     eager.errand = slower_later
-    assert contest.alone(settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * AGAIN}
+    assert contest.alone(3, settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * 3}

@@ -1,11 +1,10 @@
 """What a contest shows, and whose clock is believed; times are scripts."""
 
-import random
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from timed_children import SMALL, Clock, Sides
+from timed_children import MANY, Clock, finished
 
 from kerneltruth.clock.standing import (
     AROUND_S,
@@ -13,10 +12,8 @@ from kerneltruth.clock.standing import (
     candidate_times,
     is_suspect,
     standings,
-    was_hindered,
 )
 
-MANY = replace(SMALL, blocks=(12, 12))
 CALLS = replace(MANY, graph_below_s=0.0)
 
 
@@ -25,20 +22,7 @@ def contest(monkeypatch):
     """A finished contest of a candidate and baselines with these scripts."""
     clock = Clock()
     clock.use(monkeypatch)
-
-    def run(candidate, *baselines, effort=MANY):
-        sides = Sides(clock)
-        scripts = zip(("candidate", "eager", "compile"), (candidate, *baselines), strict=False)
-        for name, script in scripts:
-            child = sides.add(name, **script)
-            if "noise" not in script:
-                child.noise = partial(random.Random(name).gauss, 1, 0.003)
-        made = sides.contest(effort=effort)
-        made.prepare()
-        made.run(lambda c: False)
-        return made
-
-    return run
+    return partial(finished, clock)
 
 
 def only(contest):
@@ -168,26 +152,6 @@ def test_blocks_pair_the_laps_of_both_sides(contest):
     assert len(blocks) == 12
     assert blocks[0].candidate_s == pytest.approx((1e-5, 1e-5))
     assert blocks[0].baseline_s == pytest.approx((2e-5, 2e-5))
-
-
-@pytest.mark.parametrize(("alone", "hindered"), [(1.1, False), (0.98, False), (0.9, True)])
-def test_a_baseline_was_hindered_if_it_is_quicker_alone(contest, alone, hindered):
-    made = contest({}, {"call_s": 2e-5})
-    assert was_hindered(made, "eager", [alone * 2e-5] * 3) is hindered
-
-
-@pytest.mark.parametrize(("alone", "hindered"), [(0.93, False), (0.88, True)])
-def test_a_candidate_may_use_more_of_the_power_that_limits_a_device(contest, alone, hindered):
-    made = contest({}, {"call_s": 2e-5})
-    assert was_hindered(made, "eager", [alone * 2e-5] * 3)
-    assert was_hindered(made, "eager", [alone * 2e-5] * 3, capped=True) is hindered
-
-
-def test_a_baseline_whose_laps_scatter_was_not_hindered(contest):
-    """As a kernel does that the device's power limits."""
-    noise = random.Random("power").uniform
-    made = contest({}, {"call_s": 2e-5, "noise": lambda: noise(1.0, 1.1)})
-    assert not was_hindered(made, "eager", [2.03e-5] * 3)
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])

@@ -1,6 +1,8 @@
 """A timed child without a process: it answers errands, and its clock is a script."""
 
-from dataclasses import dataclass, field
+import random
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 
 from kerneltruth.cases.case import Case
@@ -30,6 +32,7 @@ RELU = task(
 )
 CASE = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
 SMALL = Effort(lap_s=0.0016, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2)
+MANY = replace(SMALL, blocks=(12, 12))
 # Rows of laps that show what a lap costs around its calls.
 SHORTEST = 2
 
@@ -155,3 +158,17 @@ class Sides:
 def measured_laps(child):
     """The laps that count: those that are not as short as can be."""
     return [m for m in child.of(Lap) if len(m.rows) > SHORTEST]
+
+
+def finished(clock, candidate, *baselines, effort=MANY):
+    """A contest of a candidate and baselines with these scripts, that was run to its end."""
+    sides = Sides(clock)
+    scripts = zip(("candidate", "eager", "compile"), (candidate, *baselines), strict=False)
+    for name, script in scripts:
+        child = sides.add(name, **script)
+        if "noise" not in script:
+            child.noise = partial(random.Random(name).gauss, 1, 0.003)
+    made = sides.contest(effort=effort)
+    made.prepare()
+    made.run(lambda c: False)
+    return made

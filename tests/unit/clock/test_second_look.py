@@ -1,0 +1,107 @@
+"""Baselines once more, without the candidate; times are scripts."""
+
+import random
+from functools import partial
+from itertools import cycle
+
+import pytest
+from timed_children import Clock, finished
+
+from kerneltruth.clock.second_look import FEW_LAPS, MORE_LAPS, SETTLE_S, look_again, was_hindered
+from kerneltruth.runner.protocol import Lap
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    made.use(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def contest(clock):
+    """A finished contest of a candidate and baselines with these scripts."""
+    return partial(finished, clock)
+
+
+def quicker_later(contest, name, times):
+    """From now on calls of a side take these shares of what they took, lap by lap."""
+    child = next(side.child for side in contest.sides if side.name == name)
+    shares = iter(times)
+    child.noise = lambda: next(shares)
+    child.asked.clear()
+    return child
+
+
+@pytest.mark.parametrize(("alone", "hindered"), [(1.1, False), (0.98, False), (0.9, True)])
+def test_a_baseline_was_hindered_if_it_is_quicker_alone(contest, alone, hindered):
+    made = contest({}, {"call_s": 2e-5})
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3) is hindered
+
+
+@pytest.mark.parametrize(("alone", "hindered"), [(0.93, False), (0.88, True)])
+def test_a_candidate_may_use_more_of_the_power_that_limits_a_device(contest, alone, hindered):
+    made = contest({}, {"call_s": 2e-5})
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3)
+    assert was_hindered(made, "eager", [alone * 2e-5] * 3, capped=True) is hindered
+
+
+def test_a_baseline_whose_laps_scatter_was_not_hindered(contest):
+    """As a kernel does that the device's power limits."""
+    noise = random.Random("power").uniform
+    made = contest({}, {"call_s": 2e-5, "noise": lambda: noise(1.0, 1.1)})
+    assert not was_hindered(made, "eager", [2.03e-5] * 3)
+    # Nor if its laps alone scatter.
+    slow = contest({}, {"call_s": 2e-5, "noise": lambda: noise(1.06, 1.1)})
+    assert was_hindered(slow, "eager", [2e-5] * 16)
+    assert not was_hindered(slow, "eager", [2e-5, 2.14e-5] * 8)
+
+
+def test_who_is_as_quick_beside_the_candidate_is_looked_at_for_a_few_laps(contest):
+    made = contest({}, {"call_s": 2e-5, "noise": lambda: 1.0})
+    child = quicker_later(made, "eager", [1.0] * 100)
+    look = look_again(made, ["eager"])
+    assert look.hindered == ()
+    assert look.alone_s == {"eager": [pytest.approx(2e-5)] * FEW_LAPS}
+    # One more does not count.
+    assert len(child.of(Lap)) == FEW_LAPS + 1
+
+
+def test_few_quick_laps_alone_convict_nobody(contest):
+    """As seen of a product on an H100 whose laps take 2.64 or 2.83 ms at the same clock."""
+    modes = cycle([1.0] + [1.07] * 7)
+    made = contest({}, {"call_s": 2e-5, "noise": lambda: next(modes)})
+    quicker_later(made, "eager", [1.0] * (FEW_LAPS + 1) + [1.0, 1.07] * 10**5)
+    look = look_again(made, ["eager"])
+    assert look.hindered == ()
+    assert len(look.alone_s["eager"]) == MORE_LAPS
+
+
+def test_who_stays_quicker_was_hindered_and_the_others_were_not(contest, clock):
+    made = contest({}, {"call_s": 2e-5}, {"call_s": 3e-5, "noise": lambda: 1.0})
+    quicker_later(made, "eager", [0.9] * 10**5)
+    began = clock.now
+    look = look_again(made, ["eager", "compile"])
+    assert look.hindered == ("eager",)
+    assert len(look.alone_s["eager"]) == len(look.alone_s["compile"]) == MORE_LAPS
+    assert clock.now - began > SETTLE_S
+
+
+def test_who_was_not_beaten_is_not_hindered(contest):
+    made = contest({}, {"call_s": 2e-5}, {"call_s": 3e-5})
+    quicker_later(made, "eager", [0.9] * 10**5)
+    assert look_again(made, ["compile"]).hindered == ()
+
+
+def test_after_the_powers_limit_the_device_settles_first(contest, clock):
+    made = contest({}, {"call_s": 2e-5})
+    began = clock.now
+    look_again(made, ["eager"], capped=True)
+    assert clock.now - began > SETTLE_S
+
+
+def test_a_baseline_that_cannot_go_on_says_nothing(contest):
+    made = contest({}, {"call_s": 2e-5})
+    made.sides[1].child.ends[Lap] = "died"
+    look = look_again(made, ["eager"])
+    assert (look.hindered, look.alone_s) == ((), {})
