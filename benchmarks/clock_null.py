@@ -22,7 +22,14 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import Block, Interval, enough, outcome, ratio_interval
+from kerneltruth.clock.summary import (
+    Block,
+    Interval,
+    between_processes,
+    enough,
+    outcome,
+    ratio_interval,
+)
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, known_machine
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -102,13 +109,13 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
             session.close(wait=False)
     seconds = statistics.median(lap.per_call_s for b in contest.blocks for lap in b["0"])
     for one, other in both:
-        bare = ratio_interval(blocks_of(contest, one, other))
+        found = ratio_interval(blocks_of(contest, one, other))
         yield {
             "kernel": f"{name}[{shape}]" + (f" x{times}" if times > 1 else ""),
             "seconds": seconds,
-            "estimate": bare.estimate,
-            "bare_low": bare.low,
-            "bare_high": bare.high,
+            "estimate": found.estimate,
+            "bare_low": found.low,
+            "bare_high": found.high,
             "blocks": len(contest.blocks),
             "repeated": len(contest.disturbed),
             "method": "graph" if contest.graphs else "calls",
@@ -116,18 +123,27 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         }
 
 
+def bare(pair: dict) -> Interval:
+    """The interval of these two processes."""
+    return Interval(estimate=pair["estimate"], low=pair["bare_low"], high=pair["bare_high"])
+
+
 def widened(pair: dict, noise: float) -> Interval:
     """The interval as it is given to users: with what differs between processes."""
-    return Interval(
-        estimate=pair["estimate"], low=pair["bare_low"], high=pair["bare_high"]
-    ).widened(noise)
+    return between_processes(bare(pair), pair["blocks"], noise_floor=noise)
+
+
+def holding(intervals: list[Interval]) -> str:
+    """How many contain 1."""
+    inside = sum(i.low <= 1 <= i.high for i in intervals)
+    return f"{inside} of {len(intervals)} ({inside / len(intervals):.1%})"
 
 
 def rows(found: list[dict], noise: float):
     for kernel in dict.fromkeys(f["kernel"] for f in found):
         mine = [f for f in found if f["kernel"] == kernel]
         given = [widened(f, noise) for f in mine]
-        bare = [widened(f, 0.0) for f in mine]
+        alone = [bare(f) for f in mine]
         yield (
             kernel,
             f"{statistics.median(f['seconds'] for f in mine) * 1e6:.1f}",
@@ -135,51 +151,61 @@ def rows(found: list[dict], noise: float):
             sum(i.low <= 1 <= i.high for i in given),
             f"{max(i.half_width for i in given):.2%}",
             f"{statistics.median(i.half_width for i in given):.2%}",
-            f"{statistics.median(i.half_width for i in bare):.2%}",
-            sum(i.low <= 1 <= i.high for i in bare),
+            f"{statistics.median(i.half_width for i in alone):.2%}",
+            sum(i.low <= 1 <= i.high for i in alone),
             f"{statistics.pstdev(math.log(f['estimate']) for f in mine):.2%}",
             f"{statistics.mean(f['blocks'] for f in mine):.0f}",
             "/".join(sorted({f["method"] for f in mine})),
         )
 
 
+def earlier(paths: list[Path]) -> list[str]:
+    """Lines on runs on which the least noise and `SCATTER` were chosen."""
+    lines = []
+    for path in paths:
+        known = json.loads(path.read_text())["pairs"]
+        both = [widened(p, LEAST_NOISE) for p in known]
+        floor = [bare(p).widened(LEAST_NOISE) for p in known]
+        lines.append(
+            f"- An earlier run, {path.name}: {holding(both)} contain 1; without what the scatter "
+            f"adds {holding(floor)}."
+        )
+    return [*lines, ""] if lines else []
+
+
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--more",
+        "--earlier",
         type=Path,
         nargs="*",
         default=[],
-        help="pairs of earlier runs; with --rounds 0 nothing else",
+        help="pairs of earlier runs, on which the widths were chosen: told, and not counted",
     )
     options = parser.parse_args()
     device = machine.device_of(options)
     found = []
-    if options.rounds:
-        with Runner(device=device) as runner:
-            runner.start(("time",))
-            about = known_machine(runner)
-            for turn in range(options.rounds):
-                for name, shape, times in KERNELS:
-                    try:
-                        found += list(pairs(runner, about, name, shape, times, turn))
-                    except ContestError as error:
-                        print(f"{name}[{shape}]: {error}", file=sys.stderr)
-        facts, noise = machine.facts(device), about.noise_floor(1.0)
-    else:
-        facts, noise = json.loads(options.more[0].read_text())["machine"], LEAST_NOISE
-    found += [p for path in options.more for p in json.loads(path.read_text())["pairs"]]
+    with Runner(device=device) as runner:
+        runner.start(("time",))
+        about = known_machine(runner)
+        for turn in range(options.rounds):
+            for name, shape, times in KERNELS:
+                try:
+                    found += list(pairs(runner, about, name, shape, times, turn))
+                except ContestError as error:
+                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
+    facts, noise = machine.facts(device), about.noise_floor(1.0)
     given = [widened(f, noise) for f in found]
-    inside = sum(i.low <= 1 <= i.high for i in given)
     ties = sum(outcome(i) == "tie" for i in given)
-    runs = 1 + len(options.more) if options.rounds else len(options.more)
     lines = [
-        f"{len(found)} null pairs in {runs} runs: the interval of the ratio contains 1 in {inside} "
-        f"({inside / len(found):.1%}); {ties} are called tie.",
+        f"The interval of the ratio contains 1 in {holding(given)} of null pairs; "
+        f"{ties} are called tie.",
         "",
-        f"Noise between processes, in every interval: {noise:.2%}.",
+        f"Noise between processes: {noise:.2%}, and what the scatter of blocks adds; without that "
+        f"{holding([bare(f).widened(noise) for f in found])} contain 1.",
         "",
+        *earlier(options.earlier),
         *machine.table(
             (
                 "kernel",

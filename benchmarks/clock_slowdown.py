@@ -22,7 +22,7 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.standing import by_events, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import Interval, enough, outcome
+from kerneltruth.clock.summary import Interval, between_processes, enough, outcome
 from kerneltruth.commands.machine import LEAST_NOISE, Watch, known_machine
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -110,7 +110,7 @@ def trials(runner, device, about, count):
         cycles = delay(runner, row, inputs, about)
         for trial in range(count):
             contest = timed(runner, inputs, EFFORT, trial, twin(row, cycles), twin(row, 0), about)
-            (bare,) = standings(contest, noise_floor=0.0)
+            (bare,) = standings(contest, noise_floor=None)
             yield {
                 "kernel": f"{name} {'x'.join(map(str, dims.values()))}",
                 "cycles": cycles,
@@ -126,7 +126,7 @@ def trials(runner, device, about, count):
 def called(trial, noise):
     """The outcome that users are given: with what differs between processes."""
     bare = Interval(estimate=trial["ratio"], low=trial["bare_low"], high=trial["bare_high"])
-    return outcome(bare.widened(noise))
+    return outcome(between_processes(bare, trial["blocks"], noise_floor=noise))
 
 
 def main() -> int:

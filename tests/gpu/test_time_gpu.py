@@ -15,7 +15,7 @@ from kerneltruth.tasks.registry import find
 pytestmark = pytest.mark.gpu
 
 TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 1024, "N": 1024},))
-EFFORT = Effort(blocks=(8, 16), budget_s=1.0, memory_bytes=2**30, deadline_s=120.0)
+EFFORT = Effort(blocks=(8, 16), budget_s=1.0, memory_bytes=2**31, deadline_s=120.0)
 
 TRITON = """
 import torch, triton

@@ -53,8 +53,8 @@ def candidate_times(contest: Contest) -> Interval:
     return time_interval([max(lap.per_call_s, _LEAST_S) for lap in laps])
 
 
-def standings(contest: Contest, *, noise_floor: float) -> tuple[Standing, ...]:
-    """The candidate against each other side, in order."""
+def standings(contest: Contest, *, noise_floor: float | None) -> tuple[Standing, ...]:
+    """The candidate against each other side, in order; `noise_floor` as for `ratio_interval`."""
     suspect = is_suspect(contest)
     found = []
     for side in contest.sides[1:]:

@@ -47,7 +47,7 @@ from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-SCHEMA = 5
+SCHEMA = 6
 # Kernels whose copies are timed against each other, with the shape: those that take few
 # microseconds, where noise has other reasons, and longer ones.
 NULL_KERNELS = (
@@ -74,7 +74,7 @@ class Noise:
 
     Attributes:
         seconds: of a call of the shortest of these kernels.
-        half_width: what intervals lack without it, in logs.
+        half_width: what intervals lack without it, in logs, beyond what their scatter tells.
         pairs: of copies.
     """
 
@@ -316,7 +316,9 @@ def _null_intervals(contest: Contest) -> list[Interval]:
                     baseline_s=tuple(lap.per_call_s for lap in block[other]),
                 )
                 for block in contest.blocks
-            ]
+            ],
+            # What the scatter tells is not measured once more.
+            noise_floor=0.0,
         )
         for one, other in itertools.combinations(names, 2)
     ]

@@ -187,6 +187,21 @@ def test_a_noise_floor_lets_the_next_null_pair_hold_one(pairs, claimed):
     assert hits / trials >= least(claimed, trials)
 
 
+@pytest.mark.parametrize("blocks", [8, 12, 40])
+def test_processes_that_differ_as_their_blocks_scatter_still_hold_one(blocks):
+    """As copies of kernels do on an H100: their ratios by a quarter of what a block scatters."""
+    rng = np.random.default_rng(8)
+    trials, bare, wide = 400, 0, 0
+    for scatter in np.geomspace(0.001, 0.02, trials):
+        between = rng.normal(0, math.hypot(0.0012, scatter / 4))
+        logs = between + rng.normal(0, scatter, blocks)
+        one = [Block(candidate_s=(1e-5,), baseline_s=(1e-5 * math.exp(x),)) for x in logs]
+        bare += covers(ratio_interval(one), 1)
+        wide += covers(ratio_interval(one, noise_floor=0.003), 1)
+    assert wide / trials >= least(0.95, trials)
+    assert bare / trials < 0.93
+
+
 @pytest.mark.parametrize("times", [4, 12, 101])
 def test_the_interval_of_the_median_time_covers_it(times):
     rng = np.random.default_rng(8)

@@ -7,11 +7,13 @@ import pytest
 from scipy import stats
 
 from kerneltruth.clock.summary import (
+    SCATTER,
     SPENT,
     Block,
     Interval,
     Slope,
     agree,
+    between_processes,
     enough,
     noise_floor,
     outcome,
@@ -112,12 +114,29 @@ def test_no_blocks_have_no_ratio():
         ratio_interval([])
 
 
-def test_a_noise_floor_widens_in_quadrature():
+def test_a_noise_floor_and_half_of_the_scatter_widen_in_quadrature():
     logs = [-0.03, 0.03, 0.0, 0.01, -0.01, 0.0]
+    bare = ratio_interval(blocks_of(logs))
+    assert bare.half_width == pytest.approx(0.03)
+    scatter = 0.03 * math.sqrt(6) / stats.norm.ppf(1 - SPENT * 0.05 / 2)
     interval = ratio_interval(blocks_of(logs), noise_floor=0.04)
-    assert interval.estimate == pytest.approx(1)
-    assert math.log(interval.high) == pytest.approx(0.05)
-    assert math.log(interval.low) == pytest.approx(-0.05)
+    assert interval.estimate == bare.estimate == pytest.approx(1)
+    wide = math.sqrt(0.03**2 + 0.04**2 + (SCATTER * scatter) ** 2)
+    assert math.log(interval.high) == pytest.approx(wide)
+    assert math.log(interval.low) == pytest.approx(-wide)
+    assert between_processes(bare, 6, noise_floor=0.04) == interval
+
+
+def test_the_scatter_of_many_blocks_is_their_standard_deviation():
+    bare = ratio_interval(blocks_of(RNG(3).normal(0, 0.01, 200)))
+    wide = between_processes(bare, 200, noise_floor=0.0)
+    added = math.sqrt(wide.half_width**2 - bare.half_width**2)
+    assert added == pytest.approx(SCATTER * 0.01, rel=0.1)
+
+
+def test_of_one_block_nothing_is_known_of_processes_either():
+    interval = ratio_interval(blocks_of([0.1]), noise_floor=0.01)
+    assert (interval.low, interval.high) == (0, math.inf)
 
 
 def test_a_noise_floor_widens_even_blocks_that_all_agree():
