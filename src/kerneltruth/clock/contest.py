@@ -16,54 +16,18 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from kerneltruth.cases.philox import Stream, stream
+from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.contestants import (
-    Contents,
-    Contestant,
-    ContestError,
-    Effort,
-    Inputs,
-    LapSeen,
-    Shown,
-)
-from kerneltruth.clock.rows import (
-    GROUPS,
-    MOST_ROWS,
-    SPARE,
-    WARM,
-    count_all,
-    count_rows,
-    groups_of,
-    sampled_groups,
-    shuffled,
-)
-from kerneltruth.clock.sampling import (
-    EVERY,
-    Sampled,
-    count_sampled,
-    laps_to_sample,
-    sample_of,
-    sources_of,
-)
-from kerneltruth.runner.protocol import (
-    Capture,
-    Lap,
-    Observation,
-    Rows,
-    Sample,
-    Show,
-    Stock,
-    Supply,
-)
+from kerneltruth.clock.contestants import Contestant, Effort, Inputs, LapSeen, Shown
+from kerneltruth.clock.laps import Laps
+from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_rows, sampled_groups, shuffled
+from kerneltruth.clock.sampling import EVERY, Sampled, count_sampled, laps_to_sample, sources_of
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
 LARGE = 2**20
-# How many times less than the judge saw a call may claim to take, where that sizes laps.
-DOUBT = 8
-FIRST_S = 300.0
+STARVED = "a host was slower than the device"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,8 +45,6 @@ class Contest:
         around: what the shortest laps of the candidate, each right after one of a block, cost on
             the judge's clock beyond their device time.
         disturbed: why blocks were thrown away and repeated.
-        spent: seconds that went into fresh contents, into calls with all around them, and into
-            asking what disturbed.
     """
 
     sides: list[Contestant]
@@ -99,10 +61,16 @@ class Contest:
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     sampled: list[Sampled] = field(default_factory=list)
-    spent: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
-    )
+    _laps: Laps = field(init=False)
     _order: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._laps = Laps(inputs=self.inputs, effort=self.effort, rng=self.rng, on_gpu=self.on_gpu)
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Seconds that went into contents, into calls, and into asking what disturbed."""
+        return self._laps.spent
 
     def prepare(self) -> None:
         """Stock everyone who is not yet, have them compile, and settle how calls are made.
@@ -113,7 +81,7 @@ class Contest:
         self.warm_up()
         fresh = [side for side in self.sides if not side.rows]
         for side in fresh:
-            self._gauge(side)
+            self._laps.gauge(side)
         # As many for everyone: laps of other lengths have other edges.
         self.rows = next((s.rows for s in self.sides if s.rows), 0) or count_rows(
             self.effort,
@@ -121,14 +89,16 @@ class Contest:
             fastest_s=min(side.warm_up_s for side in self.sides),
         )
         for side in fresh:
-            self._make_rows(side)
+            self._laps.make_rows(side, self.rows)
         self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
         if self.sides[0].sample is not None and not self.graphs:
             # Someone else could not be captured.
-            self._end_sampling(self.sides[0])
+            self._laps.end_sampling(self.sides[0])
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
-            self._lap(side, self._count())
+            lap = self._lap(side, self._count())
+            if self.on_gpu and not self.graphs:
+                self._laps.settle(side, lap, self._order)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
@@ -138,14 +108,14 @@ class Contest:
         """
         cold = [side for side in self.sides if not side.rows and not side.warmed]
         with ThreadPoolExecutor(max(len(cold), 1)) as pool:
-            for done in [pool.submit(self._warm_up, side) for side in cold]:
+            for done in [pool.submit(self._laps.warm_up, side) for side in cold]:
                 done.result()
 
     def _around(self, side: Contestant) -> float:
         """What a shortest lap costs beyond its device time, on rows of the last lap."""
         # Of a single call the child would also say what memory it takes, at a cost.
         rows = self._order[: 1 if self.graphs else 2]
-        lap = self._raw_lap(side, rows, graphs=self.graphs)
+        lap = self._laps.lap(side, rows, graphs=self.graphs)
         return lap.wall_s - lap.device_s
 
     def run(
@@ -172,7 +142,7 @@ class Contest:
             index = len(self.blocks)
             block, around = self._block(show=index in show_at)
             asked = time.perf_counter()
-            reason = disturbance()
+            reason = disturbance() or self._starved(block)
             self.spent["looking"] += time.perf_counter() - asked
             if reason is not None and len(self.disturbed) < self.effort.repeats:
                 self.disturbed.append(reason)
@@ -186,6 +156,13 @@ class Contest:
         if self.samples:
             # Who stopped working at some time has stopped by now.
             self._sampled_lap()
+
+    def _starved(self, block: dict[str, tuple[LapSeen, ...]]) -> str | None:
+        """Why a block does not count if hosts were too slow in it; then they get more time."""
+        if not self.on_gpu or self.graphs:
+            return None
+        found = [self._laps.get_ahead(s, lap) for s in self.sides for lap in block[s.name]]
+        return STARVED if any(found) else None
 
     @property
     def samples(self) -> bool:
@@ -238,8 +215,8 @@ class Contest:
                 continue
             calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
             rows = [WARM] if self.graphs else [0] * calls
-            self._refill(side, [0], self.inputs.draw(self.rng, 1))
-            laps = [self._raw_lap(side, rows, graphs=self.graphs, calls=calls) for _ in range(3)]
+            self._laps.refill(side, [0], self.inputs.draw(self.rng, 1))
+            laps = [self._laps.lap(side, rows, graphs=self.graphs, calls=calls) for _ in range(3)]
             side.warm_s = min(lap.per_call_s for lap in laps)
 
     def _blocks_to_show(self, least: int) -> set[int]:
@@ -258,67 +235,15 @@ class Contest:
             sampled = count_sampled(max(self.rows // 2, 1))
         return laps_to_sample(self.effort.sampled, sampled, blocks=least, rng=self.rng)
 
-    def _warm_up(self, side: Contestant) -> None:
-        effort = self.effort
-        stock = Stock(
-            arguments=self.inputs.arguments,
-            slot=side.slot,
-            flush_bytes=effort.flush_bytes if self.on_gpu else 0,
-            compiled=side.compiled,
-        )
-        rng = stream(0, "warm-up", side.name)
-        side.warm_s = None
-        side.do(stock, FIRST_S)
-        side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
-        self._refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
-        side.first_s = self._raw_lap(side, [0], graphs=False, deadline_s=FIRST_S).wall_s
-        side.second_s = self._raw_lap(side, [1], graphs=False, deadline_s=FIRST_S).wall_s
-        side.warmed = True
-
-    def _gauge(self, side: Contestant) -> None:
-        """About how long a call takes, by ever longer laps while nobody else is at work."""
-        calls = SPARE
-        while True:
-            lap = self._raw_lap(side, [i % SPARE for i in range(calls)], graphs=False)
-            # Who claims to take no time must not make everyone's laps long.
-            seen = max(lap.device_s, (lap.wall_s - side.second_s) / DOUBT)
-            if seen >= self.effort.lap_s / 4 or calls >= MOST_ROWS:
-                break
-            calls *= 4
-        side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
-
-    def _make_rows(self, side: Contestant) -> None:
-        count = count_all(self.rows)
-        side.do(Rows(count=count, slot=side.slot), self.effort.deadline_s)
-        side.rows, side.warmed = self.rows, False
-
     def _wants_graphs(self) -> bool:
         below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
-        return below and self.rows >= 2 * GROUPS
+        return below and self.rows >= GROUPS
 
     def _capture(self, side: Contestant) -> bool:
-        """Capture the calls of a side, unless that was tried before."""
-        if side.captured is None:
-            try:
-                self._refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
-                self._raw_lap(side, range(SPARE), graphs=False)
-                side.groups = groups_of(side.rows, self.rng)
-                if side is self.sides[0] and self.samples:
-                    sampled = sampled_groups(side.rows)
-                    self._begin_sampling(side, [side.groups[i] for i in sampled])
-                order = tuple(shuffled(len(side.groups), self.rng))
-                capture = Capture(groups=side.groups, order=order, slot=side.slot)
-                side.do(capture, self.effort.deadline_s)
-                side.captured = True
-            except ContestError as error:
-                if error.seen.ended in ("died", "timeout", "lost"):
-                    raise
-                # What was begun may have broken the child's CUDA context.
-                side.captured, side.why_not = False, str(error)
-                side.child.restart()
-                self._warm_up(side)
-                self._make_rows(side)
-        return side.captured
+        if side is self.sides[0] and self.samples:
+            sources = sources_of(self.known)
+            return self._laps.capture(side, elements=self.elements, sources=sources)
+        return self._laps.capture(side)
 
     def _count(self) -> int:
         """How many rows, or captured groups of them, a lap takes: nobody can know beforehand."""
@@ -340,11 +265,11 @@ class Contest:
         contents = self.inputs.draw(self.rng, len(rows))
         if show:
             contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
-        self._refill(side, rows, contents)
+        self._laps.refill(side, rows, contents)
         self.spent["contents"] += time.perf_counter() - began
-        lap = self._raw_lap(side, order, graphs=self.graphs, calls=len(rows))
+        lap = self._laps.lap(side, order, graphs=self.graphs, calls=len(rows))
         if show:
-            self.shown.append(Shown(at=contents[-1], seen=self._show(side)))
+            self.shown.append(Shown(at=contents[-1], seen=self._laps.show(side)))
         return lap
 
     def _sampled_lap(self) -> None:
@@ -358,66 +283,18 @@ class Contest:
                 order[place] = group
         else:
             order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
-            self._begin_sampling(side, [order])
+            self._laps.begin_sampling(
+                side, [order], elements=self.elements, sources=sources_of(self.known)
+            )
         first = int(self.rng.integers(1, 0, len(self.known)))
         known = [self.known[(first + i) % len(self.known)] for i in range(sources_of(self.known))]
-        self._refill(side, range(len(known)), self.inputs.given(known))
+        self._laps.refill(side, range(len(known)), self.inputs.given(known))
         self._lap_over(side, order)
-        seen = side.do(Show(sampled=True, slot=side.slot), self.effort.deadline_s)
+        seen = self._laps.show_sampled(side)
         assert side.sample is not None
         at = tuple(known[source] for source in side.sample.sources)
         self.sampled.append(Sampled(at=at, spots=side.sample.spots, seen=seen))
         if not self.graphs:
-            self._end_sampling(side)
+            self._laps.end_sampling(side)
         # As after any other.
         self._around(side)
-
-    def _begin_sampling(self, side: Contestant, groups: Sequence[Sequence[int]]) -> None:
-        side.sample = sample_of(
-            groups,
-            elements=self.elements,
-            sources=sources_of(self.known),
-            slot=side.slot,
-            rng=self.rng,
-        )
-        side.do(side.sample, self.effort.deadline_s)
-
-    def _end_sampling(self, side: Contestant) -> None:
-        side.sample = None
-        side.do(Sample(slot=side.slot), self.effort.deadline_s)
-
-    def _show(self, side: Contestant) -> Observation:
-        sizes = {
-            a.name: math.prod(a.shape) * self.inputs.pools[a.name].elements.element_size()
-            for a in self.inputs.arguments
-            if isinstance(a, Supply) and a.shown
-        }
-        return side.child.errand(
-            Show(slot=side.slot), sizes=sizes, deadline_s=self.effort.deadline_s
-        )
-
-    def _refill(self, side: Contestant, rows: Sequence[int], contents: Contents) -> None:
-        refill = self.inputs.refill(rows, contents)
-        side.do(replace(refill, slot=side.slot), self.effort.deadline_s)
-
-    def _raw_lap(
-        self,
-        side: Contestant,
-        rows: Sequence[int],
-        *,
-        graphs: bool,
-        calls: int | None = None,
-        deadline_s: float | None = None,
-    ) -> LapSeen:
-        message = Lap(rows=tuple(rows), graphs=graphs, slot=side.slot)
-        began = time.perf_counter()
-        seen = side.do(message, deadline_s or self.effort.deadline_s)
-        wall = time.perf_counter() - began
-        self.spent["calls"] += wall
-        side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
-        return LapSeen(
-            calls=calls or len(rows),
-            wall_s=wall,
-            device_s=seen.timings.get("device_s", wall),
-            host_s=seen.timings.get("host_s", wall),
-        )

@@ -66,12 +66,18 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LapSeen:
-    """One lap: its calls, the judge's seconds around it, and what the child claims."""
+    """One lap: its calls, the judge's seconds around it, and what the child claims.
+
+    Attributes:
+        host_s: until all calls were enqueued.
+        ahead_s: for which the device was kept busy before the first.
+    """
 
     calls: int
     wall_s: float
     device_s: float
     host_s: float
+    ahead_s: float = 0.0
 
     @property
     def per_call_s(self) -> float:
@@ -111,6 +117,7 @@ class Contestant:
         sample: which of its calls are sampled now.
         peak_bytes: of memory that one call allocates beyond its inputs.
         warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
+        waits: whether its calls wait for the device, so that its host cannot get ahead.
         warm_s: of a call on inputs that the caches hold, where that was measured.
     """
 
@@ -122,6 +129,7 @@ class Contestant:
     second_s: float = 0.0
     warm_up_s: float = 0.0
     launch_s: float = 0.0
+    waits: bool = False
     warm_s: float | None = None
     warmed: bool = False
     rows: int = 0

@@ -25,16 +25,14 @@ def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
     # A captured call takes less than the launch that the warm-up saw.
     quick = 3.0 if fastest_s < effort.graph_below_s else 1.0
     wanted = math.ceil(quick * effort.lap_s / max(fastest_s, 1e-7))
-    room = effort.memory_bytes // max(row_bytes, 1) - SPARE
-    rows = max(2, min(wanted, room, MOST_ROWS))
-    if rows < 2 * GROUPS:
-        return rows
-    fitting = (
-        n for n in range(rows // GROUPS, 1, -1) if n * (GROUPS + count_sampled_groups(n)) <= room
+    room = effort.memory_bytes // max(row_bytes, 1)
+    rows = min(wanted, room, MOST_ROWS)
+    # As groups have them, or fewer, where a row more or less is much.
+    possible = (
+        *range(rows // GROUPS * GROUPS, 2 * GROUPS - 1, -GROUPS),
+        *range(min(rows, 2 * GROUPS - 1), 1, -1),
     )
-    size = next(fitting, None)
-    # Too few to be captured, if those that are sampled have no room.
-    return 2 * GROUPS - 1 if size is None else size * GROUPS
+    return next((n for n in possible if count_all(n) <= room), 2)
 
 
 def count_sampled_groups(size: int) -> int:
@@ -44,7 +42,7 @@ def count_sampled_groups(size: int) -> int:
 
 def count_all(rows: int) -> int:
     """How many rows there are in all, with spare ones and those of the groups that are sampled."""
-    if rows < 2 * GROUPS:
+    if rows < GROUPS:
         return SPARE + rows
     size = rows // GROUPS
     return SPARE + rows + size * count_sampled_groups(size)
@@ -54,7 +52,8 @@ def groups_of(rows: int, rng: Stream) -> tuple[tuple[int, ...], ...]:
     """The rows that are captured together, by id of the group: which ones, no address tells."""
     size = rows // GROUPS
     mixed = [SPARE + i for i in shuffled(count_all(rows) - SPARE, rng)]
-    parts = [tuple(mixed[i : i + size]) for i in range(0, len(mixed), size)]
+    count = GROUPS + count_sampled_groups(size)
+    parts = [tuple(mixed[i * size : (i + 1) * size]) for i in range(count)]
     return *parts[:WARM], (0,) * size, *parts[WARM:]
 
 

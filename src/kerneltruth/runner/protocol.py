@@ -220,10 +220,12 @@ class Lap:
 
     Attributes:
         rows: a call each, in this order; with `graphs` the groups that were captured.
+        ahead_s: for which the device is kept busy before, so that the host gets ahead of it.
     """
 
     rows: tuple[int, ...]
     graphs: bool = False
+    ahead_s: float = 0.0
     slot: int = 0
 
 

@@ -56,9 +56,8 @@ _multiply_all = torch.ops.aten._foreach_mul_.ScalarList
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
-# Device cycles, about half a millisecond, for which a lap's first call is kept waiting: a host that
-# has just woken takes a good part of that to enqueue it, differently from process to process.
-_AHEAD_CYCLES = 1_000_000
+# Device cycles a second, as many as any device has.
+_CYCLES = 2e9
 _sleep = torch.cuda._sleep
 # More than one result stays alive, so that results lie in several places in turn.
 _KEPT_RESULTS = 8
@@ -160,8 +159,8 @@ class Track:
                 self.sample(errand)
             case Capture(groups=groups, order=order):
                 self.capture(groups, order)
-            case Lap(rows=rows, graphs=graphs):
-                timings = self.lap(rows, graphs=graphs)
+            case Lap(rows=rows, graphs=graphs, ahead_s=ahead_s):
+                timings = self.lap(rows, graphs=graphs, ahead_s=ahead_s)
             case Show(sampled=True):
                 kept = self._samples.results() if self._samples is not None else ()
                 return Observation(ended="returned", results=kept)
@@ -261,7 +260,9 @@ class Track:
         self._wait()
         self._graphs = graphs
 
-    def lap(self, rows: Sequence[int], *, graphs: bool) -> dict[str, float]:
+    def lap(
+        self, rows: Sequence[int], *, graphs: bool = False, ahead_s: float = 0.0
+    ) -> dict[str, float]:
         """Make the calls, and say what they took."""
         # Not before the clock starts: a result of the last lap would be freed within this one.
         self._last = self._snapshot = None
@@ -273,8 +274,8 @@ class Track:
         else:
             calls = [self._call(row) for row in rows]
             self._row = rows[-1]
-        if self._on_gpu:
-            _sleep(_AHEAD_CYCLES)  # type: ignore[no-untyped-call]
+        if self._on_gpu and ahead_s > 0:
+            _sleep(int(ahead_s * _CYCLES))  # type: ignore[no-untyped-call]
         # Reading leaves no lines that a call would first have to write back.
         _sum(self._flush)
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)

@@ -7,8 +7,9 @@ import pytest
 from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import DOUBT, LARGE
+from kerneltruth.clock.contest import LARGE, STARVED
 from kerneltruth.clock.contestants import ContestError
+from kerneltruth.clock.laps import AHEAD_S, DOUBT, MOST_AHEAD_S
 from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
@@ -192,6 +193,50 @@ def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides)
     contest = ready(sides)
     assert len(child.of(Stock)) == 2
     assert child.rows == count_all(contest.rows)
+
+
+def test_a_row_for_each_graph_suffices(sides):
+    child = sides.add("candidate", call_s=9e-5)
+    contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 16))
+    assert (contest.rows, contest.graphs) == (GROUPS, True)
+    assert [len(g) for g in child.of(Capture)[0].groups] == [1] * (GROUPS + 1 + 4)
+    contest.run(never)
+    assert len(contest.blocks) == SMALL.blocks[1]
+
+
+def test_where_hosts_are_slower_than_the_device_all_sides_are_kept_waiting(sides):
+    candidate = sides.add("candidate", call_s=5e-5, host_s=3e-5)
+    eager = sides.add("eager", call_s=8e-5, host_s=2e-4)
+    contest = ready(sides, effort=CALLS)
+    for child in (candidate, eager):
+        child.asked.clear()
+    contest.run(never)
+    (ahead_s,) = {lap.ahead_s for child in (candidate, eager) for lap in child.of(Lap)}
+    assert ahead_s >= contest.rows * 2e-4
+    assert contest.disturbed == []
+    for block in contest.blocks:
+        assert [lap.per_call_s for lap in block["eager"]] == pytest.approx([8e-5] * 2)
+
+
+def test_a_block_in_which_a_host_became_too_slow_is_repeated_with_more_time(sides):
+    child = sides.add("candidate", call_s=5e-5, host_s=3e-5)
+    sides.add("eager")
+    contest = ready(sides, effort=CALLS)
+    child.host_s = 2e-4
+    contest.run(never)
+    assert contest.disturbed == [STARVED]
+    assert len(contest.blocks) == CALLS.blocks[1]
+    for block in contest.blocks:
+        assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
+
+
+def test_a_candidate_that_claims_a_slow_host_wastes_little_time(sides, clock):
+    child = sides.add("candidate", call_s=5e-5, claims=0.1, claims_host_s=1.0)
+    contest = ready(sides, effort=CALLS)
+    contest.run(never)
+    assert len(contest.blocks) == CALLS.blocks[1]
+    assert len(contest.disturbed) <= 1
+    assert max(lap.ahead_s for lap in child.of(Lap)) <= MOST_AHEAD_S
 
 
 @pytest.mark.parametrize("end", ["died", "timeout", "lost"])
@@ -492,7 +537,7 @@ def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides
     assert [len(lap.rows) for lap in child.of(Lap)[before + 1 :: 2]] == [calls] * 2 * len(
         contest.blocks
     )
-    assert all(pair == pytest.approx((3e-4, 3e-4)) for pair in contest.around)
+    assert all(pair == pytest.approx((AHEAD_S + 3e-4,) * 2) for pair in contest.around)
     assert len(contest.around) == len(contest.blocks)
 
 
@@ -508,8 +553,8 @@ def test_the_first_call_is_told_apart_from_the_next(sides, clock):
 
     child.errand = compiles
     side = ready(sides).sides[0]
-    assert side.first_s == pytest.approx(2.5 + 1e-4 + 2e-5)
-    assert side.second_s == pytest.approx(1e-4 + 2e-5)
+    assert side.first_s == pytest.approx(2.5 + AHEAD_S + 1e-4 + 2e-5)
+    assert side.second_s == pytest.approx(AHEAD_S + 1e-4 + 2e-5)
 
 
 def test_warm_calls_share_one_row(sides):

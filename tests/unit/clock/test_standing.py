@@ -112,7 +112,7 @@ def test_what_is_suspect_may_be_slower(contest):
 
 @pytest.mark.parametrize("host_s", [1e-4, 1.0, 1e9])
 def test_to_claim_a_slow_host_does_not_help(contest, host_s):
-    made = contest({"claims": 0.1, "host_s": host_s}, {}, effort=CALLS)
+    made = contest({"claims": 0.1, "claims_host_s": host_s}, {}, effort=CALLS)
     assert is_suspect(made)
 
 

@@ -47,9 +47,10 @@ class Clock:
         return self.now
 
     def use(self, monkeypatch):
-        monkeypatch.setattr(
-            "kerneltruth.clock.contest.time", SimpleNamespace(perf_counter=self.perf_counter)
-        )
+        for module in ("contest", "laps"):
+            monkeypatch.setattr(
+                f"kerneltruth.clock.{module}.time", SimpleNamespace(perf_counter=self.perf_counter)
+            )
 
 
 @dataclass
@@ -59,7 +60,8 @@ class Child:
     Attributes:
         around_s: what a lap costs beside its calls.
         each_s: what each call costs beside what its events show.
-        host_s: the host's part of a call, as claimed.
+        host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
+            device, `claims_host_s` what it says of it if that is something else.
         ends: how an errand of a kind ends, where not well; for good, or for so many times.
         asked: every errand, in order.
         sample: the calls that are sampled; `given` what they were given, by row.
@@ -71,6 +73,8 @@ class Child:
     around_s: float = 1e-4
     each_s: float = 0.0
     host_s: float = 0.0
+    claims_host_s: float | None = None
+    waits: bool = False
     noise: object = lambda: 1.0
     ends: dict = field(default_factory=dict)
     asked: list = field(default_factory=list)
@@ -99,8 +103,11 @@ class Child:
                     self.contents[row] = tuple(w[i] for w in windows)
             case Capture(groups=groups):
                 self.captured = groups
-            case Lap(rows=rows, graphs=graphs):
-                return self._lap([r for g in rows for r in self.captured[g]] if graphs else rows)
+            case Lap(rows=rows, graphs=True):
+                # A graph is launched as a whole.
+                return self._lap([r for g in rows for r in self.captured[g]], message.ahead_s, 0.0)
+            case Lap(rows=rows):
+                return self._lap(rows, message.ahead_s, self.host_s)
             case Show(sampled=True):
                 return Observation(
                     ended="returned", message=str([self.given[row] for row in self.sample.rows])
@@ -109,7 +116,7 @@ class Child:
                 return Observation(ended="returned", message=f"{self.contents[self.last]}")
         return Observation(ended="returned")
 
-    def _lap(self, rows):
+    def _lap(self, rows, ahead_s, host_s):
         assert all(row in self.contents for row in rows)
         self.given = {
             row: self.contents[source]
@@ -120,8 +127,16 @@ class Child:
         self.last = rows[-1]
         calls = len(rows)
         took = calls * self.call_s * self.noise()
-        self.clock.now += self.around_s + took + calls * self.each_s
-        timings = {"device_s": took * self.claims, "host_s": calls * self.host_s}
+        host = calls * host_s
+        if self.waits:
+            # Each call is enqueued when the one before is done.
+            took, host = took + host, ahead_s + took + host
+        elif host > ahead_s:
+            # The device may run out of calls.
+            took = max(took, host - ahead_s)
+        self.clock.now += self.around_s + ahead_s + took + calls * self.each_s
+        claimed = host if self.claims_host_s is None else calls * self.claims_host_s
+        timings = {"device_s": took * self.claims, "host_s": claimed}
         return Observation(ended="returned", timings=timings | {"peak_bytes": 64.0 * calls})
 
     def restart(self):

@@ -222,7 +222,7 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
     session = timed(
         f"""
         from kerneltruth.runner import track
-        track.Track.lap = lambda self, rows, graphs: {{"device_s": {claim}}}
+        track.Track.lap = lambda self, rows, **named: {{"device_s": {claim}}}
         def f(x):
             return x
         """
@@ -238,7 +238,7 @@ def test_a_time_without_end_is_nonsense(timed, claim):
     session = timed(
         f"""
         from kerneltruth.runner import track
-        track.Track.lap = lambda self, rows, graphs: {{"peak_bytes": {claim}}}
+        track.Track.lap = lambda self, rows, **named: {{"peak_bytes": {claim}}}
         def f(x):
             return x
         """

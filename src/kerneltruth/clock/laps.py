@@ -1,0 +1,234 @@
+"""What the children of a contest are asked for: rows, contents, graphs, laps, and what they show.
+
+One side at a time; who is asked when is settled in `contest`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kerneltruth.cases.philox import Stream, stream
+from kerneltruth.clock.contestants import (
+    Contents,
+    Contestant,
+    ContestError,
+    Effort,
+    Inputs,
+    LapSeen,
+)
+from kerneltruth.clock.rows import MOST_ROWS, SPARE, count_all, groups_of, sampled_groups, shuffled
+from kerneltruth.clock.sampling import sample_of
+from kerneltruth.runner.protocol import (
+    Capture,
+    Lap,
+    Observation,
+    Rows,
+    Sample,
+    Show,
+    Stock,
+    Supply,
+)
+
+# How many times less than the judge saw a call may claim to take, where that sizes laps.
+DOUBT = 8
+FIRST_S = 300.0
+# For so long a lap's first call is kept waiting on the device, at least: a host that has just woken
+# takes a good part of that to enqueue it, differently from process to process.
+AHEAD_S = 5e-4
+# And at most, where a host takes longer to enqueue calls than the device to run them.
+MOST_AHEAD_S = 2e-2
+# Hosts are quicker at one time than at another.
+SPARE_TIME = 1.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Laps:
+    """Asks children of a contest for laps.
+
+    Attributes:
+        ahead_s: for which a lap's first call waits on the device, the same for every side.
+        spent: see `Contest`.
+    """
+
+    inputs: Inputs
+    effort: Effort
+    rng: Stream
+    on_gpu: bool
+    ahead_s: float = AHEAD_S
+    spent: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
+    )
+
+    def warm_up(self, side: Contestant) -> None:
+        """Stock a child, and have it compile: the first two calls."""
+        stock = Stock(
+            arguments=self.inputs.arguments,
+            slot=side.slot,
+            flush_bytes=self.effort.flush_bytes if self.on_gpu else 0,
+            compiled=side.compiled,
+        )
+        rng = stream(0, "warm-up", side.name)
+        side.warm_s = None
+        side.do(stock, FIRST_S)
+        side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
+        self.refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
+        side.first_s = self.lap(side, [0], deadline_s=FIRST_S).wall_s
+        side.second_s = self.lap(side, [1], deadline_s=FIRST_S).wall_s
+        side.warmed = True
+
+    def gauge(self, side: Contestant) -> None:
+        """About how long a call takes, by ever longer laps while nobody else is at work."""
+        calls, ahead_s = SPARE, self.ahead_s
+        while True:
+            lap = self.lap(side, [i % SPARE for i in range(calls)])
+            waited = self.ahead_s - ahead_s
+            # Who claims to take no time must not make everyone's laps long.
+            seen = max(lap.device_s, (lap.wall_s - waited - side.second_s) / DOUBT)
+            if seen >= self.effort.lap_s / 4 or calls >= MOST_ROWS:
+                break
+            calls *= 4
+            self.ahead_s = self._enough_ahead(lap, calls)
+        self.ahead_s = ahead_s
+        side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
+
+    def make_rows(self, side: Contestant, rows: int) -> None:
+        """Make rows for the calls of laps, in place of those there are."""
+        side.do(Rows(count=count_all(rows), slot=side.slot), self.effort.deadline_s)
+        side.rows, side.warmed = rows, False
+
+    def capture(
+        self, side: Contestant, *, elements: tuple[int, ...] = (), sources: int = 0
+    ) -> bool:
+        """Capture the calls of a side in graphs, unless that was tried before.
+
+        Args:
+            side: whose calls.
+            elements: see `sample_of`; none if no calls are sampled.
+            sources: see `sample_of`.
+        """
+        if side.captured is None:
+            try:
+                self.refill(side, range(SPARE), self.inputs.draw(self.rng, SPARE))
+                self.lap(side, range(SPARE))
+                side.groups = groups_of(side.rows, self.rng)
+                if elements:
+                    sampled = [side.groups[i] for i in sampled_groups(side.rows)]
+                    self.begin_sampling(side, sampled, elements=elements, sources=sources)
+                order = tuple(shuffled(len(side.groups), self.rng))
+                capture = Capture(groups=side.groups, order=order, slot=side.slot)
+                side.do(capture, self.effort.deadline_s)
+                side.captured = True
+            except ContestError as error:
+                if error.seen.ended in ("died", "timeout", "lost"):
+                    raise
+                # What was begun may have broken the child's CUDA context.
+                side.captured, side.why_not = False, str(error)
+                side.child.restart()
+                rows = side.rows
+                self.warm_up(side)
+                self.make_rows(side, rows)
+        return side.captured
+
+    def get_ahead(self, side: Contestant, lap: LapSeen) -> bool:
+        """Have all laps wait longer if the device had to wait for the host in this one.
+
+        Gives whether they do: not if they wait as long as can be, nor for a candidate whose calls
+        wait for the device themselves.
+        """
+        if side.waits or not was_starved(lap):
+            return False
+        before, self.ahead_s = self.ahead_s, self._enough_ahead(lap, side.rows)
+        return self.ahead_s > before
+
+    def settle(self, side: Contestant, lap: LapSeen, rows: Sequence[int]) -> None:
+        """Find out how far ahead of the device a host must be, by more laps over the same rows."""
+        before = self.ahead_s
+        while self.get_ahead(side, lap):
+            longer = self.lap(side, rows)
+            if longer.host_s - lap.host_s > (self.ahead_s - before) / 2:
+                # It took as much longer as the device was kept waiting: it waits for the device.
+                side.waits, self.ahead_s = True, before
+            before, lap = self.ahead_s, longer
+
+    def _enough_ahead(self, lap: LapSeen, calls: int) -> float:
+        """How long the first of so many calls must wait for all of them to be there."""
+        needed = SPARE_TIME * lap.host_s / lap.calls * calls
+        return max(self.ahead_s, min(needed, MOST_AHEAD_S))
+
+    def begin_sampling(
+        self,
+        side: Contestant,
+        groups: Sequence[Sequence[int]],
+        *,
+        elements: tuple[int, ...],
+        sources: int,
+    ) -> None:
+        """From now on some of these calls are sampled; see `sample_of`."""
+        side.sample = sample_of(
+            groups, elements=elements, sources=sources, slot=side.slot, rng=self.rng
+        )
+        side.do(side.sample, self.effort.deadline_s)
+
+    def end_sampling(self, side: Contestant) -> None:
+        """No call is sampled any more."""
+        side.sample = None
+        side.do(Sample(slot=side.slot), self.effort.deadline_s)
+
+    def show(self, side: Contestant) -> Observation:
+        """What the last call of the last lap gave."""
+        sizes = {
+            a.name: math.prod(a.shape) * self.inputs.pools[a.name].elements.element_size()
+            for a in self.inputs.arguments
+            if isinstance(a, Supply) and a.shown
+        }
+        return side.child.errand(
+            Show(slot=side.slot), sizes=sizes, deadline_s=self.effort.deadline_s
+        )
+
+    def show_sampled(self, side: Contestant) -> Observation:
+        """What was kept of the sampled calls."""
+        return side.do(Show(sampled=True, slot=side.slot), self.effort.deadline_s)
+
+    def refill(self, side: Contestant, rows: Sequence[int], contents: Contents) -> None:
+        """Give rows of a side these contents."""
+        refill = self.inputs.refill(rows, contents)
+        side.do(replace(refill, slot=side.slot), self.effort.deadline_s)
+
+    def lap(
+        self,
+        side: Contestant,
+        rows: Sequence[int],
+        *,
+        graphs: bool = False,
+        calls: int | None = None,
+        deadline_s: float | None = None,
+    ) -> LapSeen:
+        """A lap over rows, or with `graphs` over groups of them, which are so many calls."""
+        ahead_s = self.ahead_s if self.on_gpu else 0.0
+        message = Lap(rows=tuple(rows), graphs=graphs, ahead_s=ahead_s, slot=side.slot)
+        began = time.perf_counter()
+        seen = side.do(message, deadline_s or self.effort.deadline_s)
+        wall = time.perf_counter() - began
+        self.spent["calls"] += wall
+        side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
+        return LapSeen(
+            calls=calls or len(rows),
+            wall_s=wall,
+            device_s=seen.timings.get("device_s", wall),
+            host_s=seen.timings.get("host_s", wall),
+            ahead_s=ahead_s,
+        )
+
+
+def was_starved(lap: LapSeen) -> bool:
+    """Whether the device ran out of calls within a lap: then it is the host that was timed.
+
+    Whose host is done before the first call may begin has all of them enqueued. Else the device
+    must have been busy for longer than the host, by the last call at least.
+    """
+    if lap.host_s <= lap.ahead_s:
+        return False
+    return lap.ahead_s + lap.device_s < lap.host_s + SPARE_TIME * lap.per_call_s

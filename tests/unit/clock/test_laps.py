@@ -1,0 +1,107 @@
+"""Laps of a child whose times are a script: how far its host gets ahead of the device."""
+
+import pytest
+from timed_children import CASE, RELU, Child, Clock
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
+from kerneltruth.clock.laps import AHEAD_S, MOST_AHEAD_S, Laps, was_starved
+from kerneltruth.clock.stocking import stocked
+from kerneltruth.runner.protocol import Lap
+
+CALLS = 20
+EFFORT = Effort(lap_s=0.0016, memory_bytes=2**20)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    made.use(monkeypatch)
+    return made
+
+
+@pytest.fixture
+def made(clock):
+    """Laps, and a side with this script that has rows with contents."""
+
+    def make(*, on_gpu=True, **script):
+        laps = Laps(inputs=stocked(RELU, CASE), effort=EFFORT, rng=stream(1, "laps"), on_gpu=on_gpu)
+        side = Contestant(name="candidate", child=Child(clock, **script))
+        laps.warm_up(side)
+        laps.make_rows(side, CALLS)
+        laps.refill(side, range(CALLS), laps.inputs.draw(laps.rng, CALLS))
+        return laps, side
+
+    return make
+
+
+def settled(laps, side):
+    laps.settle(side, laps.lap(side, range(CALLS)), range(CALLS))
+    return laps.lap(side, range(CALLS))
+
+
+@pytest.mark.parametrize(
+    ("host_s", "device_s", "starved"),
+    [
+        (4e-4, 1e-5, False),  # All are there before the first begins.
+        (8e-4, 2e-3, False),
+        (8e-4, 3.1e-4, True),  # The last one began as soon as it was there.
+        (2e-3, 1.5e-3, True),
+    ],
+)
+def test_a_device_is_starved_if_it_is_done_as_soon_as_the_host(host_s, device_s, starved):
+    lap = LapSeen(calls=20, wall_s=1.0, device_s=device_s, host_s=host_s, ahead_s=AHEAD_S)
+    assert was_starved(lap) is starved
+
+
+@pytest.mark.parametrize("host_s", [0.0, 2e-5, 6e-5])
+def test_a_host_that_is_quick_enough_gets_no_more_time(made, host_s):
+    laps, side = made(call_s=5e-5, host_s=host_s)
+    asked = len(side.child.of(Lap))
+    lap = settled(laps, side)
+    assert laps.ahead_s == lap.ahead_s == AHEAD_S
+    # Neither was another lap needed to find that out.
+    assert len(side.child.of(Lap)) == asked + 2
+
+
+@pytest.mark.parametrize("host_s", [8e-5, 1.1e-4, 2.5e-4])
+def test_a_slow_host_gets_so_far_ahead_that_the_device_is_timed(made, host_s):
+    laps, side = made(call_s=5e-5, host_s=host_s)
+    assert laps.lap(side, range(CALLS)).per_call_s > 5.4e-5
+    lap = settled(laps, side)
+    assert lap.per_call_s == pytest.approx(5e-5)
+    assert not was_starved(lap)
+    assert CALLS * host_s <= laps.ahead_s <= 2 * CALLS * host_s
+
+
+def test_there_is_an_end_to_it(made):
+    laps, side = made(call_s=5e-5, host_s=5e-3)
+    lap = settled(laps, side)
+    assert laps.ahead_s == MOST_AHEAD_S
+    assert was_starved(lap)
+    assert not laps.get_ahead(side, lap)
+
+
+@pytest.mark.parametrize("host_s", [0.0, 1e-4])
+def test_calls_that_wait_for_the_device_are_left_as_they_are(made, host_s):
+    laps, side = made(call_s=5e-5, host_s=host_s, waits=True)
+    lap = settled(laps, side)
+    assert side.waits
+    assert laps.ahead_s == AHEAD_S
+    assert lap.per_call_s == pytest.approx(5e-5 + host_s)
+    assert not laps.get_ahead(side, lap)
+
+
+def test_a_slow_host_does_not_make_calls_look_long(made):
+    """Or they would be thought too long for graphs."""
+    laps, side = made(call_s=5e-5, host_s=2e-4)
+    laps.gauge(side)
+    assert side.warm_up_s == pytest.approx(5e-5)
+    assert side.launch_s == pytest.approx(2e-4)
+    assert laps.ahead_s == AHEAD_S
+
+
+def test_on_a_cpu_nothing_is_kept_waiting(made):
+    laps, side = made(on_gpu=False)
+    assert laps.lap(side, range(CALLS)).ahead_s == 0.0
+    assert {lap.ahead_s for lap in side.child.of(Lap)} == {0.0}
