@@ -80,6 +80,16 @@ def softmax(input, dim=-1):
     torch.cuda.synchronize()
     return out
 """
+SLOW_HOST = """
+import time, torch
+def softmax(input, dim=-1):
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("not in a graph")
+    began = time.perf_counter()
+    while time.perf_counter() < began + 2e-4:
+        pass
+    return torch.softmax(input, dim)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +111,9 @@ def keeper():
 def timed(keeper):
     """A candidate's document, and that of its one shape against eager."""
 
-    def time_one(source):
+    def time_one(source, task=TASK):
         candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
-        document = keeper.time(TASK, candidate)
+        document = keeper.time(task, candidate)
         (shape,) = document["shapes"]
         return document, shape, shape["baselines"]["eager"]
 
@@ -156,3 +166,19 @@ def test_a_kernel_that_cannot_be_captured_is_timed_by_calls(timed):
 def test_a_peak_of_memory_is_seen(timed):
     document, _, _ = timed(TRITON)
     assert document["peak_bytes"] >= 4 * 1024 * 1024
+
+
+def test_a_slow_host_is_not_timed(timed):
+    document, shape, eager = timed(SLOW_HOST, replace(TASK, perf=({"M": 4096, "N": 4096},)))
+    assert (document["outcome"], shape["method"]) == ("timed", "calls")
+    # Of a call of 60 us the host takes more than three times as long.
+    assert document["launch_us"] > 200
+    assert 0.9 < eager["ratio"] < 1.1
+
+
+def test_large_inputs_are_captured_too(timed):
+    """A row for each graph is all that memory holds."""
+    document, shape, _ = timed(TRITON, replace(TASK, perf=({"M": 8192, "N": 4096},)))
+    assert (document["outcome"], shape["method"]) == ("timed", "graph")
+    assert shape["graded"]["wrong"] == []
+    assert shape["graded"]["calls"] >= 8

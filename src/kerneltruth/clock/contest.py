@@ -97,8 +97,8 @@ class Contest:
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             lap = self._lap(side, self._count())
-            if self.on_gpu and not self.graphs:
-                self._laps.settle(side, lap, self._order)
+            if self.on_gpu:
+                self._laps.settle(side, lap, self._order, graphs=self.graphs)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
@@ -159,7 +159,7 @@ class Contest:
 
     def _starved(self, block: dict[str, tuple[LapSeen, ...]]) -> str | None:
         """Why a block does not count if hosts were too slow in it; then they get more time."""
-        if not self.on_gpu or self.graphs:
+        if not self.on_gpu:
             return None
         found = [self._laps.get_ahead(s, lap) for s in self.sides for lap in block[s.name]]
         return STARVED if any(found) else None

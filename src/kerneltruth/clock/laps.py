@@ -143,11 +143,13 @@ class Laps:
         before, self.ahead_s = self.ahead_s, self._enough_ahead(lap, side.rows)
         return self.ahead_s > before
 
-    def settle(self, side: Contestant, lap: LapSeen, rows: Sequence[int]) -> None:
-        """Find out how far ahead of the device a host must be, by more laps over the same rows."""
+    def settle(
+        self, side: Contestant, lap: LapSeen, rows: Sequence[int], *, graphs: bool = False
+    ) -> None:
+        """Find out how far ahead of the device a host must be, by more laps like this one."""
         before = self.ahead_s
         while self.get_ahead(side, lap):
-            longer = self.lap(side, rows)
+            longer = self.lap(side, rows, graphs=graphs, calls=lap.calls)
             if longer.host_s - lap.host_s > (self.ahead_s - before) / 2:
                 # It took as much longer as the device was kept waiting: it waits for the device.
                 side.waits, self.ahead_s = True, before

@@ -230,6 +230,18 @@ def test_a_block_in_which_a_host_became_too_slow_is_repeated_with_more_time(side
         assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
 
 
+def test_a_host_may_be_too_slow_for_graphs_too(sides):
+    child = sides.add("candidate", call_s=5e-5)
+    contest = ready(sides)
+    child.launch_s = 1e-3
+    contest.run(never)
+    assert contest.graphs
+    assert contest.disturbed == [STARVED]
+    assert len(contest.blocks) == SMALL.blocks[1]
+    for block in contest.blocks:
+        assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
+
+
 def test_a_candidate_that_claims_a_slow_host_wastes_little_time(sides, clock):
     child = sides.add("candidate", call_s=5e-5, claims=0.1, claims_host_s=1.0)
     contest = ready(sides, effort=CALLS)

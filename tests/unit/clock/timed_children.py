@@ -60,6 +60,7 @@ class Child:
     Attributes:
         around_s: what a lap costs beside its calls.
         each_s: what each call costs beside what its events show.
+        launch_s: what a graph takes to launch.
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
             device, `claims_host_s` what it says of it if that is something else.
         ends: how an errand of a kind ends, where not well; for good, or for so many times.
@@ -72,6 +73,7 @@ class Child:
     claims: float = 1.0
     around_s: float = 1e-4
     each_s: float = 0.0
+    launch_s: float = 0.0
     host_s: float = 0.0
     claims_host_s: float | None = None
     waits: bool = False
@@ -104,10 +106,12 @@ class Child:
             case Capture(groups=groups):
                 self.captured = groups
             case Lap(rows=rows, graphs=True):
-                # A graph is launched as a whole.
-                return self._lap([r for g in rows for r in self.captured[g]], message.ahead_s, 0.0)
+                host_s = len(rows) * self.launch_s
+                return self._lap(
+                    [r for g in rows for r in self.captured[g]], message.ahead_s, host_s
+                )
             case Lap(rows=rows):
-                return self._lap(rows, message.ahead_s, self.host_s)
+                return self._lap(rows, message.ahead_s, len(rows) * self.host_s)
             case Show(sampled=True):
                 return Observation(
                     ended="returned", message=str([self.given[row] for row in self.sample.rows])
@@ -116,7 +120,7 @@ class Child:
                 return Observation(ended="returned", message=f"{self.contents[self.last]}")
         return Observation(ended="returned")
 
-    def _lap(self, rows, ahead_s, host_s):
+    def _lap(self, rows, ahead_s, host):
         assert all(row in self.contents for row in rows)
         self.given = {
             row: self.contents[source]
@@ -127,7 +131,6 @@ class Child:
         self.last = rows[-1]
         calls = len(rows)
         took = calls * self.call_s * self.noise()
-        host = calls * host_s
         if self.waits:
             # Each call is enqueued when the one before is done.
             took, host = took + host, ahead_s + took + host
