@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
@@ -80,6 +81,18 @@ def softmax(input, dim=-1):
     torch.cuda.synchronize()
     return out
 """
+AHEAD = """
+import torch
+early = torch.cuda.Stream()
+def softmax(input, dim=-1):
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("not in a graph")
+    with torch.cuda.stream(early):
+        out = torch.softmax(input, dim)
+    torch.cuda.current_stream().wait_stream(early)
+    return out
+"""
+JOINED = AHEAD.replace("    with", "    early.wait_stream(torch.cuda.current_stream())\n    with")
 SLOW_HOST = """
 import time, torch
 def softmax(input, dim=-1):
@@ -153,6 +166,17 @@ def test_work_that_was_not_done_is_wrong(timed, source):
     document, shape, eager = timed(source)
     assert document["outcome"] == "wrong"
     assert shape["graded"]["wrong"]
+    assert eager["outcome"] != "faster"
+
+
+def test_who_does_not_wait_for_the_lap_computes_noise(timed, monkeypatch):
+    # Calls that are sampled would show it too, but not those of all tasks are.
+    monkeypatch.setattr(Ground, "elements", lambda ground: ())
+    document, shape, eager = timed(AHEAD)
+    assert document["outcome"] == "wrong"
+    assert eager["outcome"] != "faster"
+    document, shape, eager = timed(JOINED)
+    assert (document["outcome"], shape["method"]) == ("timed", "calls")
     assert eager["outcome"] != "faster"
 
 

@@ -94,6 +94,7 @@ class Contest:
         if self.sides[0].sample is not None and not self.graphs:
             # Someone else could not be captured.
             self._laps.end_sampling(self.sides[0])
+        self._laps.hides = self.on_gpu and not self.graphs
         for side in self.sides:
             # Memory and clocks settle; nothing of it counts.
             lap = self._lap(side, self._count())
@@ -111,11 +112,16 @@ class Contest:
             for done in [pool.submit(self._laps.warm_up, side) for side in cold]:
                 done.result()
 
-    def _around(self, side: Contestant) -> float:
+    def _around(self, side: Contestant, *, show: bool = False) -> float:
         """What a shortest lap costs beyond its device time, on rows of the last lap."""
         # Of a single call the child would also say what memory it takes, at a cost.
         rows = self._order[: 1 if self.graphs else 2]
+        known = self.known[len(self.shown) % len(self.known)] if show else {}
+        if show:
+            self._laps.refill(side, rows[-1:], self.inputs.given([known]))
         lap = self._laps.lap(side, rows, graphs=self.graphs)
+        if show:
+            self.shown.append(Shown(at=known, seen=self._laps.show(side)))
         return lap.wall_s - lap.device_s
 
     def run(
@@ -172,7 +178,7 @@ class Contest:
     def _block(self, *, show: bool) -> tuple[dict[str, tuple[LapSeen, ...]], tuple[float, ...]]:
         """A lap of each side, in an order of this block's own, and then backwards."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
-        around = []
+        around: list[float] = []
         order = [self.sides[i] for i in shuffled(len(self.sides), self.rng)]
         for sides in (order, order[::-1]):
             count = self._count()
@@ -180,8 +186,11 @@ class Contest:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._lap(side, count, show=shows))
                 if side is self.sides[0]:
+                    # Its calls are all enqueued before it begins, which only the first of a longer
+                    # lap may be: who does not wait for the lap is shown here.
+                    early = show and self._laps.hides and not (self.samples or around)
                     # At once: how quick a host is changes within a second.
-                    around.append(self._around(side))
+                    around.append(self._around(side, show=early))
         return {name: tuple(laps) for name, laps in found.items()}, tuple(around)
 
     def alone(self, laps: int, *, settle_s: float = 0.0) -> dict[str, list[float]]:

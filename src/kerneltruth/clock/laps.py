@@ -23,6 +23,7 @@ from kerneltruth.clock.rows import MOST_ROWS, SPARE, count_all, groups_of, sampl
 from kerneltruth.clock.sampling import sample_of
 from kerneltruth.runner.protocol import (
     Capture,
+    Hide,
     Lap,
     Observation,
     Rows,
@@ -50,6 +51,7 @@ class Laps:
 
     Attributes:
         ahead_s: for which a lap's first call waits on the device, the same for every side.
+        hides: whether contents are hidden meanwhile; a graph's calls cannot begin before it ends.
         spent: see `Contest`.
     """
 
@@ -58,6 +60,7 @@ class Laps:
     rng: Stream
     on_gpu: bool
     ahead_s: float = AHEAD_S
+    hides: bool = False
     spent: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
     )
@@ -210,6 +213,8 @@ class Laps:
     ) -> LapSeen:
         """A lap over rows, or with `graphs` over groups of them, which are so many calls."""
         ahead_s = self.ahead_s if self.on_gpu else 0.0
+        if self.hides:
+            side.do(Hide(slot=side.slot), self.effort.deadline_s)
         message = Lap(rows=tuple(rows), graphs=graphs, ahead_s=ahead_s, slot=side.slot)
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import placing
+from kerneltruth.runner.held import BITS
 from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResult
 
-# Elements are moved as integers of their size: not all operators know all dtypes.
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _take = torch.ops.aten.take.out
 # Looked up before a candidate could replace them, and be told by them of samples.
 _base = torch._C.TensorBase
@@ -46,9 +45,7 @@ class Samples:
         self._kept: list[torch.Tensor] = []
         if self._odd is None:
             self._kept = [
-                torch.zeros(
-                    (len(asked.rows), len(at)), dtype=_BITS[_element_size(t)], device=device
-                )
+                torch.zeros((len(asked.rows), len(at)), dtype=BITS[_element_size(t)], device=device)
                 for t, at in zip(tensors, asked.spots, strict=True)
             ]
         # Once: a view takes a microsecond of the host.
@@ -90,7 +87,7 @@ class Samples:
         if dtypes != self._dtypes:
             return f"dtypes {dtypes} in one call, and {self._dtypes} in another"
         sizes = [_element_size(t) for t in tensors]
-        return None if all(s in _BITS for s in sizes) else f"elements of {max(sizes)} bytes"
+        return None if all(s in BITS for s in sizes) else f"elements of {max(sizes)} bytes"
 
 
 def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
@@ -116,4 +113,4 @@ def unwatched() -> Iterator[None]:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return _view(_resolve_neg(_resolve_conj(tensor)), _BITS[_element_size(tensor)])
+    return _view(_resolve_neg(_resolve_conj(tensor)), BITS[_element_size(tensor)])

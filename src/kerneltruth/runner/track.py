@@ -17,16 +17,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 from typing import Any
 
 import torch
 
 from kerneltruth.runner import placing
 from kerneltruth.runner.binding import Offered
+from kerneltruth.runner.held import Held
 from kerneltruth.runner.protocol import (
     Capture,
     Errand,
+    Hide,
     Lap,
     Observation,
     Refill,
@@ -43,18 +44,10 @@ Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
 Ready = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
 
-_ALIGNMENT = 512
-# Rows of at most so many elements are filled together, in one go.
-_TOGETHER = 2**16
 # cudaLimitPersistingL2CacheSize of cudaDeviceSetLimit.
 _PERSISTING_L2 = 0x06
 
 _sum = torch.ops.aten.sum.default
-_copy_all = torch.ops.aten._foreach_copy_.default
-_multiply = torch.ops.aten.mul_.Tensor
-_multiply_all = torch.ops.aten._foreach_mul_.ScalarList
-_select = torch.ops.aten.index_select.default
-_put = torch.ops.aten.index_copy_.default
 _clone = torch.ops.aten.clone.default
 # Device cycles a second, as many as any device has.
 _CYCLES = 2e9
@@ -67,58 +60,6 @@ _Event = torch.cuda.Event
 _record, _elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
 _synchronize = torch._C._cuda_synchronize if hasattr(torch._C, "_cuda_synchronize") else None
 _perf_counter = time.perf_counter
-
-
-@dataclass(slots=True)
-class _Held:
-    """A supply in the child's memory: its pool, and a row for each call, flat."""
-
-    supply: Supply
-    pool: torch.Tensor
-    slab: torch.Tensor | None = None
-    flat: tuple[torch.Tensor, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return prod(self.supply.shape)
-
-    def make(self, rows: int) -> None:
-        if self.supply.fixed:
-            return
-        step = _ALIGNMENT // self.pool.element_size()
-        width = -(-max(self.count, 1) // step) * step
-        self.slab, self.flat = None, ()
-        self.slab = torch.zeros((rows, width), dtype=self.pool.dtype, device=self.pool.device)
-        # Once: a view takes a microsecond, and a lap refills hundreds of rows.
-        self.flat = tuple(self.slab[row, : self.count] for row in range(rows))
-
-    def row(self, index: int) -> torch.Tensor:
-        whole = self.flat[index] if self.flat else self.pool[: self.count]
-        return whole.view(self.supply.shape)
-
-    def put(self, row: int, source: int) -> None:
-        """Give a row the contents of another, after whatever the device is doing."""
-        if self.flat and self.count:
-            _copy_all([self.flat[row]], [self.flat[source]])
-
-    def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
-        assert self.slab is not None
-        if self.count == 0:
-            return
-        if self.count <= _TOGETHER:
-            device = self.pool.device
-            starts = torch.tensor(windows, dtype=torch.int64, device=device)
-            fresh = _select(self.pool.unfold(0, self.count, 1), 0, starts)
-            if scales:
-                factors = torch.tensor(scales, dtype=self.pool.dtype, device=device)
-                _multiply(fresh, factors.unsqueeze(1))
-            index = torch.tensor(rows, dtype=torch.int64, device=device)
-            _put(self.slab[:, : self.count], 0, index, fresh)
-            return
-        fresh = [self.flat[row] for row in rows]
-        _copy_all(fresh, [self.pool[start : start + self.count] for start in windows])
-        if scales:
-            _multiply_all(fresh, list(scales))
 
 
 @dataclass(slots=True)
@@ -142,6 +83,7 @@ class Track:
         self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
         self._samples: Samples | None = None
+        self._hidden = False
         self._row = 0
         self._kept = 1
         self._last: Any = None
@@ -155,6 +97,8 @@ class Track:
                 self.rows(count)
             case Refill(rows=rows, windows=windows, scales=scales):
                 self.refill(rows, windows, scales)
+            case Hide():
+                self.hide()
             case Sample():
                 self.sample(errand)
             case Capture(groups=groups, order=order):
@@ -168,14 +112,14 @@ class Track:
                 return self.show()
         return Observation(ended="returned", timings=timings)
 
-    def _hold(self, supply: Supply) -> _Held:
+    def _hold(self, supply: Supply) -> Held:
         dtype = placing.dtype_of(supply.dtype)
         if supply.path is None:
             data = torch.frombuffer(bytearray(supply.pool), dtype=dtype)
         else:
             size = os.stat(supply.path).st_size // dtype.itemsize
             data = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
-        return _Held(supply=supply, pool=data.to(self._device))
+        return Held(supply=supply, pool=data.to(self._device))
 
     def _flush_words(self) -> int:
         """As much memory as the judge says, and at least twice the L2 cache."""
@@ -188,6 +132,7 @@ class Track:
         """Make rows, with no contents yet, and the calls on them."""
         self.calls, self._graphs, self._samples = [], None, None
         self._last = self._snapshot = None
+        self._hidden = False
         for held in self._held:
             held.make(count)
         self.calls = self._ready([self._offered(row) for row in range(count)])
@@ -213,12 +158,30 @@ class Track:
         scales: Sequence[Sequence[float]],
     ) -> None:
         """Give rows fresh contents."""
+        self._reveal()
         moving = [h for h in self._held if not h.supply.fixed]
         for i, held in enumerate(moving):
             held.refill(rows, windows[i], scales[i] if scales else ())
         if self._on_gpu:
             _no_persisting_lines()
         self._wait()
+
+    def hide(self) -> None:
+        """Turn what rows hold into noise, until a lap has kept its first call waiting."""
+        if not self._hidden:
+            self._flip()
+            self._hidden = True
+        self._wait()
+
+    def _reveal(self) -> None:
+        if self._hidden:
+            self._flip()
+            self._hidden = False
+
+    def _flip(self) -> None:
+        with unwatched():
+            for held in self._held:
+                held.flip()
 
     def sample(self, asked: Sample) -> None:
         """From now on look at these calls, whose results have the form of the last one."""
@@ -276,6 +239,8 @@ class Track:
             self._row = rows[-1]
         if self._on_gpu and ahead_s > 0:
             _sleep(int(ahead_s * _CYCLES))  # type: ignore[no-untyped-call]
+        # Who does not wait for what comes before its calls has computed noise meanwhile.
+        self._reveal()
         # Reading leaves no lines that a call would first have to write back.
         _sum(self._flush)
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)

@@ -13,9 +13,10 @@ from kerneltruth.clock.laps import AHEAD_S, DOUBT, MOST_AHEAD_S
 from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
+from kerneltruth.runner.protocol import Capture, Hide, Lap, Refill, Rows, Sample, Show, Stock
 
 CALLS = replace(SMALL, graph_below_s=0.0)
+EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])
 
 
 @pytest.fixture
@@ -195,6 +196,17 @@ def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides)
     assert child.rows == count_all(contest.rows)
 
 
+@EFFORTS
+def test_contents_are_hidden_before_measured_laps_that_are_not_in_graphs(sides, effort):
+    candidate, eager = sides.add("candidate"), sides.add("eager")
+    contest = ready(sides, effort=effort)
+    for child in (candidate, eager):
+        child.asked.clear()
+    contest.run(never)
+    for child in (candidate, eager):
+        assert len(child.of(Hide)) == (0 if contest.graphs else len(child.of(Lap)))
+
+
 def test_a_row_for_each_graph_suffices(sides):
     child = sides.add("candidate", call_s=9e-5)
     contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 16))
@@ -332,12 +344,30 @@ def test_a_lap_that_is_shown_ends_with_contents_that_the_judge_knows(sides, effo
     contents = known()
     contest = ready(sides, effort=effort, known=contents)
     contest.run(never)
-    assert 1 <= len(contest.shown) <= SMALL.shown
+    # Outside of graphs a shortest lap is shown, too.
+    each = 1 if contest.graphs else 2
+    assert each <= len(contest.shown) <= each * SMALL.shown
     for shown in contest.shown:
         assert shown.at in contents
         assert shown.seen.message == f"({shown.at['x'].start},)"
     assert len(child.of(Show)) == len(contest.shown)
     assert not sides.children["eager"].of(Show)
+
+
+def test_shortest_laps_are_shown_where_calls_could_be_done_before_they_begin(sides):
+    child = sides.add("candidate")
+    contest = ready(sides, effort=CALLS, known=known())
+    contest.run(never)
+    laps = [m for m in child.asked if isinstance(m, Lap | Show)]
+    shown = [len(lap.rows) for lap, then in pairwise(laps) if isinstance(then, Show)]
+    assert shown
+    assert shown.count(SHORTEST) == len(shown) / 2
+    # Where calls are sampled, these show it.
+    sides.made.clear()
+    child = sides.add("candidate")
+    contest = ready(sides, effort=CALLS, known=known(), elements=ELEMENTS)
+    contest.run(never)
+    assert 1 <= len(contest.shown) <= CALLS.shown
 
 
 def test_laps_are_shown_within_the_fewest_blocks_in_any_case(sides):
@@ -364,7 +394,6 @@ def test_which_laps_are_shown_cannot_be_foreseen(clock):
     assert len(seen) > 3
 
 
-EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])
 # Of the one output that RELU has here.
 ELEMENTS = (32,)
 

@@ -7,7 +7,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
 from kerneltruth.clock.laps import AHEAD_S, MOST_AHEAD_S, Laps, was_starved
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Lap
+from kerneltruth.runner.protocol import Hide, Lap
 
 CALLS = 20
 EFFORT = Effort(lap_s=0.0016, memory_bytes=2**20)
@@ -105,3 +105,12 @@ def test_on_a_cpu_nothing_is_kept_waiting(made):
     laps, side = made(on_gpu=False)
     assert laps.lap(side, range(CALLS)).ahead_s == 0.0
     assert {lap.ahead_s for lap in side.child.of(Lap)} == {0.0}
+
+
+def test_contents_are_hidden_before_each_lap_where_calls_could_begin_before_it(made):
+    laps, side = made()
+    laps.hides = True
+    side.child.asked.clear()
+    laps.lap(side, range(CALLS))
+    laps.lap(side, [0, 1])
+    assert [type(m) for m in side.child.asked] == [Hide, Lap] * 2

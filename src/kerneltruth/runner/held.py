@@ -1,0 +1,113 @@
+"""Rows of inputs in the memory of a child that is timed: one for each call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+
+from kerneltruth.runner.protocol import Supply
+
+# Elements are moved as integers of their size: not all operators know all dtypes.
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_ALIGNMENT = 512
+_WORD = 8
+# Rows of at most so many elements are filled together, in one go.
+_TOGETHER = 2**16
+# Of more bytes than this, a part of each row is hidden.
+_MOST_HIDDEN = 2**28
+
+# Looked up before a candidate could replace them.
+_copy_all = torch.ops.aten._foreach_copy_.default
+_multiply = torch.ops.aten.mul_.Tensor
+_multiply_all = torch.ops.aten._foreach_mul_.ScalarList
+_select = torch.ops.aten.index_select.default
+_put = torch.ops.aten.index_copy_.default
+_xor = torch.ops.aten.bitwise_xor_.Scalar
+_urandom = os.urandom
+
+
+@dataclass(slots=True)
+class Held:
+    """A supply in the child's memory: its pool, and a row for each call, flat.
+
+    Attributes:
+        slab: all rows, side by side.
+        flat: the elements of each row.
+        hidden: the words of all rows that `flip` turns into noise, by a `mask`.
+    """
+
+    supply: Supply
+    pool: torch.Tensor
+    slab: torch.Tensor | None = None
+    flat: tuple[torch.Tensor, ...] = ()
+    hidden: torch.Tensor | None = None
+    mask: int = 0
+
+    @property
+    def count(self) -> int:
+        """Elements of a row."""
+        return prod(self.supply.shape)
+
+    def make(self, rows: int) -> None:
+        """Make so many rows, with no contents yet."""
+        if self.supply.fixed:
+            return
+        step = _ALIGNMENT // self.pool.element_size()
+        width = -(-max(self.count, 1) // step) * step
+        self.slab, self.flat, self.hidden = None, (), None
+        self.slab = torch.zeros((rows, width), dtype=self.pool.dtype, device=self.pool.device)
+        # Once: a view takes a microsecond, and a lap refills hundreds of rows.
+        self.flat = tuple(self.slab[row, : self.count] for row in range(rows))
+        if self.count:
+            self._conceal(self.slab)
+
+    def row(self, index: int) -> torch.Tensor:
+        """A row as its call gets it."""
+        whole = self.flat[index] if self.flat else self.pool[: self.count]
+        return whole.view(self.supply.shape)
+
+    def put(self, row: int, source: int) -> None:
+        """Give a row the contents of another, after whatever the device is doing."""
+        if self.flat and self.count:
+            _copy_all([self.flat[row]], [self.flat[source]])
+
+    def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
+        """Give rows windows of the pool, multiplied by scales if there are any."""
+        assert self.slab is not None
+        if self.count == 0:
+            return
+        if self.count <= _TOGETHER:
+            device = self.pool.device
+            starts = torch.tensor(windows, dtype=torch.int64, device=device)
+            fresh = _select(_bits(self.pool).unfold(0, self.count, 1), 0, starts)
+            if scales:
+                factors = torch.tensor(scales, dtype=self.pool.dtype, device=device)
+                _multiply(fresh.view(self.pool.dtype), factors.unsqueeze(1))
+            index = torch.tensor(rows, dtype=torch.int64, device=device)
+            _put(_bits(self.slab)[:, : self.count], 0, index, fresh)
+            return
+        fresh = [self.flat[row] for row in rows]
+        _copy_all(fresh, [self.pool[start : start + self.count] for start in windows])
+        if scales:
+            _multiply_all(fresh, list(scales))
+
+    def flip(self) -> None:
+        """Turn what rows hold into noise, or back: on the device, after whatever it is doing."""
+        if self.hidden is not None:
+            _xor(self.hidden, self.mask)
+
+    def _conceal(self, slab: torch.Tensor) -> None:
+        """Choose what of the rows is hidden: all of it, or as much as takes little time."""
+        used = -(-self.count * slab.element_size() // _WORD)
+        width = max(1, min(used, _MOST_HIDDEN // (_WORD * max(slab.shape[0], 1))))
+        first = int.from_bytes(_urandom(7), "big") % (used - width + 1)
+        self.hidden = slab.view(torch.int64)[:, first : first + width]
+        self.mask = int.from_bytes(_urandom(_WORD), "big", signed=True) | 1
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.view(BITS.get(tensor.element_size(), tensor.dtype))

@@ -1,0 +1,139 @@
+"""Rows of inputs, and what is hidden of them until a lap begins."""
+
+from functools import partial
+
+import pytest
+import torch
+from children import floats
+
+from kerneltruth.runner import held as rows
+from kerneltruth.runner import track
+from kerneltruth.runner.held import Held
+from kerneltruth.runner.protocol import Hide, Lap, Refill, Rows, Show, Stock, Supply
+
+POOL = torch.arange(1.0, 101.0)
+
+
+def supply(shape=(3,), dtype="float32", pool=POOL):
+    return Supply(name="x", dtype=dtype, shape=shape, pool=pool.numpy().tobytes(), shown=False)
+
+
+def held(shape, pool, count=4):
+    made = Held(supply=supply(shape), pool=pool)
+    made.make(count)
+    made.refill(range(count), [0, 1, 2, 3][:count], ())
+    return made
+
+
+def tracked(entry):
+    """A track on the CPU, with contents in its rows."""
+    made = track.Track(
+        Stock(arguments=(supply(),)),
+        torch.device("cpu"),
+        lambda offered: [partial(entry, row[0].value) for row in offered],
+    )
+    made.do(Rows(count=4))
+    made.do(Refill(rows=(0, 1, 2, 3), windows=((0, 10, 20, 30),)))
+    return made
+
+
+def last(made):
+    return floats(made.do(Show()).results[0].data)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.bool,
+        torch.uint8,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.int64,
+        torch.complex128,
+        torch.float8_e4m3fn,
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (700,)])
+def test_whatever_a_row_holds_is_hidden_and_comes_back_bit_by_bit(dtype, shape):
+    pool = (torch.arange(1000) % 7).to(torch.float32).to(dtype)
+    made = held(shape, pool)
+    before = made.slab.clone().view(torch.uint8)
+    made.flip()
+    assert all(
+        (made.slab.view(torch.uint8)[i] != before[i]).any() for i in range(made.slab.shape[0])
+    )
+    made.flip()
+    assert torch.equal(made.slab.view(torch.uint8), before)
+
+
+def test_all_of_small_rows_is_hidden():
+    made = held((3, 5), POOL)
+    before = made.slab.clone()
+    made.flip()
+    # A word has two elements, and the mask may leave one as it is in 2**32 draws.
+    assert (made.slab[:, :15] != before[:, :15]).all()
+
+
+def test_of_large_rows_a_part_is_hidden_that_nobody_knows_beforehand(monkeypatch):
+    monkeypatch.setattr(rows, "_MOST_HIDDEN", 4 * 8 * 10)
+    found = set()
+    for _ in range(8):
+        made = held((50,), POOL)
+        before = made.slab.clone()
+        made.flip()
+        (first, *_, final) = (made.slab[0] != before[0]).nonzero().flatten().tolist()
+        assert final - first == 19
+        assert ((made.slab != before).sum(1) == 20).all()
+        found.add(first)
+    assert len(found) > 1
+
+
+def test_rows_of_no_elements_have_nothing_to_hide():
+    made = held((0, 3), POOL)
+    made.flip()
+    assert made.hidden is None
+
+
+def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_call(monkeypatch):
+    seen = []
+    made = tracked(lambda x: x * 2)
+    # As on a device, but for its clock.
+    made._on_gpu, made._timed = True, made._timed_on_cpu
+    monkeypatch.setattr(track, "_sleep", lambda cycles: seen.append(made._held[0].row(2).clone()))
+    made.do(Hide())
+    made.do(Lap(rows=(0, 2), ahead_s=1e-3))
+    assert len(seen) == 1
+    assert not torch.equal(seen[0], POOL[20:23])
+    assert last(made) == (42.0, 44.0, 46.0)
+
+
+def test_a_lap_that_follows_finds_contents_as_they_are():
+    made = tracked(lambda x: x * 2)
+    for errand in (Hide(), Lap(rows=(1,)), Lap(rows=(1,))):
+        made.do(errand)
+    assert last(made) == (22.0, 24.0, 26.0)
+    # To hide twice is to hide.
+    for errand in (Hide(), Hide(), Lap(rows=(1,))):
+        made.do(errand)
+    assert last(made) == (22.0, 24.0, 26.0)
+
+
+def test_rows_that_are_filled_while_others_are_hidden_hold_what_they_were_given():
+    made = tracked(lambda x: x * 2)
+    made.do(Hide())
+    made.do(Refill(rows=(0,), windows=((50,),)))
+    made.do(Hide())
+    made.do(Lap(rows=(1, 0)))
+    assert last(made) == (102.0, 104.0, 106.0)
+    made.do(Lap(rows=(0, 1)))
+    assert last(made) == (22.0, 24.0, 26.0)
+
+
+def test_new_rows_are_not_hidden():
+    made = tracked(lambda x: x * 2)
+    made.do(Hide())
+    made.do(Rows(count=2))
+    made.do(Refill(rows=(0, 1), windows=((5, 6),)))
+    made.do(Lap(rows=(0,)))
+    assert last(made) == (12.0, 14.0, 16.0)
