@@ -93,7 +93,8 @@ class Laps:
             if seen >= self.effort.lap_s / 4 or calls >= MOST_ROWS:
                 break
             calls *= 4
-            self.ahead_s = self._enough_ahead(lap, calls)
+            # Of calls so short that this does not suffice there are as many as can be in any case.
+            self.ahead_s = self._enough_ahead(lap, calls, most=MOST_AHEAD_S / 4)
         self.ahead_s = ahead_s
         side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
 
@@ -158,10 +159,10 @@ class Laps:
                 side.waits, self.ahead_s = True, before
             before, lap = self.ahead_s, longer
 
-    def _enough_ahead(self, lap: LapSeen, calls: int) -> float:
+    def _enough_ahead(self, lap: LapSeen, calls: int, *, most: float = MOST_AHEAD_S) -> float:
         """How long the first of so many calls must wait for all of them to be there."""
         needed = SPARE_TIME * lap.host_s / lap.calls * calls
-        return max(self.ahead_s, min(needed, MOST_AHEAD_S))
+        return max(self.ahead_s, min(needed, most))
 
     def begin_sampling(
         self,
