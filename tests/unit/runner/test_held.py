@@ -100,6 +100,7 @@ def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_
     made = tracked(lambda x: x * 2)
     # As on a device, but for its clock.
     made._on_gpu, made._timed = True, made._timed_on_cpu
+    monkeypatch.setattr(track, "_synchronize", None)
     monkeypatch.setattr(track, "_sleep", lambda cycles: seen.append(made._held[0].row(2).clone()))
     made.do(Hide())
     made.do(Lap(rows=(0, 2), ahead_s=1e-3))
