@@ -65,13 +65,13 @@ def judge(folder: Path, device: str) -> None:
 
 
 def perf_rows(lines: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """By method: how many were timed, and what their shapes were called against each side."""
+    """By method and in all: how many were timed, and what their shapes were called."""
     rows = []
-    for method in METHODS:
+    for method in (*METHODS, "all"):
         perf = [
             line["stages"]["perf"]
             for line in lines
-            if line["labels"].get("method") == method and "perf" in line["stages"]
+            if method in (line["labels"].get("method"), "all") and "perf" in line["stages"]
         ]
         said: dict[str, Counter[str]] = {side: Counter() for side in SIDES}
         for shape in (s for p in perf for s in p.get("shapes", ())):

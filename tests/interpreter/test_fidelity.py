@@ -35,7 +35,7 @@ def values(found, name):
     return torch.tensor(found[name]["values"], dtype=torch.float64)
 
 
-def agrees(found, name, expected):
+def assert_agrees(found, name, expected):
     expected = torch.as_tensor(expected)
     torch.testing.assert_close(
         values(found, name), expected.double(), rtol=0, atol=0, equal_nan=True
@@ -51,33 +51,33 @@ def operands(dtype, a=SMALL, b=OTHER):
 @pytest.mark.parametrize("name", ["add", "sub", "mul"])
 def test_float_arithmetic_is_rounded_once_per_operation(found, name, dtype):
     a, b = operands(dtype)
-    agrees(found, f"{name} {dtype}", getattr(torch, name)(a, b))
+    assert_agrees(found, f"{name} {dtype}", getattr(torch, name)(a, b))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_division_of_narrow_floats_goes_through_float32(found, dtype):
     a, b = operands(dtype)
-    agrees(found, f"div {dtype}", (a.float() / b.float()).to(a.dtype))
+    assert_agrees(found, f"div {dtype}", (a.float() / b.float()).to(a.dtype))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_constant_takes_the_type_of_the_block(found, dtype):
     a, _ = operands(dtype)
-    agrees(found, f"half {dtype}", (a + torch.tensor(0.5, dtype=a.dtype)) * 3)
+    assert_agrees(found, f"half {dtype}", (a + torch.tensor(0.5, dtype=a.dtype)) * 3)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_where_and_clamp_choose_among_operands(found, dtype):
     a, b = operands(dtype)
-    agrees(found, f"where {dtype}", torch.where(a > b, a, b))
-    agrees(found, f"clamp {dtype}", a.clamp(-1.0, 2.0))
+    assert_agrees(found, f"where {dtype}", torch.where(a > b, a, b))
+    assert_agrees(found, f"clamp {dtype}", a.clamp(-1.0, 2.0))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fma_rounds_once(found, dtype):
     a, b = operands(dtype)
     exact = a.double() * b.double() + a.double()
-    agrees(found, f"fma {dtype}", exact.to(a.dtype))
+    assert_agrees(found, f"fma {dtype}", exact.to(a.dtype))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -85,43 +85,45 @@ def test_a_sum_is_a_tree_rounded_at_every_node(found, dtype):
     a, _ = operands(dtype)
     while len(a) > 1:
         a = a[: len(a) // 2] + a[len(a) // 2 :]
-    agrees(found, f"sum {dtype}", a.expand(8))
+    assert_agrees(found, f"sum {dtype}", a.expand(8))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["lt", "ge", "eq", "ne"])
 def test_comparisons_see_numbers_and_nan(found, name, dtype):
     a, b = operands(dtype, ODD, EVEN)
-    agrees(found, f"{name} {dtype}", getattr(torch, name)(a, b))
+    assert_agrees(found, f"{name} {dtype}", getattr(torch, name)(a, b))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_minimum_and_maximum_ignore_nan_unless_told_otherwise(found, dtype):
     a, b = operands(dtype, ODD, EVEN)
-    agrees(found, f"maximum {dtype}", torch.fmax(a, b))
-    agrees(found, f"minimum {dtype}", torch.fmin(a, b))
-    agrees(found, f"maximum nan {dtype}", torch.maximum(a, b))
+    assert_agrees(found, f"maximum {dtype}", torch.fmax(a, b))
+    assert_agrees(found, f"minimum {dtype}", torch.fmin(a, b))
+    assert_agrees(found, f"maximum nan {dtype}", torch.maximum(a, b))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_maximum_of_a_block_ignores_nan(found, dtype):
-    agrees(found, f"max {dtype}", [5.0] * 8)
+    assert_agrees(found, f"max {dtype}", [5.0] * 8)
 
 
 def test_floats_out_of_range_saturate_as_integers(found):
     low, high = -(2**31), 2**31 - 1
-    agrees(found, "to int32", [0, high, low, high, low, 2, -2, 300])
-    agrees(found, "to uint32", [0, 2**32 - 1, 0, 3_000_000_000, 0, 2, 0, 300])
-    agrees(found, "to int16", [0, 32767, -32768, 32767, -32768, 2, -2, 300])
+    assert_agrees(found, "to int32", [0, high, low, high, low, 2, -2, 300])
+    assert_agrees(found, "to uint32", [0, 2**32 - 1, 0, 3_000_000_000, 0, 2, 0, 300])
+    assert_agrees(found, "to int16", [0, 32767, -32768, 32767, -32768, 2, -2, 300])
 
 
 def test_fp8_saturates_and_keeps_nan(found):
-    agrees(found, "to float8e4nv", [NAN, 448.0, -448.0, 448.0, -448.0, 0.3125, 1.0, 448.0])
-    agrees(found, "to float8e5", [NAN, 57344.0, -57344.0, 512.0, -57344.0, 0.3125, 1.0, 57344.0])
+    assert_agrees(found, "to float8e4nv", [NAN, 448.0, -448.0, 448.0, -448.0, 0.3125, 1.0, 448.0])
+    assert_agrees(
+        found, "to float8e5", [NAN, 57344.0, -57344.0, 512.0, -57344.0, 0.3125, 1.0, 57344.0]
+    )
 
 
 def test_rounding_toward_zero_never_grows(found):
-    agrees(found, "rtz float16", [1 + 2**-7 - 2**-10, -2 + 2**-10, 65504.0, 65504.0,
+    assert_agrees(found, "rtz float16", [1 + 2**-7 - 2**-10, -2 + 2**-10, 65504.0, 65504.0,
                                   0.0999755859375, -0.0999755859375, 1.0, INF])  # fmt: skip
     top = 3.2896648701020916e38
     assert values(found, "rtz bfloat16")[:3].tolist() == [1.0, -1.9921875, 69632.0]
@@ -131,12 +133,12 @@ def test_rounding_toward_zero_never_grows(found):
 
 def test_conversions_to_bfloat16_round_to_nearest_even(found):
     numbers = torch.tensor([257, 511, -1, 3, 2**24, 0, 9, 1000001])
-    agrees(found, "int to bfloat16", numbers.float().bfloat16())
-    agrees(found, "store float32 as bfloat16", torch.tensor(SMALL).bfloat16())
+    assert_agrees(found, "int to bfloat16", numbers.float().bfloat16())
+    assert_agrees(found, "store float32 as bfloat16", torch.tensor(SMALL).bfloat16())
 
 
 def test_an_integer_is_true_unless_zero(found):
-    agrees(found, "bool of int", [1, 1, 1, 1, 1, 1, 1, 0])
+    assert_agrees(found, "bool of int", [1, 1, 1, 1, 1, 1, 1, 0])
 
 
 def test_integer_division_truncates_and_never_raises(found):
@@ -147,15 +149,15 @@ def test_integer_division_truncates_and_never_raises(found):
 
 def test_integers_wrap(found):
     a = torch.tensor(WORDS, dtype=torch.int32)
-    agrees(found, "wrapping", a * 65537 + a)
+    assert_agrees(found, "wrapping", a * 65537 + a)
 
 
 def test_shifts_follow_the_sign_of_the_type(found):
     a = torch.tensor(WORDS, dtype=torch.int32)
-    agrees(found, "shift right", a >> 3)
-    agrees(found, "shift right unsigned", [(w % 2**32) >> 3 for w in WORDS])
-    agrees(found, "invert", ~a)
-    agrees(found, "minimum", torch.minimum(a, torch.tensor(DIVISORS, dtype=torch.int32)))
+    assert_agrees(found, "shift right", a >> 3)
+    assert_agrees(found, "shift right unsigned", [(w % 2**32) >> 3 for w in WORDS])
+    assert_agrees(found, "invert", ~a)
+    assert_agrees(found, "minimum", torch.minimum(a, torch.tensor(DIVISORS, dtype=torch.int32)))
 
 
 @pytest.mark.parametrize(("name", "bits"), [("umulhi", 32), ("umulhi 64", 64)])
@@ -168,28 +170,30 @@ def test_umulhi_is_the_unsigned_upper_half(found, name, bits):
 
 
 def test_narrow_integers_are_summed_in_32_bits(found):
-    agrees(found, "int8 sum", [800] * 8)
+    assert_agrees(found, "int8 sum", [800] * 8)
 
 
 def test_integers_divide_as_float32(found):
-    agrees(found, "true division", torch.arange(1, 9).float() / 3)
+    assert_agrees(found, "true division", torch.arange(1, 9).float() / 3)
 
 
 def test_one_bit_integers_wrap(found):
-    agrees(found, "one bit sum", [(a > 0) != (b > 0) for a, b in zip(WORDS, DIVISORS, strict=True)])
+    assert_agrees(
+        found, "one bit sum", [(a > 0) != (b > 0) for a, b in zip(WORDS, DIVISORS, strict=True)]
+    )
 
 
 def test_ties_go_to_the_lowest_index(found):
-    agrees(found, "argmax", [1] * 8)
-    agrees(found, "argmin", [6] * 8)
+    assert_agrees(found, "argmax", [1] * 8)
+    assert_agrees(found, "argmin", [6] * 8)
 
 
 UP = torch.tensor([1.0, -2.0, 3.0, 4.0, -5.0, 6.0, 7.0, 8.0])
 
 
 def test_scans_go_either_way(found):
-    agrees(found, "cumsum reverse", UP.flip(0).cumsum(0).flip(0))
-    agrees(found, "cumprod", UP.cumprod(0))
+    assert_agrees(found, "cumsum reverse", UP.flip(0).cumsum(0).flip(0))
+    assert_agrees(found, "cumprod", UP.cumprod(0))
 
 
 def test_a_scan_of_pairs_keeps_their_order(found):
@@ -202,25 +206,25 @@ def test_a_scan_of_pairs_keeps_their_order(found):
 
 
 def test_a_combine_function_may_branch(found):
-    agrees(found, "branching combine", [8.0] * 8)
-    agrees(found, "branching scan", UP.cummax(0).values)
+    assert_agrees(found, "branching combine", [8.0] * 8)
+    assert_agrees(found, "branching scan", UP.cummax(0).values)
 
 
 def test_operands_of_a_combine_function_keep_their_order(found):
-    agrees(found, "last of scan", UP)
-    agrees(found, "first of reduce", [1.0] * 8)
+    assert_agrees(found, "last of scan", UP)
+    assert_agrees(found, "first of reduce", [1.0] * 8)
 
 
 def test_sorting_and_moving_keep_the_bits(found):
-    agrees(found, "sort", UP.sort().values)
-    agrees(found, "sort bfloat16", UP.sort().values)
-    agrees(found, "topk", UP.topk(4).values)
-    agrees(found, "flip", UP.flip(0))
-    agrees(found, "interleave", torch.stack([UP, torch.tensor(SMALL)], 1).flatten())
+    assert_agrees(found, "sort", UP.sort().values)
+    assert_agrees(found, "sort bfloat16", UP.sort().values)
+    assert_agrees(found, "topk", UP.topk(4).values)
+    assert_agrees(found, "flip", UP.flip(0))
+    assert_agrees(found, "interleave", torch.stack([UP, torch.tensor(SMALL)], 1).flatten())
 
 
 def test_a_histogram_has_32_bit_counts(found):
-    agrees(found, "histogram", [1, 2, 0, 3, 0, 0, 1, 1])
+    assert_agrees(found, "histogram", [1, 2, 0, 3, 0, 0, 1, 1])
 
 
 def philox(counter, key):
@@ -242,66 +246,66 @@ def test_random_integers_are_those_of_philox(found):
     signed = [w - 2**32 if w >= 2**31 else w for w in words]
     assert [int(v) % 2**32 for v in found["randint"]["values"]] == words
     uniform = torch.tensor([-w - 1 if w < 0 else w for w in signed]).float() * 4.6566127342e-10
-    agrees(found, "rand", uniform)
+    assert_agrees(found, "rand", uniform)
 
 
 def test_a_float_argument_is_float32_and_a_constant_is_not(found):
     a, _ = operands("bfloat16")
-    agrees(found, "float argument", a.float() * 0.1)
-    agrees(found, "float constant", a * torch.tensor(0.1, dtype=torch.bfloat16))
+    assert_agrees(found, "float argument", a.float() * 0.1)
+    assert_agrees(found, "float constant", a * torch.tensor(0.1, dtype=torch.bfloat16))
 
 
 def test_an_integer_argument_beyond_32_bits_keeps_its_value(found):
-    agrees(found, "int argument", [w + 2**31 + 5 for w in WORDS])
+    assert_agrees(found, "int argument", [w + 2**31 + 5 for w in WORDS])
 
 
 def test_a_bool_argument_decides(found):
-    agrees(found, "bool argument", torch.tensor(WORDS, dtype=torch.int32) + 1)
+    assert_agrees(found, "bool argument", torch.tensor(WORDS, dtype=torch.int32) + 1)
 
 
 def test_and_or_not_work_on_blocks(found):
     expected = [(a > 0 and b > 0) or not a < 5 for a, b in zip(SMALL, OTHER, strict=True)]
-    agrees(found, "and or", expected)
+    assert_agrees(found, "and or", expected)
 
 
 def test_a_loop_variable_is_a_32_bit_scalar(found):
     a = torch.tensor([127, 1, 2, 3, 4, 5, 6, 7], dtype=torch.int32)
     byte = a.to(torch.int8)
-    agrees(found, "loop variable", a + sum((byte + k).int() for k in range(3)))
-    agrees(found, "loop variable type", a + (a + 100) + (a + 101))
+    assert_agrees(found, "loop variable", a + sum((byte + k).int() for k in range(3)))
+    assert_agrees(found, "loop variable type", a + (a + 100) + (a + 101))
 
 
 def test_loops_run_backwards_and_until_a_condition(found):
-    agrees(found, "loop backwards", [((4 * 2 + 3) * 2 + 2) * 2 + 1] * 8)
-    agrees(found, "while", [10.0] * 8)
+    assert_agrees(found, "loop backwards", [((4 * 2 + 3) * 2 + 2) * 2 + 1] * 8)
+    assert_agrees(found, "while", [10.0] * 8)
 
 
 def test_a_kernel_sees_the_variables_around_it(found):
-    agrees(found, "closure", torch.tensor(SMALL) * 3)
+    assert_agrees(found, "closure", torch.tensor(SMALL) * 3)
 
 
 def test_python_min_and_max_are_the_language_s(found):
-    agrees(found, "python max", [7.0] * 8)
+    assert_agrees(found, "python max", [7.0] * 8)
 
 
 def test_constants_have_a_value(found):
-    agrees(found, "constant value", [3.0] * 8)
+    assert_agrees(found, "constant value", [3.0] * 8)
 
 
 def test_assertions_are_not_checked_outside_of_debug_mode(found):
-    agrees(found, "assert", [0.0] * 8)
+    assert_agrees(found, "assert", [0.0] * 8)
 
 
 def test_masked_lanes_get_other_or_zero(found):
     a, _ = operands("bfloat16")
     filler = torch.tensor(1.7).bfloat16()
-    agrees(found, "masked load", torch.where(torch.arange(8) < 3, a, 0))
-    agrees(found, "masked other", torch.where(torch.arange(8) < 3, a, filler))
+    assert_agrees(found, "masked load", torch.where(torch.arange(8) < 3, a, 0))
+    assert_agrees(found, "masked other", torch.where(torch.arange(8) < 3, a, filler))
 
 
 def test_a_bfloat16_descriptor_pads_with_nan(found):
     a, _ = operands("bfloat16")
-    agrees(found, "descriptor nan", torch.cat([a[1:6], torch.full((3,), NAN)]))
+    assert_agrees(found, "descriptor nan", torch.cat([a[1:6], torch.full((3,), NAN)]))
 
 
 @pytest.mark.parametrize(
@@ -312,14 +316,14 @@ def test_narrow_atomic_adds_round_every_time(found, name, dtype):
     total = torch.zeros((), dtype=a.dtype)
     for value in a:
         total = total + value
-    agrees(found, name, [total.item()] + [0.0] * 7)
+    assert_agrees(found, name, [total.item()] + [0.0] * 7)
 
 
 def test_other_atomics_update_memory(found):
-    agrees(found, "atomic max", [100.0] + [0.0] * 7)
-    agrees(found, "atomic min", [-3.0] + [0.0] * 7)
-    agrees(found, "atomic cas", [7, 0, 7, 0, 7, 7, 7, 7])
-    agrees(found, "atomic xchg", torch.tensor(SMALL))
+    assert_agrees(found, "atomic max", [100.0] + [0.0] * 7)
+    assert_agrees(found, "atomic min", [-3.0] + [0.0] * 7)
+    assert_agrees(found, "atomic cas", [7, 0, 7, 0, 7, 7, 7, 7])
+    assert_agrees(found, "atomic xchg", torch.tensor(SMALL))
 
 
 def product(name, kind):
@@ -338,7 +342,7 @@ def test_products_are_exact_and_summed_wide(found, dtype):
 
 
 def test_a_product_may_be_asked_for_in_float16(found):
-    agrees(found, "dot float16 out", product("dot float16", torch.float16).half())
+    assert_agrees(found, "dot float16 out", product("dot float16", torch.float16).half())
 
 
 def test_tf32_drops_the_low_bits_of_the_operands(found):
@@ -371,22 +375,22 @@ def test_scaled_products_of_4_bit_numbers(found):
     p = torch.tensor(halves).reshape(2, 64)
     w = torch.tensor([[number((octets[k // 2 * 2 + c] >> 4 * (k % 2)) & 15) for c in range(2)]
                       for k in range(64)])  # fmt: skip
-    agrees(found, "dot scaled", (p @ w * 16).flatten())
+    assert_agrees(found, "dot scaled", (p @ w * 16).flatten())
 
 
 def test_block_pointers_advance_and_pad(found):
     padded = [5.0, 6.0, 7.0, NAN] + [NAN] * 4
-    agrees(found, "block pointer nan", padded)
-    agrees(found, "block pointer zero", [5.0, 6.0, 7.0] + [0.0] * 5)
-    agrees(found, "block pointer store", [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
+    assert_agrees(found, "block pointer nan", padded)
+    assert_agrees(found, "block pointer zero", [5.0, 6.0, 7.0] + [0.0] * 5)
+    assert_agrees(found, "block pointer store", [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
 
 
 def test_stores_broadcast_their_value(found):
-    agrees(found, "broadcast store", [0.0] * 4 + [1.0] * 4)
+    assert_agrees(found, "broadcast store", [0.0] * 4 + [1.0] * 4)
 
 
 def test_bool_pointers_hold_bytes(found):
-    agrees(found, "bool pointers", [0, 1, 1, 0] * 2)
+    assert_agrees(found, "bool pointers", [0, 1, 1, 0] * 2)
 
 
 @pytest.mark.parametrize(
@@ -417,22 +421,22 @@ def test_libdevice_functions_are_float64_rounded_to_float32(found, name, functio
 
 
 def test_libdevice_is_found_by_every_way_of_importing_it(found):
-    agrees(found, "libdevice by name", values(found, "libdevice tanh"))
-    agrees(found, "libdevice cuda", torch.exp(torch.tensor(OTHER).double()).float())
+    assert_agrees(found, "libdevice by name", values(found, "libdevice tanh"))
+    assert_agrees(found, "libdevice cuda", torch.exp(torch.tensor(OTHER).double()).float())
 
 
 def test_libdevice_of_two_arguments_and_predicates(found):
     a, b = (torch.tensor(v).double() for v in (SMALL, OTHER))
-    agrees(found, "libdevice pow", (a.float().double().abs() ** b.float().double()).float())
-    agrees(found, "libdevice isnan", torch.tensor(ODD).isnan())
+    assert_agrees(found, "libdevice pow", (a.float().double().abs() ** b.float().double()).float())
+    assert_agrees(found, "libdevice isnan", torch.tensor(ODD).isnan())
 
 
 def test_bit_functions(found):
     reverse = [int(f"{v % 2**32:032b}"[::-1], 2) for v in KERNELS["brev"].a]
-    agrees(found, "brev", [r - 2**32 if r >= 2**31 else r for r in reverse])
-    agrees(found, "clz", [31, 30, 30, 0, 32, 29, 29, 23])
-    agrees(found, "ffs", [1, 2, 1, 1, 0, 4, 2, 9])
-    agrees(found, "byte perm", [0x33770055] * 8)
+    assert_agrees(found, "brev", [r - 2**32 if r >= 2**31 else r for r in reverse])
+    assert_agrees(found, "clz", [31, 30, 30, 0, 32, 29, 29, 23])
+    assert_agrees(found, "ffs", [1, 2, 1, 1, 0, 4, 2, 9])
+    assert_agrees(found, "byte perm", [0x33770055] * 8)
 
 
 def test_mathematics_is_within_rounding(found):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kerneltruth.cases.philox import Stream, stream
 from kerneltruth.clock.contestants import (
@@ -43,6 +43,8 @@ AHEAD_S = 5e-4
 MOST_AHEAD_S = 2e-2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
+# A device that had to wait is done within the last call, or little more, after its host.
+LAST_CALL = 1.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class Laps:
     Attributes:
         ahead_s: for which a lap's first call waits on the device, the same for every side.
         hides: whether contents are hidden meanwhile; a graph's calls cannot begin before it ends.
-        spent: see `Contest`.
+        calls_s: seconds that went into laps, with all around them.
     """
 
     inputs: Inputs
@@ -61,9 +63,7 @@ class Laps:
     on_gpu: bool
     ahead_s: float = AHEAD_S
     hides: bool = False
-    spent: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("contents", "calls", "looking"), 0.0)
-    )
+    calls_s: float = 0.0
 
     def warm_up(self, side: Contestant) -> None:
         """Stock a child, and have it compile: the first two calls."""
@@ -220,7 +220,7 @@ class Laps:
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
         wall = time.perf_counter() - began
-        self.spent["calls"] += wall
+        self.calls_s += wall
         side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
         return LapSeen(
             calls=calls or len(rows),
@@ -239,4 +239,4 @@ def was_starved(lap: LapSeen) -> bool:
     """
     if lap.host_s <= lap.ahead_s:
         return False
-    return lap.ahead_s + lap.device_s < lap.host_s + SPARE_TIME * lap.per_call_s
+    return lap.ahead_s + lap.device_s < lap.host_s + LAST_CALL * lap.per_call_s

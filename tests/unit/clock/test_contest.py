@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from timed_children import CASE, RELU, SHORTEST, SMALL, Clock, Sides, measured_laps
+from timed_children import CASE, RELU, SHORTEST, SMALL, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import LARGE, STARVED
@@ -17,13 +17,6 @@ from kerneltruth.runner.protocol import Capture, Hide, Lap, Refill, Rows, Sample
 
 CALLS = replace(SMALL, graph_below_s=0.0)
 EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Clock()
-    made.use(monkeypatch)
-    return made
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Laps of a child whose times are a script: how far its host gets ahead of the device."""
 
 import pytest
-from timed_children import CASE, RELU, Child, Clock
+from timed_children import CASE, RELU, Child
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
@@ -11,13 +11,6 @@ from kerneltruth.runner.protocol import Hide, Lap
 
 CALLS = 20
 EFFORT = Effort(lap_s=0.0016, memory_bytes=2**20)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Clock()
-    made.use(monkeypatch)
-    return made
 
 
 @pytest.fixture

@@ -5,17 +5,10 @@ from functools import partial
 from itertools import cycle
 
 import pytest
-from timed_children import Clock, finished
+from timed_children import finished
 
 from kerneltruth.clock.second_look import FEW_LAPS, MORE_LAPS, SETTLE_S, look_again, was_hindered
 from kerneltruth.runner.protocol import Lap
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Clock()
-    made.use(monkeypatch)
-    return made
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from timed_children import MANY, Clock, finished
+from timed_children import MANY, finished
 
 from kerneltruth.clock.standing import (
     AROUND_S,
@@ -18,10 +18,8 @@ CALLS = replace(MANY, graph_below_s=0.0)
 
 
 @pytest.fixture
-def contest(monkeypatch):
+def contest(clock):
     """A finished contest of a candidate and baselines with these scripts."""
-    clock = Clock()
-    clock.use(monkeypatch)
     return partial(finished, clock)
 
 
