@@ -61,7 +61,7 @@ def test_who_is_as_quick_beside_the_candidate_is_looked_at_for_a_few_laps(contes
 
 
 def test_few_quick_laps_alone_convict_nobody(contest):
-    """As seen of a product on an H100 whose laps take 2.64 or 2.83 ms at the same clock."""
+    """As of a product that the power limits, whose laps take one time or another."""
     modes = cycle([1.0] + [1.07] * 7)
     made = contest({}, {"call_s": 2e-5, "noise": lambda: next(modes)})
     quicker_later(made, "eager", [1.0] * (FEW_LAPS + 1) + [1.0, 1.07] * 10**5)

@@ -131,7 +131,8 @@ def test_the_scatter_of_many_blocks_is_their_standard_deviation():
     bare = ratio_interval(blocks_of(RNG(3).normal(0, 0.01, 200)))
     wide = between_processes(bare, 200, noise_floor=0.0)
     added = math.sqrt(wide.half_width**2 - bare.half_width**2)
-    assert added == pytest.approx(SCATTER * 0.01, rel=0.1)
+    assert SCATTER == 0.5
+    assert added == pytest.approx(0.005, rel=0.1)
 
 
 def test_of_one_block_nothing_is_known_of_processes_either():
