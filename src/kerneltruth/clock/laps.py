@@ -43,8 +43,8 @@ AHEAD_S = 5e-4
 MOST_AHEAD_S = 2e-2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
-# A device that had to wait is done within the last call, or little more, after its host.
-LAST_CALL = 1.5
+# For so much of a lap the device may have waited for its host, beyond doubt for no more.
+IDLE = 1e-3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Laps:
                 break
             calls *= 4
             # Of calls so short that this does not suffice there are as many as can be in any case.
-            self.ahead_s = self._enough_ahead(lap, calls, most=MOST_AHEAD_S / 4)
+            self.ahead_s = max(self.ahead_s, min(_needed(lap, calls), MOST_AHEAD_S / 4))
         self.ahead_s = ahead_s
         side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
 
@@ -137,32 +137,38 @@ class Laps:
         return side.captured
 
     def get_ahead(self, side: Contestant, lap: LapSeen) -> bool:
-        """Have all laps wait longer if the device had to wait for the host in this one.
+        """Have all laps wait longer if the device may have waited for the host in this one.
 
-        Gives whether they do: not if they wait as long as can be, nor for a candidate whose calls
-        wait for the device themselves.
+        Gives whether they do. A host that takes longer however long the device is kept waiting is
+        no more looked at: its calls wait for the device themselves, or it is that slow.
         """
         if side.waits or not was_starved(lap):
             return False
-        before, self.ahead_s = self.ahead_s, self._enough_ahead(lap, side.rows)
-        return self.ahead_s > before
+        side.waits = lap.ahead_s >= MOST_AHEAD_S
+        self._wait_longer(lap, side.rows)
+        return not side.waits
 
     def settle(
         self, side: Contestant, lap: LapSeen, rows: Sequence[int], *, graphs: bool = False
     ) -> None:
         """Find out how far ahead of the device a host must be, by more laps like this one."""
-        before = self.ahead_s
+        before, side.waits = self.ahead_s, False
         while self.get_ahead(side, lap):
-            longer = self.lap(side, rows, graphs=graphs, calls=lap.calls)
-            if longer.host_s - lap.host_s > (self.ahead_s - before) / 2:
-                # It took as much longer as the device was kept waiting: it waits for the device.
-                side.waits, self.ahead_s = True, before
-            before, lap = self.ahead_s, longer
+            lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
+        if side.waits:
+            self.ahead_s = before
+        else:
+            # Other laps have more calls.
+            self._wait_longer(lap, side.rows)
 
-    def _enough_ahead(self, lap: LapSeen, calls: int, *, most: float = MOST_AHEAD_S) -> float:
-        """How long the first of so many calls must wait for all of them to be there."""
-        needed = SPARE_TIME * lap.host_s / lap.calls * calls
-        return max(self.ahead_s, min(needed, most))
+    def _wait_longer(self, lap: LapSeen, calls: int) -> None:
+        """Have laps wait as long as so many calls need, but no more than twice as long as this one.
+
+        A host that was stopped for once is as quick afterwards, and the longer laps wait, the less
+        exactly the judge's clock sees their calls.
+        """
+        longer = min(_needed(lap, calls), 2 * lap.ahead_s, MOST_AHEAD_S)
+        self.ahead_s = max(self.ahead_s, longer)
 
     def begin_sampling(
         self,
@@ -231,12 +237,15 @@ class Laps:
         )
 
 
-def was_starved(lap: LapSeen) -> bool:
-    """Whether the device ran out of calls within a lap: then it is the host that was timed.
+def _needed(lap: LapSeen, calls: int) -> float:
+    """How long the first of so many calls must wait for all of them to be there."""
+    return SPARE_TIME * lap.host_s / lap.calls * calls
 
-    Whose host is done before the first call may begin has all of them enqueued. Else the device
-    must have been busy for longer than the host, by the last call at least.
+
+def was_starved(lap: LapSeen) -> bool:
+    """Whether the device may have waited for calls within a lap, so that the host was timed.
+
+    Whose host is done before the first call may begin has all of them enqueued. Else the device may
+    have waited for as long as the host took more, at any place: events do not tell.
     """
-    if lap.host_s <= lap.ahead_s:
-        return False
-    return lap.ahead_s + lap.device_s < lap.host_s + LAST_CALL * lap.per_call_s
+    return lap.host_s - lap.ahead_s > IDLE * lap.device_s

@@ -229,7 +229,9 @@ def test_a_block_in_which_a_host_became_too_slow_is_repeated_with_more_time(side
     contest = ready(sides, effort=CALLS)
     child.host_s = 2e-4
     contest.run(never)
-    assert contest.disturbed == [STARVED]
+    assert set(contest.disturbed) == {STARVED}
+    # Each time laps wait twice as long.
+    assert len(contest.disturbed) <= 6
     assert len(contest.blocks) == CALLS.blocks[1]
     for block in contest.blocks:
         assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
@@ -241,7 +243,9 @@ def test_a_host_may_be_too_slow_for_graphs_too(sides):
     child.launch_s = 1e-3
     contest.run(never)
     assert contest.graphs
-    assert contest.disturbed == [STARVED]
+    assert set(contest.disturbed) == {STARVED}
+    # Each time laps wait twice as long.
+    assert len(contest.disturbed) <= 6
     assert len(contest.blocks) == SMALL.blocks[1]
     for block in contest.blocks:
         assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
