@@ -105,7 +105,7 @@ class Contest:
             # Memory and clocks settle; nothing of it counts.
             lap = self._lap(side, self._count())
             if self.on_gpu:
-                self._laps.settle(side, lap, self._order, graphs=self.graphs)
+                self._laps.settle(side, self._order, lap.calls, graphs=self.graphs)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.

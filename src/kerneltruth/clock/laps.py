@@ -139,36 +139,33 @@ class Laps:
     def get_ahead(self, side: Contestant, lap: LapSeen) -> bool:
         """Have all laps wait longer if the device may have waited for the host in this one.
 
-        Gives whether they do. A host that takes longer however long the device is kept waiting is
-        no more looked at: its calls wait for the device themselves, or it is that slow.
+        Gives whether they do; no more than twice as long, since a host that was stopped for once is
+        as quick afterwards, and the longer laps wait, the less exactly the judge's clock sees their
+        calls. A host that takes longer however long the device is kept waiting is no more looked
+        at: its calls wait for the device themselves, or it is that slow.
         """
         if side.waits or not was_starved(lap):
             return False
         side.waits = lap.ahead_s >= MOST_AHEAD_S
-        self._wait_longer(lap, side.rows)
+        longer = min(_needed(lap, side.rows), 2 * lap.ahead_s, MOST_AHEAD_S)
+        self.ahead_s = max(self.ahead_s, longer)
         return not side.waits
 
-    def settle(
-        self, side: Contestant, lap: LapSeen, rows: Sequence[int], *, graphs: bool = False
-    ) -> None:
-        """Find out how far ahead of the device a host must be, by more laps like this one."""
+    def settle(self, side: Contestant, rows: Sequence[int], calls: int, *, graphs: bool) -> None:
+        """Find out how far ahead of the device a host must be, by laps like the last one.
+
+        That one has allocated memory and brought graphs to the device: no other takes as long.
+        """
         before, side.waits = self.ahead_s, False
+        lap = self.lap(side, rows, graphs=graphs, calls=calls)
         while self.get_ahead(side, lap):
-            lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
+            lap = self.lap(side, rows, graphs=graphs, calls=calls)
         if side.waits:
             self.ahead_s = before
         else:
-            # Other laps have more calls.
-            self._wait_longer(lap, side.rows)
-
-    def _wait_longer(self, lap: LapSeen, calls: int) -> None:
-        """Have laps wait as long as so many calls need, but no more than twice as long as this one.
-
-        A host that was stopped for once is as quick afterwards, and the longer laps wait, the less
-        exactly the judge's clock sees their calls.
-        """
-        longer = min(_needed(lap, calls), 2 * lap.ahead_s, MOST_AHEAD_S)
-        self.ahead_s = max(self.ahead_s, longer)
+            # Other laps have more calls, and hosts that were busy for a moment no longer are.
+            needed = min(_needed(lap, side.rows), MOST_AHEAD_S)
+            self.ahead_s = max(before, needed)
 
     def begin_sampling(
         self,

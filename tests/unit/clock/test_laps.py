@@ -29,7 +29,7 @@ def made(clock):
 
 
 def settled(laps, side):
-    laps.settle(side, laps.lap(side, range(CALLS)), range(CALLS))
+    laps.settle(side, range(CALLS), CALLS, graphs=False)
     return laps.lap(side, range(CALLS))
 
 
@@ -68,6 +68,22 @@ def test_a_slow_host_gets_so_far_ahead_that_the_device_is_timed(made, host_s, se
     assert lap.per_call_s == pytest.approx(5e-5)
     assert not was_starved(lap)
     assert CALLS * host_s <= laps.ahead_s <= 2 * CALLS * host_s
+
+
+def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
+    laps, side = made(call_s=5e-5, host_s=1e-4)
+    do, seen = side.child.errand, []
+
+    def errand(message, **kwargs):
+        seen.append(message)
+        # The first laps only: allocations, say.
+        side.child.host_s = 1e-4 if len(seen) < 3 else 1e-5
+        return do(message, **kwargs)
+
+    side.child.errand = errand
+    laps.settle(side, range(CALLS), CALLS, graphs=False)
+    assert max(lap.ahead_s for lap in side.child.of(Lap)) > AHEAD_S
+    assert laps.ahead_s == AHEAD_S
 
 
 def test_there_is_an_end_to_it(made):
