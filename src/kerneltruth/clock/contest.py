@@ -170,11 +170,17 @@ class Contest:
             self._sampled_lap()
 
     def _starved(self, block: dict[str, tuple[LapSeen, ...]]) -> str | None:
-        """Why a block does not count if hosts were too slow in it; then they get more time."""
+        """Why a block does not count if hosts were too slow in it.
+
+        Then they get more time, and else no more than they need.
+        """
         if not self.on_gpu:
             return None
-        found = [self._laps.get_ahead(s, lap) for s in self.sides for lap in block[s.name]]
-        return STARVED if any(found) else None
+        laps = [(side, lap) for side in self.sides for lap in block[side.name]]
+        if any([self._laps.get_ahead(*each) for each in laps]):
+            return STARVED
+        self._laps.come_down(laps)
+        return None
 
     @property
     def samples(self) -> bool:

@@ -23,7 +23,6 @@ from kerneltruth.clock.rows import MOST_ROWS, SPARE, count_all, groups_of, sampl
 from kerneltruth.clock.sampling import sample_of
 from kerneltruth.runner.protocol import (
     Capture,
-    Hide,
     Lap,
     Observation,
     Rows,
@@ -167,6 +166,12 @@ class Laps:
             needed = min(_needed(lap, side.rows), MOST_AHEAD_S)
             self.ahead_s = max(before, needed)
 
+    def come_down(self, block: Sequence[tuple[Contestant, LapSeen]]) -> None:
+        """Have laps wait no longer than the hosts of this block needed."""
+        needed = (_needed(lap, side.rows) for side, lap in block if not side.waits)
+        self.ahead_s = min(self.ahead_s, max(needed, default=AHEAD_S))
+        self.ahead_s = max(self.ahead_s, AHEAD_S)
+
     def begin_sampling(
         self,
         side: Contestant,
@@ -217,9 +222,9 @@ class Laps:
     ) -> LapSeen:
         """A lap over rows, or with `graphs` over groups of them, which are so many calls."""
         ahead_s = self.ahead_s if self.on_gpu else 0.0
-        if self.hides:
-            side.do(Hide(slot=side.slot), self.effort.deadline_s)
-        message = Lap(rows=tuple(rows), graphs=graphs, ahead_s=ahead_s, slot=side.slot)
+        message = Lap(
+            rows=tuple(rows), graphs=graphs, ahead_s=ahead_s, hidden=self.hides, slot=side.slot
+        )
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
         wall = time.perf_counter() - began

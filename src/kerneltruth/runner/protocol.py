@@ -1,8 +1,8 @@
 """What crosses the wall between judge and child: messages; `wire` makes bytes of them.
 
 The judge sends `Load` and then `Call`, or, to a child that is timed, `Stock`, `Rows`, `Refill`,
-`Hide`, `Sample`, `Capture`, `Lap` and `Show`; the child answers each with an `Observation`, which
-holds claims: the judge checks what it can.
+`Sample`, `Capture`, `Lap` and `Show`; the child answers each with an `Observation`, which holds
+claims: the judge checks what it can.
 
 This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
 """
@@ -180,17 +180,6 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hide:
-    """Hide what rows hold until the calls of the next lap may begin.
-
-    While the device is kept busy before a lap, a candidate's calls are enqueued already. On streams
-    that do not wait for it, they would be done before the lap begins.
-    """
-
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """Look at some calls of the laps that follow, and at some elements of what they give.
 
@@ -232,11 +221,14 @@ class Lap:
     Attributes:
         rows: a call each, in this order; with `graphs` the groups that were captured.
         ahead_s: for which the device is kept busy before, so that the host gets ahead of it.
+        hidden: whether rows hold noise meanwhile. Calls are enqueued by then, and on streams that
+            do not wait for what comes before they would be done before the lap begins.
     """
 
     rows: tuple[int, ...]
     graphs: bool = False
     ahead_s: float = 0.0
+    hidden: bool = False
     slot: int = 0
 
 
@@ -354,5 +346,5 @@ class Observation:
     dirty: bool = False
 
 
-Errand = Call | Stock | Rows | Refill | Hide | Sample | Capture | Lap | Show | Loaded
+Errand = Call | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded
 Message = Prepare | Load | Errand | Observation

@@ -27,7 +27,6 @@ from kerneltruth.runner.held import Held
 from kerneltruth.runner.protocol import (
     Capture,
     Errand,
-    Hide,
     Lap,
     Observation,
     Refill,
@@ -83,7 +82,6 @@ class Track:
         self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
         self._samples: Samples | None = None
-        self._hidden = False
         self._row = 0
         self._kept = 1
         self._last: Any = None
@@ -97,14 +95,12 @@ class Track:
                 self.rows(count)
             case Refill(rows=rows, windows=windows, scales=scales):
                 self.refill(rows, windows, scales)
-            case Hide():
-                self.hide()
             case Sample():
                 self.sample(errand)
             case Capture(groups=groups, order=order):
                 self.capture(groups, order)
-            case Lap(rows=rows, graphs=graphs, ahead_s=ahead_s):
-                timings = self.lap(rows, graphs=graphs, ahead_s=ahead_s)
+            case Lap():
+                timings = self.lap(errand)
             case Show(sampled=True):
                 kept = self._samples.results() if self._samples is not None else ()
                 return Observation(ended="returned", results=kept)
@@ -132,7 +128,6 @@ class Track:
         """Make rows, with no contents yet, and the calls on them."""
         self.calls, self._graphs, self._samples = [], None, None
         self._last = self._snapshot = None
-        self._hidden = False
         for held in self._held:
             held.make(count)
         self.calls = self._ready([self._offered(row) for row in range(count)])
@@ -158,7 +153,6 @@ class Track:
         scales: Sequence[Sequence[float]],
     ) -> None:
         """Give rows fresh contents."""
-        self._reveal()
         moving = [h for h in self._held if not h.supply.fixed]
         for i, held in enumerate(moving):
             held.refill(rows, windows[i], scales[i] if scales else ())
@@ -166,19 +160,8 @@ class Track:
             _no_persisting_lines()
         self._wait()
 
-    def hide(self) -> None:
-        """Turn what rows hold into noise, until a lap has kept its first call waiting."""
-        if not self._hidden:
-            self._flip()
-            self._hidden = True
-        self._wait()
-
-    def _reveal(self) -> None:
-        if self._hidden:
-            self._flip()
-            self._hidden = False
-
     def _flip(self) -> None:
+        """Turn what rows hold into noise, or back."""
         with unwatched():
             for held in self._held:
                 held.flip()
@@ -223,10 +206,9 @@ class Track:
         self._wait()
         self._graphs = graphs
 
-    def lap(
-        self, rows: Sequence[int], *, graphs: bool = False, ahead_s: float = 0.0
-    ) -> dict[str, float]:
+    def lap(self, asked: Lap) -> dict[str, float]:
         """Make the calls, and say what they took."""
+        rows, graphs = asked.rows, asked.graphs
         # Not before the clock starts: a result of the last lap would be freed within this one.
         self._last = self._snapshot = None
         if graphs:
@@ -237,10 +219,15 @@ class Track:
         else:
             calls = [self._call(row) for row in rows]
             self._row = rows[-1]
-        if self._on_gpu and ahead_s > 0:
-            _sleep(int(ahead_s * _CYCLES))  # type: ignore[no-untyped-call]
-        # Who does not wait for what comes before its calls has computed noise meanwhile.
-        self._reveal()
+        if asked.hidden:
+            self._flip()
+            # Of what is enqueued from here on nothing finds contents as they are.
+            self._wait()
+        if self._on_gpu and asked.ahead_s > 0:
+            _sleep(int(asked.ahead_s * _CYCLES))  # type: ignore[no-untyped-call]
+        if asked.hidden:
+            # Who does not wait for what comes before its calls has computed noise meanwhile.
+            self._flip()
         # Reading leaves no lines that a call would first have to write back.
         _sum(self._flush)
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)

@@ -13,7 +13,7 @@ from kerneltruth.clock.laps import AHEAD_S, DOUBT, MOST_AHEAD_S
 from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Capture, Hide, Lap, Refill, Rows, Sample, Show, Stock
+from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
 
 CALLS = replace(SMALL, graph_below_s=0.0)
 EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])
@@ -197,7 +197,7 @@ def test_contents_are_hidden_before_measured_laps_that_are_not_in_graphs(sides, 
         child.asked.clear()
     contest.run(never)
     for child in (candidate, eager):
-        assert len(child.of(Hide)) == (0 if contest.graphs else len(child.of(Lap)))
+        assert {lap.hidden for lap in child.of(Lap)} == {not contest.graphs}
 
 
 def test_a_row_for_each_graph_suffices(sides):

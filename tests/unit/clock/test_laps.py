@@ -1,5 +1,7 @@
 """Laps of a child whose times are a script: how far its host gets ahead of the device."""
 
+from dataclasses import replace
+
 import pytest
 from timed_children import CASE, RELU, Child
 
@@ -7,7 +9,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
 from kerneltruth.clock.laps import AHEAD_S, MOST_AHEAD_S, Laps, was_starved
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Hide, Lap
+from kerneltruth.runner.protocol import Lap
 
 CALLS = 20
 EFFORT = Effort(lap_s=0.0016, memory_bytes=2**20)
@@ -86,6 +88,27 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
     assert laps.ahead_s == AHEAD_S
 
 
+@pytest.mark.parametrize(("host_s", "at_least_s"), [(1e-5, AHEAD_S), (1e-4, CALLS * 1e-4)])
+def test_laps_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s, at_least_s):
+    laps, side = made(call_s=5e-5, host_s=host_s)
+    quick = Contestant(name="eager", child=side.child, rows=CALLS)
+    laps.ahead_s = 1e-2
+    lap = laps.lap(side, range(CALLS))
+    laps.come_down([(side, lap), (quick, replace(lap, host_s=1e-6))])
+    assert at_least_s <= laps.ahead_s <= 2 * at_least_s
+    # Not longer either: that takes a lap in which the device may have waited.
+    laps.ahead_s = AHEAD_S
+    laps.come_down([(side, lap)])
+    assert laps.ahead_s == AHEAD_S
+
+
+def test_hosts_of_calls_that_wait_for_the_device_keep_nobody_waiting(made):
+    laps, side = made(call_s=5e-5, host_s=1e-4)
+    side.waits, laps.ahead_s = True, 1e-2
+    laps.come_down([(side, laps.lap(side, range(CALLS)))])
+    assert laps.ahead_s == AHEAD_S
+
+
 def test_there_is_an_end_to_it(made):
     laps, side = made(call_s=5e-5, host_s=5e-3)
     lap = settled(laps, side)
@@ -131,10 +154,10 @@ def test_on_a_cpu_nothing_is_kept_waiting(made):
     assert {lap.ahead_s for lap in side.child.of(Lap)} == {0.0}
 
 
-def test_contents_are_hidden_before_each_lap_where_calls_could_begin_before_it(made):
+def test_contents_are_hidden_until_each_lap_begins_where_calls_could_begin_before_it(made):
     laps, side = made()
     laps.hides = True
     side.child.asked.clear()
     laps.lap(side, range(CALLS))
     laps.lap(side, [0, 1])
-    assert [type(m) for m in side.child.asked] == [Hide, Lap] * 2
+    assert [m.hidden for m in side.child.asked] == [True] * 2

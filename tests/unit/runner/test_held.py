@@ -9,7 +9,7 @@ from children import floats
 from kerneltruth.runner import held as rows
 from kerneltruth.runner import track
 from kerneltruth.runner.held import Held
-from kerneltruth.runner.protocol import Hide, Lap, Refill, Rows, Show, Stock, Supply
+from kerneltruth.runner.protocol import Lap, Refill, Rows, Show, Stock, Supply
 
 POOL = torch.arange(1.0, 101.0)
 
@@ -102,39 +102,16 @@ def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_
     made._on_gpu, made._timed = True, made._timed_on_cpu
     monkeypatch.setattr(track, "_synchronize", None)
     monkeypatch.setattr(track, "_sleep", lambda cycles: seen.append(made._held[0].row(2).clone()))
-    made.do(Hide())
-    made.do(Lap(rows=(0, 2), ahead_s=1e-3))
+    made.do(Lap(rows=(0, 2), ahead_s=1e-3, hidden=True))
     assert len(seen) == 1
     assert not torch.equal(seen[0], POOL[20:23])
     assert last(made) == (42.0, 44.0, 46.0)
+    made.do(Lap(rows=(0, 2), ahead_s=1e-3))
+    assert torch.equal(seen[1], POOL[20:23])
 
 
-def test_a_lap_that_follows_finds_contents_as_they_are():
+def test_calls_find_contents_as_they_are_lap_after_lap():
     made = tracked(lambda x: x * 2)
-    for errand in (Hide(), Lap(rows=(1,)), Lap(rows=(1,))):
-        made.do(errand)
-    assert last(made) == (22.0, 24.0, 26.0)
-    # To hide twice is to hide.
-    for errand in (Hide(), Hide(), Lap(rows=(1,))):
-        made.do(errand)
-    assert last(made) == (22.0, 24.0, 26.0)
-
-
-def test_rows_that_are_filled_while_others_are_hidden_hold_what_they_were_given():
-    made = tracked(lambda x: x * 2)
-    made.do(Hide())
-    made.do(Refill(rows=(0,), windows=((50,),)))
-    made.do(Hide())
-    made.do(Lap(rows=(1, 0)))
-    assert last(made) == (102.0, 104.0, 106.0)
-    made.do(Lap(rows=(0, 1)))
-    assert last(made) == (22.0, 24.0, 26.0)
-
-
-def test_new_rows_are_not_hidden():
-    made = tracked(lambda x: x * 2)
-    made.do(Hide())
-    made.do(Rows(count=2))
-    made.do(Refill(rows=(0, 1), windows=((5, 6),)))
-    made.do(Lap(rows=(0,)))
-    assert last(made) == (12.0, 14.0, 16.0)
+    for hidden in (True, False, True, True):
+        made.do(Lap(rows=(2, 1), hidden=hidden))
+        assert last(made) == (22.0, 24.0, 26.0)
