@@ -20,6 +20,7 @@ import machine
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, Effort
+from kerneltruth.clock.second_look import look_closer
 from kerneltruth.clock.standing import by_events, standings
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.summary import Interval, between_processes, enough, outcome
@@ -67,11 +68,12 @@ def timed(runner, inputs, effort, turn, slow, plain, about):
             effort=effort,
             rng=stream(turn, "slowdown"),
         )
+        watch = Watch(about.telemetry)
         contest.prepare()
         contest.run(
-            lambda c: enough(by_events(c, "plain"), precision=EFFORT.precision),
-            Watch(about.telemetry).disturbance,
+            lambda c: enough(by_events(c, "plain"), precision=EFFORT.precision), watch.disturbance
         )
+        look_closer(contest, watch.disturbance)
     return contest
 
 

@@ -42,8 +42,9 @@ class Contest:
         graphs: whether the calls are captured.
         rows: for the calls of each side.
         blocks: for each side its laps of one block, by the side's name.
-        around: what the shortest laps of the candidate, each right after one of a block, cost on
-            the judge's clock beyond their device time.
+        around: what shortest laps, each right after one of a block, cost on the judge's clock
+            beyond their device time; by the side's name, of the candidate always.
+        doubted: whether those of the first baseline are looked at, too.
         disturbed: why blocks were thrown away and repeated.
     """
 
@@ -57,7 +58,8 @@ class Contest:
     graphs: bool = False
     rows: int = 0
     blocks: list[dict[str, tuple[LapSeen, ...]]] = field(default_factory=list)
-    around: list[tuple[float, ...]] = field(default_factory=list)
+    around: list[dict[str, tuple[float, ...]]] = field(default_factory=list)
+    doubted: bool = False
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     sampled: list[Sampled] = field(default_factory=list)
@@ -134,6 +136,8 @@ class Contest:
         self,
         enough: Callable[[Contest], bool],
         disturbance: Callable[[], str | None] = lambda: None,
+        *,
+        most: int | None = None,
     ) -> None:
         """Run blocks until there are enough, or the budget is spent.
 
@@ -141,9 +145,11 @@ class Contest:
             enough: whether the blocks so far suffice.
             disturbance: says what disturbed the device since it was last asked, if anything did:
                 such a block is repeated.
+            most: blocks in all, if more than the effort allows.
         """
         began = time.perf_counter()
-        least, most = self.effort.blocks
+        least = self.effort.blocks[0]
+        most = self.effort.blocks[1] if most is None else most
         show_at = self._blocks_to_show(least)
         sample_at = self._blocks_to_sample(least) if self.samples else []
         disturbance()
@@ -187,23 +193,31 @@ class Contest:
         """Whether calls of the candidate are sampled."""
         return bool(self.known and self.elements)
 
-    def _block(self, *, show: bool) -> tuple[dict[str, tuple[LapSeen, ...]], tuple[float, ...]]:
+    def _block(
+        self, *, show: bool
+    ) -> tuple[dict[str, tuple[LapSeen, ...]], dict[str, tuple[float, ...]]]:
         """A lap of each side, in an order of this block's own, and then backwards."""
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
-        around: list[float] = []
+        around: dict[str, list[float]] = {
+            side.name: [] for side in self.sides[: 2 if self.doubted else 1]
+        }
         order = [self.sides[i] for i in shuffled(len(self.sides), self.rng)]
         for sides in (order, order[::-1]):
             count = self._count()
             for side in sides:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._lap(side, count, show=shows))
-                if side is self.sides[0]:
+                if side.name in around:
                     # Its calls are all enqueued before it begins, which only the first of a longer
                     # lap may be: who does not wait for the lap is shown here.
-                    early = show and self._laps.hides and not (self.samples or around)
+                    early = show and self._laps.hides and side is self.sides[0]
+                    early = early and not (self.samples or around[side.name])
                     # At once: how quick a host is changes within a second.
-                    around.append(self._around(side, show=early))
-        return {name: tuple(laps) for name, laps in found.items()}, tuple(around)
+                    around[side.name].append(self._around(side, show=early))
+        return (
+            {name: tuple(laps) for name, laps in found.items()},
+            {name: tuple(costs) for name, costs in around.items()},
+        )
 
     def alone(self, laps: int, *, settle_s: float = 0.0) -> dict[str, list[float]]:
         """Seconds of a call of each baseline, lap by lap, now that the candidate is gone.

@@ -1,17 +1,17 @@
-"""Baselines that were beaten, timed once more without the candidate: did it hinder them?
+"""What looks wrong, looked at once more: claims that are doubted, and baselines that were beaten.
 
 All run on the same device: work that a candidate leaves there between its own laps would make
-others look slow.
+others look slow. So baselines are timed again when it is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import ContestError
-from kerneltruth.clock.standing import laps_of
+from kerneltruth.clock.standing import is_suspect, laps_of
 
 # By which share a baseline may be slower beside a candidate than without it; and where the device's
 # power limits them, which a candidate may rightly use more of.
@@ -22,6 +22,18 @@ HINDERED_CAPPED = 0.1
 FEW_LAPS, MORE_LAPS = 3, 16
 # Until a device that was at its power's limit is there again after a pause.
 SETTLE_S = 0.3
+
+
+def look_closer(contest: Contest, disturbance: Callable[[], str | None] = lambda: None) -> None:
+    """Run as many blocks again if the judge's clock contradicts the candidate's events so far.
+
+    So looks a host that was busy for a moment, too. And in these blocks a baseline shows what a lap
+    costs beyond its events although nobody hides a thing.
+    """
+    if is_suspect(contest):
+        contest.doubted = True
+        wanted = 2 * len(contest.blocks)
+        contest.run(lambda c: len(c.blocks) >= wanted, disturbance, most=wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -16,8 +15,8 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
-from kerneltruth.clock.second_look import look_again
-from kerneltruth.clock.standing import by_events, is_suspect
+from kerneltruth.clock.second_look import look_again, look_closer
+from kerneltruth.clock.standing import by_events
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
@@ -279,10 +278,7 @@ class Timekeeper:
                     began = time.perf_counter() if fresh else began
                     with self._spending("laps"):
                         contest.run(self._enough, watch.disturbance)
-                        if is_suspect(contest):
-                            # So looks a host that was busy for a moment, too.
-                            wanted = 2 * len(contest.blocks)
-                            contest.run(partial(_has_blocks, wanted), watch.disturbance)
+                        look_closer(contest, watch.disturbance)
                         contest.measure_warm()
                     self._alone_s += time.perf_counter() - began
                 for what, seconds in contest.spent.items():
@@ -320,10 +316,6 @@ class Timekeeper:
             enough(by_events(contest, side.name), precision=precision, least=least)
             for side in contest.sides[1:]
         )
-
-
-def _has_blocks(wanted: int, contest: Contest) -> bool:
-    return len(contest.blocks) >= wanted
 
 
 def _failed(error: ContestError, case: Case) -> dict[str, Any]:

@@ -575,7 +575,9 @@ def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides
     assert [len(lap.rows) for lap in child.of(Lap)[before + 1 :: 2]] == [calls] * 2 * len(
         contest.blocks
     )
-    assert all(pair == pytest.approx((AHEAD_S + 3e-4,) * 2) for pair in contest.around)
+    assert all(
+        each == {"candidate": pytest.approx((AHEAD_S + 3e-4,) * 2)} for each in contest.around
+    )
     assert len(contest.around) == len(contest.blocks)
 
 

@@ -1,14 +1,25 @@
-"""Baselines once more, without the candidate; times are scripts."""
+"""What is doubted, and baselines without the candidate, looked at once more; times are scripts."""
 
 import random
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 
 import pytest
-from timed_children import finished
+from timed_children import MANY, finished
 
-from kerneltruth.clock.second_look import FEW_LAPS, MORE_LAPS, SETTLE_S, look_again, was_hindered
+from kerneltruth.clock.second_look import (
+    FEW_LAPS,
+    MORE_LAPS,
+    SETTLE_S,
+    look_again,
+    look_closer,
+    was_hindered,
+)
+from kerneltruth.clock.standing import MORE_S, is_suspect
 from kerneltruth.runner.protocol import Lap
+
+EFFORTS = [MANY, replace(MANY, graph_below_s=0.0)]
 
 
 @pytest.fixture
@@ -24,6 +35,50 @@ def quicker_later(contest, name, times):
     child.noise = lambda: next(shares)
     child.asked.clear()
     return child
+
+
+def test_who_is_not_doubted_is_not_looked_at_closer(contest):
+    made = contest({}, {}, {})
+    look_closer(made)
+    assert len(made.blocks) == 12
+    assert [*made.around[-1]] == ["candidate"]
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_what_long_laps_cost_a_baseline_too_convicts_nobody(contest, effort):
+    """The device slows down within a lap, or a host that slept for long wakes up late."""
+    made = contest({"longer_s": 1.5e-4}, {"longer_s": 1.5e-4}, {}, effort=effort)
+    assert is_suspect(made)
+    look_closer(made)
+    assert not is_suspect(made)
+    assert len(made.blocks) == 24
+    assert [*made.around[-1]] == ["candidate", "eager"]
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("baseline", [{}, {"longer_s": 1.0}])
+def test_what_long_laps_cost_the_candidate_alone_stays_suspect(contest, effort, baseline):
+    # Whatever a baseline shows, not more than a little is believed.
+    made = contest({"longer_s": 3 * MORE_S}, baseline, effort=effort)
+    assert is_suspect(made)
+    look_closer(made)
+    assert is_suspect(made)
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("claims", [0.5, 0.8])
+def test_false_events_stay_suspect(contest, effort, claims):
+    made = contest({"call_s": 2e-4, "claims": claims}, {"call_s": 2e-4}, effort=effort)
+    look_closer(made)
+    assert is_suspect(made)
+
+
+def test_a_host_that_was_busy_for_a_moment_is_looked_at_closer_and_cleared(contest):
+    made = contest({"longer_s": 3e-4}, {})
+    assert is_suspect(made)
+    made.sides[0].child.longer_s = 0.0
+    look_closer(made)
+    assert not is_suspect(made)
 
 
 @pytest.mark.parametrize(("alone", "hindered"), [(1.1, False), (0.98, False), (0.9, True)])

@@ -58,7 +58,8 @@ class Child:
     """Calls take `call_s`, of which the child claims the share `claims`.
 
     Attributes:
-        around_s: what a lap costs beside its calls.
+        around_s: what a lap costs beside its calls; `longer_s` what it costs more if it is not one
+            of the shortest.
         each_s: what each call costs beside what its events show.
         launch_s: what a graph takes to launch.
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
@@ -72,6 +73,7 @@ class Child:
     call_s: float = 2e-5
     claims: float = 1.0
     around_s: float = 1e-4
+    longer_s: float = 0.0
     each_s: float = 0.0
     launch_s: float = 0.0
     host_s: float = 0.0
@@ -106,11 +108,13 @@ class Child:
             case Capture(groups=groups):
                 self.captured = groups
             case Lap(rows=rows, graphs=True):
+                self.clock.now += self.longer_s * (len(rows) > 1)
                 host_s = len(rows) * self.launch_s
                 return self._lap(
                     [r for g in rows for r in self.captured[g]], message.ahead_s, host_s
                 )
             case Lap(rows=rows):
+                self.clock.now += self.longer_s * (len(rows) > SHORTEST)
                 return self._lap(rows, message.ahead_s, len(rows) * self.host_s)
             case Show(sampled=True):
                 return Observation(

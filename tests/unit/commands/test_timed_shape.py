@@ -60,7 +60,7 @@ def document():
         contest = SimpleNamespace(
             sides=[side("candidate", binaries), side("eager")],
             blocks=[{"candidate": laps(candidate_s, more_s), "eager": laps(baseline_s)}] * 8,
-            around=[(1e-4, 1e-4)] * 8,
+            around=[{"candidate": (1e-4, 1e-4)}] * 8,
             graphs=True,
             on_gpu=True,
             shown=[],
