@@ -66,8 +66,10 @@ def test_what_long_laps_cost_the_candidate_alone_stays_suspect(contest, effort, 
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("blocks", [6, 12])
 @pytest.mark.parametrize("claims", [0.5, 0.8])
-def test_false_events_stay_suspect(contest, effort, claims):
+def test_false_events_stay_suspect(contest, effort, blocks, claims):
+    effort = replace(effort, blocks=(blocks, blocks))
     made = contest({"call_s": 2e-4, "claims": claims}, {"call_s": 2e-4}, effort=effort)
     look_closer(made)
     assert is_suspect(made)
