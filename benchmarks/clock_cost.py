@@ -25,6 +25,9 @@ from kerneltruth.corpus import ENTRIES, source
 
 # Exit code of a run that was stopped.
 STOPPED = 130
+FIGURES = ("median", "mean", "most")
+# Of these the seconds with the device alone, baselines ready.
+ALONE = tuple(f"alone: {figure}" for figure in FIGURES)
 TASKS = ("softmax", "gelu", "matmul", "sum")
 
 
@@ -60,6 +63,18 @@ def why_not(perf: dict[str, Any]) -> str:
         f"{s['summary']}: {', '.join(s['flags'])}" for s in perf.get("shapes", ()) if s["flags"]
     ]
     return f"- {perf['outcome']}: " + "; ".join(s for s in said if s)
+
+
+def tasks_of(lines: list[dict[str, Any]]) -> list[str]:
+    """Tasks of which candidates were timed."""
+    found = (x["task"] for x in lines if x["stages"].get("perf", {}).get("outcome") == "timed")
+    return sorted(set(found))
+
+
+def figures(timed: list[dict[str, Any]], key: str) -> tuple[float, float, float]:
+    """Median, mean and most of what is kept under a key."""
+    seconds = [p[key] for p in timed if p["outcome"] == "timed"]
+    return statistics.median(seconds), statistics.mean(seconds), max(seconds)
 
 
 def main() -> int:
@@ -101,20 +116,19 @@ def main() -> int:
         f"stages: {json.dumps(stages)}.",
     ]
     if timed:
-        cost = [p["seconds"] for p in timed]
-        alone = [p["device_s"] for p in timed]
+        of_task = {
+            task: [
+                x["stages"]["perf"] for x in lines if x["task"] == task and "perf" in x["stages"]
+            ]
+            for task in tasks_of(lines)
+        }
         report += [
             "",
             *machine.table(
-                ("seconds of the timekeeper for one candidate", "median", "mean", "most"),
+                ("seconds of the timekeeper for one candidate", "candidates", *FIGURES, *ALONE),
                 [
-                    ("all", statistics.median(cost), statistics.mean(cost), max(cost)),
-                    (
-                        "with the device alone, baselines ready",
-                        statistics.median(alone),
-                        statistics.mean(alone),
-                        max(alone),
-                    ),
+                    (of, len(some), *figures(some, "seconds"), *figures(some, "device_s"))
+                    for of, some in [("all", timed), *of_task.items()]
                 ],
             ),
         ]

@@ -219,29 +219,33 @@ class Contest:
             {name: tuple(costs) for name, costs in around.items()},
         )
 
-    def alone(self, laps: int, *, settle_s: float = 0.0) -> dict[str, list[float]]:
-        """Seconds of a call of each baseline, lap by lap, now that the candidate is gone.
+    def alone(
+        self, names: Sequence[str], laps: int, *, settle_s: float = 0.0
+    ) -> dict[str, list[float]]:
+        """Seconds of a call of these baselines, lap by lap, now that the candidate is gone.
 
         Args:
+            names: whose.
             laps: of each.
             settle_s: so long, and for one lap of each at least, nothing counts: after a pause the
                 device is cool and quick for a while.
         """
-        found: dict[str, list[float]] = {side.name: [] for side in self.sides[1:]}
+        sides = [side for side in self.sides[1:] if side.name in names]
+        found: dict[str, list[float]] = {side.name: [] for side in sides}
         began = time.perf_counter()
         settled = False
         while not settled:
-            self._turn_alone()
+            self._turn_alone(sides)
             settled = time.perf_counter() - began >= settle_s
         for _ in range(laps):
-            for name, seconds in self._turn_alone().items():
+            for name, seconds in self._turn_alone(sides).items():
                 found[name].append(seconds)
         return found
 
-    def _turn_alone(self) -> dict[str, float]:
-        """Seconds of a call of each baseline in one lap."""
+    def _turn_alone(self, sides: Sequence[Contestant]) -> dict[str, float]:
+        """Seconds of a call of each side in one lap."""
         count = self._count()
-        return {side.name: self._lap(side, count).per_call_s for side in self.sides[1:]}
+        return {side.name: self._lap(side, count).per_call_s for side in sides}
 
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for sides not yet known."""

@@ -42,7 +42,8 @@ class SecondLook:
 
     Attributes:
         hindered: the names of those that were beaten and are quicker now.
-        alone_s: of each the seconds of a call, lap by lap; empty where one could not go on.
+        alone_s: of those that were beaten the seconds of a call, lap by lap; empty where one could
+            not go on.
     """
 
     hindered: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class SecondLook:
 
 
 def look_again(contest: Contest, beaten: Sequence[str], *, capped: bool = False) -> SecondLook:
-    """Time the baselines of a contest whose candidate is gone.
+    """Time baselines of a contest whose candidate is gone.
 
     Args:
         contest: its blocks have what baselines took beside the candidate.
@@ -60,7 +61,7 @@ def look_again(contest: Contest, beaten: Sequence[str], *, capped: bool = False)
     found = SecondLook(alone_s={})
     for laps, settle_s in ((FEW_LAPS, SETTLE_S if capped else 0.0), (MORE_LAPS, SETTLE_S)):
         try:
-            alone = contest.alone(laps, settle_s=settle_s)
+            alone = contest.alone(beaten, laps, settle_s=settle_s)
         except ContestError:
             break
         hindered = (n for n in beaten if was_hindered(contest, n, alone[n], capped=capped))

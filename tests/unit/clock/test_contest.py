@@ -648,14 +648,16 @@ def test_how_long_calls_take_is_found_out_when_nobody_compiles_any_more(sides):
 
 
 def test_baselines_alone_have_some_laps_each_of_which_the_first_does_not_count(sides):
-    candidate, eager = sides.add("candidate"), sides.add("eager")
+    children = candidate, eager, others = [sides.add(n) for n in ("candidate", "eager", "compile")]
     contest = ready(sides)
-    candidate.asked.clear()
-    eager.asked.clear()
-    found = contest.alone(3)
+    for child in children:
+        child.asked.clear()
+    found = contest.alone(["eager"], 3)
     assert {name: len(laps) for name, laps in found.items()} == {"eager": 3}
     assert len(eager.of(Lap)) == 4
     assert not candidate.asked
+    # Nobody spends time on those that were not beaten.
+    assert not others.asked
 
 
 def test_nothing_counts_before_a_device_has_settled(sides, clock):
@@ -669,4 +671,4 @@ def test_nothing_counts_before_a_device_has_settled(sides, clock):
         return errand(message, **more)
 
     eager.errand = slower_later
-    assert contest.alone(3, settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * 3}
+    assert contest.alone(["eager"], 3, settle_s=0.02) == {"eager": [pytest.approx(2e-5)] * 3}

@@ -313,7 +313,9 @@ def unsuspected(monkeypatch):
 def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
     keeper, monkeypatch, unsuspected
 ):
-    monkeypatch.setattr(Contest, "alone", lambda contest, laps, settle_s: {"eager": [1e-4] * laps})
+    monkeypatch.setattr(
+        Contest, "alone", lambda contest, names, laps, settle_s: {"eager": [1e-4] * laps}
+    )
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
     for shape in document["shapes"]:
@@ -324,7 +326,9 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
 
 def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected):
     # A sleep takes longer than it should, and on a busy CPU much longer.
-    monkeypatch.setattr(Contest, "alone", lambda contest, laps, settle_s: {"eager": [0.2] * laps})
+    monkeypatch.setattr(
+        Contest, "alone", lambda contest, names, laps, settle_s: {"eager": [0.2] * laps}
+    )
     document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timed"
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
