@@ -25,9 +25,6 @@ from kerneltruth.clock.summary import (
     time_interval,
 )
 
-# Hundreds of candidates are timed in a study, and a busy host blurs the judge's clock: a slope
-# contradicts events only where it does so at this level.
-SURE = 0.999
 # How much longer laps may be on the judge's clock than events admit, beyond both intervals.
 MORE_S = 1e-4
 SHARE = 0.03
@@ -125,7 +122,7 @@ def is_suspect(contest: Contest) -> bool:
     usual = [seconds for block in _overheads(contest) for seconds in block]
     if len({lap.calls for lap in laps}) > 1:
         net = [lap.wall_s - cost for lap, cost in zip(laps, usual, strict=True)]
-        line = slope([lap.calls for lap in laps], net, level=SURE)
+        line = slope([lap.calls for lap in laps], net)
         if not agree(median(lap.per_call_s for lap in laps), line, launch_s=_launch(contest, laps)):
             return True
     if len(contest.sides) < 2:

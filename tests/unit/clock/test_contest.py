@@ -237,6 +237,18 @@ def test_a_block_in_which_a_host_became_too_slow_is_repeated_with_more_time(side
         assert [lap.per_call_s for lap in block["candidate"]] == pytest.approx([5e-5] * 2)
 
 
+def test_laps_wait_no_longer_when_hosts_are_quick_again(sides):
+    child = sides.add("candidate", call_s=5e-5, host_s=2e-4)
+    sides.add("eager")
+    contest = ready(sides, effort=CALLS)
+    child.host_s = 1e-6
+    child.asked.clear()
+    contest.run(never)
+    waited = [lap.ahead_s for lap in child.of(Lap)]
+    assert waited[0] > 2 * AHEAD_S
+    assert waited[-1] == AHEAD_S
+
+
 def test_a_host_may_be_too_slow_for_graphs_too(sides):
     child = sides.add("candidate", call_s=5e-5)
     contest = ready(sides)

@@ -139,6 +139,13 @@ def test_calls_that_wait_for_the_device_are_left_as_they_are(made, host_s):
     assert not laps.get_ahead(side, lap)
 
 
+def test_who_was_slow_in_an_earlier_contest_is_looked_at_anew(made):
+    laps, side = made(call_s=5e-5)
+    side.waits = True
+    settled(laps, side)
+    assert not side.waits
+
+
 def test_a_slow_host_does_not_make_calls_look_long(made):
     """Or they would be thought too long for graphs."""
     laps, side = made(call_s=5e-5, host_s=2e-4)

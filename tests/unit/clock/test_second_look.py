@@ -9,6 +9,7 @@ import pytest
 from timed_children import MANY, finished
 
 from kerneltruth.clock.second_look import (
+    CLOSER_LOOKS,
     FEW_LAPS,
     MORE_LAPS,
     SETTLE_S,
@@ -63,6 +64,7 @@ def test_what_long_laps_cost_the_candidate_alone_stays_suspect(contest, effort, 
     assert is_suspect(made)
     look_closer(made)
     assert is_suspect(made)
+    assert len(made.blocks) == 2**CLOSER_LOOKS * 12
 
 
 @pytest.mark.parametrize("effort", EFFORTS)

@@ -1,5 +1,7 @@
 """What a contest shows, and whose clock is believed; times are scripts."""
 
+import copy
+import random
 from dataclasses import replace
 from functools import partial
 
@@ -163,3 +165,36 @@ def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(contest, effort):
         for each in busy.around
     ]
     assert not is_suspect(busy)
+
+
+def test_doubts_about_honest_claims_do_not_outlast_more_blocks_on_a_busy_host(contest):
+    """Few laps of few calls, as a run has them of large inputs, and answers that come late."""
+    honest = {"call_s": 7e-5}
+    made = contest(honest, honest, effort=replace(MANY, blocks=(24, 24), memory_bytes=128 * 16))
+    assert max(lap.calls for block in made.blocks for lap in block["candidate"]) <= 8
+    late, doubted = random.Random("busy").gauss, 0
+    for _ in range(200):
+        busy = copy.copy(made)
+        busy.blocks = [
+            {
+                name: tuple(replace(lap, wall_s=lap.wall_s + abs(late(0, 2e-4))) for lap in laps)
+                for name, laps in block.items()
+            }
+            for block in made.blocks
+        ]
+        busy.around = [
+            {name: tuple(s + abs(late(0, 2e-4)) for s in costs) for name, costs in each.items()}
+            for each in made.around
+        ]
+        looks = [cut(busy, blocks) for blocks in (6, 12, 24)]
+        doubted += is_suspect(looks[0])
+        assert not all(map(is_suspect, looks))
+    # That is what it is for.
+    assert doubted
+
+
+def cut(contest, blocks):
+    """The contest as it was after so many blocks."""
+    before = copy.copy(contest)
+    before.blocks, before.around = contest.blocks[:blocks], contest.around[:blocks]
+    return before
