@@ -106,48 +106,28 @@ def softmax(input, dim=-1):
 
 
 @pytest.fixture(scope="module")
-def runner():
+def keeper():
     with Runner(device="cuda:0") as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
-def keepers(runner):
-    """Timekeepers by shapes: each keeps the baselines of a task, whose shapes are always the same.
-
-    One at a time, or they would hold memory together.
-    """
-    kept = {}
-
-    def keeper(shapes):
-        key = repr(shapes)
-        if key not in kept:
-            for other in kept.values():
-                other.close()
-            kept.clear()
-            kept[key] = Timekeeper(
-                runner,
-                machine=Machine(device="cuda:0"),
-                seed=5,
-                baselines=("eager",),
-                effort=EFFORT,
-                sources=opponents,
-            )
-        return kept[key]
-
-    yield keeper
-    for each in kept.values():
-        each.close()
+        keeper = Timekeeper(
+            runner,
+            machine=Machine(device="cuda:0"),
+            seed=5,
+            baselines=("eager",),
+            effort=EFFORT,
+            sources=opponents,
+        )
+        yield keeper
+        keeper.close()
 
 
 @pytest.fixture
-def timed(keepers):
+def timed(keeper):
     """A candidate's document, and that of its one shape against eager."""
 
     def time_one(source, shape=None):
         task = TASK if shape is None else replace(TASK, perf=(shape,))
         candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
-        document = keepers(task.perf).time(task, candidate)
+        document = keeper.time(task, candidate)
         (found,) = document["shapes"]
         assert {"M": 1024, "N": 1024} | (shape or {}) == dict(found["case"]["dims"])
         return document, found, found["baselines"]["eager"]

@@ -210,8 +210,8 @@ class Contest:
                 if side.name in around:
                     # Its calls are all enqueued before it begins, which only the first of a longer
                     # lap may be: who does not wait for the lap is shown here.
-                    early = show and self._laps.hides and side is self.sides[0]
-                    early = early and not (self.samples or around[side.name])
+                    first = side is self.sides[0] and not around[side.name]
+                    early = show and first and self._laps.hides and not self.samples
                     # At once: how quick a host is changes within a second.
                     around[side.name].append(self._around(side, show=early))
         return (

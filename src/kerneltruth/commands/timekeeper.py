@@ -37,6 +37,14 @@ WAITING_BYTES = 3 * 2**29
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
+# A task's name, the dtype, and its shapes: a task with others has other baselines.
+_Key = tuple[str, str | None, str]
+
+
+def _key_of(task: Task, dtype: str | None) -> _Key:
+    return task.key, dtype, repr(task.perf)
+
+
 class Timekeeper:
     """Times candidates on one device, one after the other.
 
@@ -74,9 +82,9 @@ class Timekeeper:
         self._effort = effort or Effort()
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
-        # By task and dtype: that in hand, and those which are ready for later.
-        self._grounds: dict[tuple[str, str | None], Grounds] = {}
-        self._key: tuple[str, str | None] | None = None
+        # That in hand, and those which are ready for later.
+        self._grounds: dict[_Key, Grounds] = {}
+        self._key: _Key | None = None
         self._count = 0
         self._next: Session | None = None
         self._alone_s = 0.0
@@ -90,7 +98,7 @@ class Timekeeper:
         for key in [*self._grounds]:
             self._forget(key)
 
-    def _forget(self, key: tuple[str, str | None] | None, *, wait: bool = False) -> None:
+    def _forget(self, key: _Key | None, *, wait: bool = False) -> None:
         """End the baselines of a task."""
         if key in self._grounds:
             self._grounds.pop(key).close(wait=wait)
@@ -139,9 +147,10 @@ class Timekeeper:
             then: who is timed next: its process gets ready meanwhile, and loads nothing.
         """
         grounds = self._grounds_of(task, dtype)
-        if (task.key, dtype) != self._key:
+        key = _key_of(task, dtype)
+        if key != self._key:
             self._forget(self._key)
-            self._key = (task.key, dtype)
+            self._key = key
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
@@ -242,7 +251,7 @@ class Timekeeper:
 
     def _grounds_of(self, task: Task, dtype: str | None) -> Grounds:
         """The grounds of a task; made when they are first asked for."""
-        key = (task.key, dtype)
+        key = _key_of(task, dtype)
         if key not in self._grounds:
             sources = self._sources(task)
             of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}

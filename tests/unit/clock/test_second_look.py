@@ -9,7 +9,6 @@ import pytest
 from timed_children import MANY, finished
 
 from kerneltruth.clock.second_look import (
-    CLOSER_LOOKS,
     FEW_LAPS,
     MORE_LAPS,
     SETTLE_S,
@@ -64,7 +63,7 @@ def test_what_long_laps_cost_the_candidate_alone_stays_suspect(contest, effort, 
     assert is_suspect(made)
     look_closer(made)
     assert is_suspect(made)
-    assert len(made.blocks) == 2**CLOSER_LOOKS * 12
+    assert len(made.blocks) == 48
 
 
 @pytest.mark.parametrize("effort", EFFORTS)

@@ -334,6 +334,13 @@ def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected)
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
 
 
+def test_a_task_with_other_shapes_is_timed_on_those(keeper):
+    one = keeper("eager")
+    for shapes in (SHAPES[:1], SHAPES[1:], SHAPES):
+        document = one.time(replace(TASK, perf=shapes), of(RIGHT))
+        assert [dict(s["case"]["dims"]) for s in document["shapes"]] == [*shapes]
+
+
 def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, tmp_path):
     log = tmp_path / "log"
     told = f"open({str(log)!r}, 'a').write('loaded')\n"
@@ -384,7 +391,7 @@ def test_baselines_of_a_task_end_when_another_is_in_hand(keeper):
     one.ready([TASK, RELU])
     one.time(TASK, of(RIGHT))
     one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
-    assert [task for task, _ in one._grounds] == [RELU.key]
+    assert [task for task, *_ in one._grounds] == [RELU.key]
 
 
 def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(keeper):
@@ -453,7 +460,7 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch,
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert len(document["shapes"]) == len(SHAPES)
     assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
-    assert [task for task, _ in one._grounds] == [TASK.key]
+    assert [task for task, *_ in one._grounds] == [TASK.key]
 
 
 def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):

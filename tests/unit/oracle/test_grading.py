@@ -39,12 +39,12 @@ def verdict(declared, case, compute, index=0):
     return grade(declared, expectation, returned(compute(**tensors)))
 
 
-def passes(declared, case, compute):
+def assert_passes(declared, case, compute):
     found = verdict(declared, case, compute)
     assert isinstance(found, Passed), found
 
 
-def fails(declared, case, compute, kind="value"):
+def assert_fails(declared, case, compute, kind="value"):
     found = verdict(declared, case, compute)
     assert isinstance(found, Failed), found
     assert found.kind == kind
@@ -56,8 +56,8 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_right_result_passes_in_every_dtype(dtype):
-    passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), lambda x: torch.softmax(x, -1))
-    passes(RELU, case_of(RELU, dtype=dtype), lambda x: x.relu())
+    assert_passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), lambda x: torch.softmax(x, -1))
+    assert_passes(RELU, case_of(RELU, dtype=dtype), lambda x: x.relu())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -66,13 +66,13 @@ def test_an_ordinary_formulation_passes(dtype):
         e = (x.float() - x.float().amax(-1, keepdim=True)).exp()
         return (e / e.sum(-1, keepdim=True)).to(x.dtype)
 
-    passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), softmax)
+    assert_passes(SOFTMAX, case_of(SOFTMAX, dtype=dtype), softmax)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sums_of_parts_pass(dtype):
     case = case_of(SUM, N=4096, dtype=dtype)
-    passes(SUM, case, lambda x: x.view(3, 64, 64).float().sum(1).sum(1).to(x.dtype))
+    assert_passes(SUM, case, lambda x: x.view(3, 64, 64).float().sum(1).sum(1).to(x.dtype))
 
 
 def in_tf32(tensor):
@@ -82,12 +82,14 @@ def in_tf32(tensor):
 
 
 def test_a_product_in_tf32_passes():
-    passes(PRODUCT, case_of(PRODUCT), lambda a, b: in_tf32(a) @ in_tf32(b))
+    assert_passes(PRODUCT, case_of(PRODUCT), lambda a, b: in_tf32(a) @ in_tf32(b))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_product_in_half_precision_passes(dtype):
-    passes(PRODUCT, case_of(PRODUCT, dtype=dtype), lambda a, b: (a.float() @ b.float()).to(a.dtype))
+    assert_passes(
+        PRODUCT, case_of(PRODUCT, dtype=dtype), lambda a, b: (a.float() @ b.float()).to(a.dtype)
+    )
 
 
 def another_call(declared, case, compute):
@@ -123,18 +125,18 @@ def test_what_did_not_do_the_work_is_wrong(declared, compute, cheat, dtype):
     case = case_of(declared, dtype=dtype)
     stale = another_call(declared, case, compute)
     kind = "nan" if cheat == "not a number" else "value"
-    fails(declared, case, lambda **given: CHEATS[cheat](compute(**given), stale), kind)
+    assert_fails(declared, case, lambda **given: CHEATS[cheat](compute(**given), stale), kind)
 
 
 def test_a_wrong_result_says_how_wrong():
-    found = fails(RELU, case_of(RELU), lambda x: x.relu() + 1)
+    found = assert_fails(RELU, case_of(RELU), lambda x: x.relu() + 1)
     assert "15 of 15" in found.detail
 
 
 def test_a_wrong_shape_and_dtype_are_told():
     case = case_of(RELU)
-    fails(RELU, case, lambda x: x.relu()[:1], kind="shape")
-    fails(RELU, case, lambda x: x.relu().double(), kind="dtype")
+    assert_fails(RELU, case, lambda x: x.relu()[:1], kind="shape")
+    assert_fails(RELU, case, lambda x: x.relu().double(), kind="dtype")
 
 
 def test_one_buffer_for_all_results_is_allowed():

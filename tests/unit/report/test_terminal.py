@@ -49,8 +49,11 @@ def test_brackets_are_text_and_no_markup():
 
 
 def test_a_reader_that_has_gone_is_no_error(monkeypatch):
+    dropped = []
+    monkeypatch.setattr("kerneltruth.report.terminal.drop_output", lambda: dropped.append(True))
     monkeypatch.setattr("sys.stdout", Output(BrokenPipeError()))
     say("anything")
+    assert dropped
 
 
 def test_an_output_that_cannot_be_written_is_the_machines_fault(monkeypatch):
