@@ -25,6 +25,8 @@ from kerneltruth.corpus import ENTRIES, source
 
 # Exit code of a run that was stopped.
 STOPPED = 130
+# How often results are counted.
+LOOK_S = 0.2
 FIGURES = ("median", "mean", "most")
 # Of these the seconds with the device alone, baselines ready.
 ALONE = tuple(f"alone: {figure}" for figure in FIGURES)
@@ -41,19 +43,38 @@ def write_submissions(path: Path, attempts: int) -> None:
             file.write(json.dumps({"file": f"{entry.task}.py", "predict": text}) + "\n")
 
 
-def stopped_after(command: list[str], seconds: float) -> tuple[int, str]:
-    """Run a command, as by Ctrl-C stopped after so many seconds: its exit code and what it said."""
+def stopped_after(
+    command: list[str], seconds: float, results: Path
+) -> tuple[int, str, list[tuple[float, int]]]:
+    """Run a command, as by Ctrl-C stopped after so many seconds.
+
+    Gives its exit code, what it said, and when it had how many results.
+    """
     # Whoever ends this script ends the run too: it would keep the device from others.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+    began, seen = time.monotonic(), [(0.0, 0)]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as running,
+    ):
         try:
-            _, said = running.communicate(timeout=seconds)
-        except BaseException as error:
-            running.send_signal(signal.SIGINT)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            _, said = running.communicate()
-    return running.returncode, said.decode()
+            while running.poll() is None and time.monotonic() - began < seconds:
+                time.sleep(LOOK_S)
+                count = results.read_bytes().count(b"\n") if results.exists() else 0
+                if count > seen[-1][1]:
+                    seen.append((time.monotonic() - began, count))
+        finally:
+            if running.poll() is None:
+                running.send_signal(signal.SIGINT)
+            running.wait()
+        said.seek(0)
+        return running.returncode, said.read().decode(), seen
+
+
+def steady(seen: list[tuple[float, int]]) -> float:
+    """Candidates an hour from the first result on, when all that is done but once was done."""
+    (began, first), (ended, last) = seen[1], seen[-1]
+    return 3600 * (last - first) / (ended - began)
 
 
 def why_not(perf: dict[str, Any]) -> str:
@@ -93,12 +114,12 @@ def main() -> int:
         command += ["--candidates", str(submissions), "--device", device, "--out", str(run)]
         command += ["--workers", str(options.workers)] if options.workers else []
         began = time.monotonic()
-        code, said = stopped_after(command, options.deadline)
+        results = run / "results.jsonl"
+        code, said, seen = stopped_after(command, options.deadline, results)
         seconds = time.monotonic() - began
         if code not in (0, STOPPED):
             print(said[-2000:], file=sys.stderr)
             return 1
-        results = run / "results.jsonl"
         text = results.read_text() if results.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
     perf = [line["stages"]["perf"] for line in lines if "perf" in line["stages"]]
@@ -115,6 +136,13 @@ def main() -> int:
         f"on {sum(len(p['shapes']) for p in timed)} shapes in all; "
         f"stages: {json.dumps(stages)}.",
     ]
+    if len(seen) > 2:
+        report += [
+            "",
+            f"The first result was there after {seen[1][0]:.0f} s: processes start, the device's "
+            "limits and noise are measured, once per device, and baselines compile from cold. From "
+            f"then on {steady(seen):,.0f} an hour.",
+        ]
     if timed:
         of_task = {
             task: [

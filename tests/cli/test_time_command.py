@@ -36,7 +36,11 @@ def _small_shapes(monkeypatch):
     monkeypatch.setattr(
         "kerneltruth.commands.timing.Effort",
         lambda **given: Effort(
-            lap_s=1e-4, blocks=(6, 6), memory_bytes=2**18, **given | {"deadline_s": 120.0}
+            lap_s=1e-4,
+            graph_lap_s=3e-4,
+            blocks=(6, 6),
+            memory_bytes=2**18,
+            **given | {"deadline_s": 120.0},
         ),
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

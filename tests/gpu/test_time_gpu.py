@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.ground import Ground
@@ -208,3 +209,15 @@ def test_large_inputs_are_captured_too(timed):
     assert (document["outcome"], shape["method"]) == ("timed", "graph")
     assert shape["graded"]["wrong"] == []
     assert shape["graded"]["calls"] >= 8
+
+
+def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, keeper):
+    _, before, _ = timed(HONEST)
+    (grounds,) = [g for key, g in keeper._grounds.items() if key == keeper._key]
+    held = torch.cuda.mem_get_info()[0]
+    grounds.park()
+    assert torch.cuda.mem_get_info()[0] - held > 2**30
+    # And are timed as before when it is their turn again.
+    _, after, eager = timed(HONEST)
+    assert after["method"] == before["method"] == "graph"
+    assert 0.97 < eager["ratio"] < 1.03

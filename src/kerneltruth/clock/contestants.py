@@ -35,7 +35,8 @@ class Effort:
     """What a contest may cost, and how sure it is to be.
 
     Attributes:
-        lap_s: device time of a lap, where rows suffice for it.
+        lap_s: device time of the longest laps, where rows suffice for it.
+        graph_lap_s: the same where calls are short enough for graphs: their laps scatter more.
         blocks: fewest and most blocks.
         precision: half-width of the ratios' intervals, in logs and before the machine's noise, at
             which a contest ends.
@@ -52,6 +53,7 @@ class Effort:
     """
 
     lap_s: float = 0.004
+    graph_lap_s: float = 0.012
     blocks: tuple[int, int] = (8, 60)
     precision: float = 0.002
     budget_s: float = 2.0
@@ -110,7 +112,8 @@ class Contestant:
         slot: where its child keeps this contest's rows.
         compiled: see `Stock`.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
-        warmed: whether it is stocked and has compiled, and rows are yet to be made.
+        stocked: whether its child holds what rows are filled with, and has compiled.
+        warmed: whether it has spare rows beside that, and others are yet to be made.
         rows: that it has for calls; 0 before they are made.
         captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
         groups: the rows of each graph.
@@ -131,6 +134,7 @@ class Contestant:
     launch_s: float = 0.0
     waits: bool = False
     warm_s: float | None = None
+    stocked: bool = False
     warmed: bool = False
     rows: int = 0
     captured: bool | None = None
@@ -138,6 +142,10 @@ class Contestant:
     sample: Sample | None = None
     why_not: str | None = None
     peak_bytes: int = 0
+
+    def forget_rows(self) -> None:
+        """Its child has them no more; whether calls can be captured stays known if they cannot."""
+        self.rows, self.warmed, self.captured = 0, False, self.captured and None
 
     def do(self, message: Errand, deadline_s: float) -> Observation:
         """Have the child do one thing.

@@ -34,6 +34,8 @@ from kerneltruth.runner.protocol import (
 
 # How many times less than the judge saw a call may claim to take, where that sizes laps.
 DOUBT = 8
+# How often calls are looked at again to see them without their host.
+LOOKS = 3
 FIRST_S = 300.0
 # For so long a lap's first call is kept waiting on the device, at least: a host that has just woken
 # takes a good part of that to enqueue it, differently from process to process.
@@ -65,37 +67,53 @@ class Laps:
     calls_s: float = 0.0
 
     def warm_up(self, side: Contestant) -> None:
-        """Stock a child, and have it compile: the first two calls."""
-        stock = Stock(
-            arguments=self.inputs.arguments,
-            slot=side.slot,
-            flush_bytes=self.effort.flush_bytes if self.on_gpu else 0,
-            compiled=side.compiled,
-        )
-        rng = stream(0, "warm-up", side.name)
+        """Stock a child, and have it compile: the first two calls.
+
+        A child that is stocked has compiled before.
+        """
         side.warm_s = None
-        side.do(stock, FIRST_S)
+        if not side.stocked:
+            stock = Stock(
+                arguments=self.inputs.arguments,
+                slot=side.slot,
+                flush_bytes=self.effort.flush_bytes if self.on_gpu else 0,
+                compiled=side.compiled,
+            )
+            side.do(stock, FIRST_S)
         side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
-        self.refill(side, range(SPARE), self.inputs.draw(rng, SPARE))
-        side.first_s = self.lap(side, [0], deadline_s=FIRST_S).wall_s
+        contents = self.inputs.draw(stream(0, "warm-up", side.name), SPARE)
+        self.refill(side, range(SPARE), contents)
+        first_s = self.lap(side, [0], deadline_s=FIRST_S).wall_s
+        if not side.stocked:
+            side.first_s = first_s
         side.second_s = self.lap(side, [1], deadline_s=FIRST_S).wall_s
-        side.warmed = True
+        side.stocked = side.warmed = True
 
     def gauge(self, side: Contestant) -> None:
-        """About how long a call takes, by ever longer laps while nobody else is at work."""
-        calls, ahead_s = SPARE, self.ahead_s
+        """About how long a call takes, by ever longer laps while nobody else is at work.
+
+        A host that has been waiting is slow for a moment: while the device may have waited for it,
+        the same is looked at again.
+        """
+        calls, ahead_s, looks = SPARE, self.ahead_s, LOOKS
+        least_s = side.launch_s = math.inf
         while True:
             lap = self.lap(side, [i % SPARE for i in range(calls)])
             waited = self.ahead_s - ahead_s
             # Who claims to take no time must not make everyone's laps long.
-            seen = max(lap.device_s, (lap.wall_s - waited - side.second_s) / DOUBT)
-            if seen >= self.effort.lap_s / 4 or calls >= MOST_ROWS:
+            seen_s = max(lap.device_s, (lap.wall_s - waited - side.second_s) / DOUBT)
+            least_s = min(least_s, seen_s)
+            side.launch_s = min(side.launch_s, lap.host_s / calls)
+            if least_s < self.effort.lap_s / 4 and calls < MOST_ROWS:
+                calls, least_s = 4 * calls, math.inf
+            elif looks > 1 and self.on_gpu and was_starved(lap):
+                looks -= 1
+            else:
                 break
-            calls *= 4
             # Of calls so short that this does not suffice there are as many as can be in any case.
             self.ahead_s = max(self.ahead_s, min(_needed(lap, calls), MOST_AHEAD_S / 4))
         self.ahead_s = ahead_s
-        side.warm_up_s, side.launch_s = seen / lap.calls, lap.host_s / lap.calls
+        side.warm_up_s = least_s / calls
 
     def make_rows(self, side: Contestant, rows: int) -> None:
         """Make rows for the calls of laps, in place of those there are."""
@@ -130,7 +148,7 @@ class Laps:
                 # What was begun may have broken the child's CUDA context.
                 side.captured, side.why_not = False, str(error)
                 side.child.restart()
-                rows = side.rows
+                rows, side.stocked = side.rows, False
                 self.warm_up(side)
                 self.make_rows(side, rows)
         return side.captured

@@ -22,9 +22,8 @@ WARM = GROUPS
 
 def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
     """How many rows a lap has at most, so that it takes long enough and memory suffices."""
-    # A captured call takes less than the launch that the warm-up saw.
-    quick = 3.0 if fastest_s < effort.graph_below_s else 1.0
-    wanted = math.ceil(quick * effort.lap_s / max(fastest_s, 1e-7))
+    lap_s = effort.graph_lap_s if fastest_s < effort.graph_below_s else effort.lap_s
+    wanted = math.ceil(lap_s / max(fastest_s, 1e-7))
     room = effort.memory_bytes // max(row_bytes, 1)
     rows = min(wanted, room, MOST_ROWS)
     # As groups have them, or fewer, where a row more or less is much.

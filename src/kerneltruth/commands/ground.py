@@ -23,7 +23,7 @@ from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.protocol import Errand, Observation, Rows
 from kerneltruth.tasks.spec import Task
 
 # What `torch.compile` is told for each baseline that it makes of eager PyTorch.
@@ -36,6 +36,8 @@ COMPILED = {
 BASELINES = (*COMPILED, "control")
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
+# For giving memory back.
+PARK_S = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,7 +141,8 @@ class _Shared:
         """Begin anew: what the slots held is gone."""
         self.session.restart()
         for side in self.sides:
-            side.rows, side.warmed, side.captured = 0, False, side.captured and None
+            side.forget_rows()
+            side.stocked = False
 
 
 class Grounds:
@@ -203,6 +206,16 @@ class Grounds:
                 try:
                     contest.warm_up()
                     break
+                except ContestError as error:
+                    ground.leave_out(error)
+
+    def park(self) -> None:
+        """Have the baselines give back the memory of their rows, and wait for their next turn."""
+        for ground in self._made.values():
+            for side in [side for side in ground.sides if side.rows]:
+                try:
+                    side.do(Rows(count=0, slot=side.slot), PARK_S)
+                    side.forget_rows()
                 except ContestError as error:
                     ground.leave_out(error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
@@ -24,7 +24,7 @@ from kerneltruth.commands.ground import BASELINES, Ground, Grounds
 from kerneltruth.commands.machine import Machine, Watch, fitting, memory_of
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.errors import UserError
-from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
@@ -48,8 +48,9 @@ def _key_of(task: Task, dtype: str | None) -> _Key:
 class Timekeeper:
     """Times candidates on one device, one after the other.
 
-    Baselines of the task in hand stay: another candidate of the same task meets them warm. They
-    are measured again beside every candidate all the same.
+    Baselines stay: another candidate of the same task meets them warm, also after those of other
+    tasks, as long as there is room for all. They are measured again beside every candidate all the
+    same.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Timekeeper:
         self._effort = effort or Effort()
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
-        # That in hand, and those which are ready for later.
+        # That in hand, and those which are ready for later; who was in hand last stands last.
         self._grounds: dict[_Key, Grounds] = {}
         self._key: _Key | None = None
         self._count = 0
@@ -98,10 +99,25 @@ class Timekeeper:
         for key in [*self._grounds]:
             self._forget(key)
 
-    def _forget(self, key: _Key | None, *, wait: bool = False) -> None:
+    def _forget(self, key: _Key, *, wait: bool = False) -> None:
         """End the baselines of a task."""
-        if key in self._grounds:
-            self._grounds.pop(key).close(wait=wait)
+        self._grounds.pop(key).close(wait=wait)
+
+    def _forget_all_but(self, kept: Collection[_Key]) -> None:
+        """End baselines of tasks until there are no more than may wait; these stay."""
+        others = [key for key in self._grounds if key not in kept]
+        for key in others[: max(0, len(self._grounds) - self.at_once)]:
+            self._forget(key)
+
+    def _take_up(self, key: _Key) -> None:
+        """Have this task in hand; the baselines of the one before wait, as far as there is room."""
+        if key == self._key:
+            return
+        if self._key in self._grounds:
+            self._grounds[self._key].park()
+        self._grounds[key] = self._grounds.pop(key)
+        self._key = key
+        self._forget_all_but((key,))
 
     def _make_room(self) -> bool:
         """End the baselines of tasks that wait for their turn; whether there were any."""
@@ -123,7 +139,9 @@ class Timekeeper:
 
         The device may be used for other things meanwhile.
         """
+        tasks = tuple(tasks)
         coming = [self._grounds_of(task, None) for task in tasks]
+        self._forget_all_but([_key_of(task, None) for task in tasks])
         with ThreadPoolExecutor(max(len(coming), 1)) as pool:
             for done in [pool.submit(g.warm_up, self._effort) for g in coming]:
                 # What cannot be had now is missed when it is needed, and is told there.
@@ -147,10 +165,7 @@ class Timekeeper:
             then: who is timed next: its process gets ready meanwhile, and loads nothing.
         """
         grounds = self._grounds_of(task, dtype)
-        key = _key_of(task, dtype)
-        if key != self._key:
-            self._forget(self._key)
-            self._key = key
+        self._take_up(_key_of(task, dtype))
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
@@ -255,6 +270,9 @@ class Timekeeper:
         if key not in self._grounds:
             sources = self._sources(task)
             of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
+            if not self._on_gpu:
+                # Interpreted kernels are not timed: nor is the control.
+                of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
             self._grounds[key] = Grounds(
                 task,
                 timed_cases(task, dtype=dtype, seed=self._seed),
@@ -296,7 +314,8 @@ class Timekeeper:
                 if error.seen.error == "OutOfMemoryError" and self._make_room():
                     for each in contest.sides:
                         if each.name == error.name:
-                            each.rows, each.warmed, each.captured = 0, False, None
+                            each.rows, each.captured = 0, None
+                            each.stocked = each.warmed = False
                     continue
                 if error.name == CANDIDATE:
                     raise

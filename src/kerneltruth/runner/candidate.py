@@ -20,6 +20,8 @@ from typing import Literal
 from kerneltruth.errors import UserError
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
+# Elsewhere kernels in these are interpreted, or not run at all.
+NEEDS_A_GPU: tuple[Language, ...] = ("triton", "cuda")
 
 # A file with a ModelNew may show the Model that it replaces, which then is not its entry.
 _MODELS = ("ModelNew", "Model")

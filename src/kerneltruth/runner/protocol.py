@@ -157,7 +157,7 @@ class Stock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Make so many rows: memory for the inputs of a call each."""
+    """Make so many rows: memory for the inputs of a call each; that of no rows is given back."""
 
     count: int
     slot: int = 0

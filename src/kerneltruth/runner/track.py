@@ -125,11 +125,15 @@ class Track:
         return max(self._stock.flush_bytes, 2 * cache) // 8
 
     def rows(self, count: int) -> None:
-        """Make rows, with no contents yet, and the calls on them."""
+        """Make rows, with no contents yet, and the calls on them; with none, give memory back."""
         self.calls, self._graphs, self._samples = [], None, None
         self._last = self._snapshot = None
         for held in self._held:
             held.make(count)
+        if not count:
+            if self._on_gpu:
+                torch.cuda.empty_cache()
+            return
         self.calls = self._ready([self._offered(row) for row in range(count)])
 
     def _offered(self, row: int) -> list[Offered]:

@@ -7,12 +7,12 @@ from timed_children import CASE, RELU, Child
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
-from kerneltruth.clock.laps import AHEAD_S, MOST_AHEAD_S, Laps, was_starved
+from kerneltruth.clock.laps import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps, was_starved
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.runner.protocol import Lap
+from kerneltruth.runner.protocol import Lap, Rows, Stock
 
 CALLS = 20
-EFFORT = Effort(lap_s=0.0016, memory_bytes=2**20)
+EFFORT = Effort(lap_s=0.0016, graph_lap_s=0.0048, memory_bytes=2**20)
 
 
 @pytest.fixture
@@ -153,6 +153,56 @@ def test_a_slow_host_does_not_make_calls_look_long(made):
     assert side.warm_up_s == pytest.approx(5e-5)
     assert side.launch_s == pytest.approx(2e-4)
     assert laps.ahead_s == AHEAD_S
+
+
+def wakes_up(child, laps, host_s):
+    """Have a child's host be slow in its first laps, as one that has been waiting."""
+    do, left = child.errand, [laps]
+
+    def errand(message, **kwargs):
+        if isinstance(message, Lap):
+            child.host_s, left[0] = (host_s if left[0] > 0 else 1e-5), left[0] - 1
+        return do(message, **kwargs)
+
+    child.errand = errand
+
+
+@pytest.mark.parametrize("laps_of_it", [1, LOOKS - 1])
+def test_a_host_that_wakes_up_does_not_make_calls_look_long(made, laps_of_it):
+    laps, side = made(call_s=4e-6)
+    wakes_up(side.child, laps_of_it, 6e-4)
+    laps.gauge(side)
+    assert side.warm_up_s == pytest.approx(4e-6)
+    assert side.launch_s == pytest.approx(1e-5)
+    assert laps.ahead_s == AHEAD_S
+
+
+def test_a_host_that_stays_slow_is_not_looked_at_for_ever(made):
+    laps, side = made(call_s=4e-6, host_s=3e-3)
+    asked = len(side.child.of(Lap))
+    laps.gauge(side)
+    assert len(side.child.of(Lap)) == asked + LOOKS
+    assert 4e-6 < side.warm_up_s <= 3e-3
+
+
+def test_on_a_cpu_nothing_is_looked_at_twice(made):
+    laps, side = made(call_s=4e-4, on_gpu=False)
+    asked = len(side.child.of(Lap))
+    laps.gauge(side)
+    assert len(side.child.of(Lap)) == asked + 1
+
+
+def test_who_is_stocked_compiles_no_more(made):
+    laps, side = made(call_s=5e-5)
+    first_s = side.first_s
+    side.forget_rows()
+    side.child.asked.clear()
+    side.child.around_s *= 2
+    laps.warm_up(side)
+    assert not side.child.of(Stock)
+    assert side.child.of(Rows)
+    assert side.warmed
+    assert side.first_s == first_s
 
 
 def test_on_a_cpu_nothing_is_kept_waiting(made):

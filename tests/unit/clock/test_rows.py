@@ -20,7 +20,7 @@ from kerneltruth.clock.rows import (
     shuffled,
 )
 
-EFFORT = Effort(lap_s=0.004, graph_below_s=1e-4, memory_bytes=2**30)
+EFFORT = Effort(lap_s=0.004, graph_lap_s=0.012, graph_below_s=1e-4, memory_bytes=2**30)
 
 
 def rng(seed=1):
@@ -32,8 +32,9 @@ def test_rows_suffice_for_a_lap(fastest_s, rows):
     assert count_rows(EFFORT, row_bytes=1, fastest_s=fastest_s) == rows
 
 
-def test_calls_that_are_captured_get_more_since_they_take_less():
-    assert count_rows(EFFORT, row_bytes=1, fastest_s=5e-5) == 3 * 80
+@pytest.mark.parametrize(("fastest_s", "rows"), [(1.1e-4, 32), (9e-5, 128), (5e-5, 240)])
+def test_laps_of_calls_that_are_captured_are_longer(fastest_s, rows):
+    assert count_rows(EFFORT, row_bytes=1, fastest_s=fastest_s) == rows
 
 
 def test_there_is_an_end_to_it():

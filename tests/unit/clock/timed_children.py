@@ -31,7 +31,9 @@ RELU = task(
     benchmark={"M": 4, "N": 8},
 )
 CASE = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
-SMALL = Effort(lap_s=0.0016, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2)
+SMALL = Effort(
+    lap_s=0.0016, graph_lap_s=0.0048, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2
+)
 MANY = replace(SMALL, blocks=(12, 12))
 # Rows of laps that show what a lap costs around its calls.
 SHORTEST = 2

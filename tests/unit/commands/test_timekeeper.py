@@ -8,7 +8,7 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import MOST_AT_ONCE, Timekeeper
+from kerneltruth.commands.timekeeper import MOST_AT_ONCE, Timekeeper, _key_of
 from kerneltruth.commands.timing import opponents
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
@@ -17,13 +17,16 @@ from kerneltruth.tasks.registry import find
 
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
+RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
 # Blocks are few and laps short: what is asked here is what comes of them.
 JUDGES_OF_CLAIMS = (
     "kerneltruth.clock.second_look",
     "kerneltruth.clock.standing",
     "kerneltruth.commands.timed_shape",
 )
-EFFORT = Effort(lap_s=1e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, deadline_s=120.0)
+EFFORT = Effort(
+    lap_s=1e-4, graph_lap_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, deadline_s=120.0
+)
 
 RIGHT = """
 import torch
@@ -231,6 +234,66 @@ def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, opened):
     assert len(opened) == 2 + 1
 
 
+def relu_candidate():
+    return of("def relu(input, inplace=False):\n    return input.clamp(min=0)", RELU)
+
+
+def test_baselines_stay_warm_while_another_task_has_its_turn(keeper, opened):
+    one = keeper("eager")
+    first, last = opponents(TASK)["eager"], opponents(RELU)["eager"]
+    one.ready([TASK, RELU])
+    for _ in range(2):
+        assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
+        assert one.time(RELU, relu_candidate())["shapes"][0]["baselines"]["eager"]["us"] > 0
+    assert (opened.count(first), opened.count(last)) == (1, 1)
+
+
+def test_baselines_that_wait_hold_no_rows_and_stay_compiled(keeper):
+    one = keeper("eager")
+    one.time(TASK, of(RIGHT))
+    grounds = one._grounds[_key_of(TASK, None)]
+    sides = [grounds.of(case).sides[0] for case in grounds.cases]
+    assert all(side.rows for side in sides)
+    one.time(RELU, relu_candidate())
+    assert [(side.rows, side.stocked, side.warmed) for side in sides] == [(0, True, False)] * 2
+
+
+def test_no_more_baselines_wait_than_there_is_room_for(keeper, monkeypatch, opened):
+    monkeypatch.setattr("kerneltruth.commands.timekeeper.MOST_AT_ONCE", 2)
+    one = keeper("eager")
+    gelu = replace(find("kernelbenchx/gelu"), perf=SHAPES[:1])
+    right = of("import torch\ndef gelu(input):\n    return torch.nn.functional.gelu(input)", gelu)
+    one.time(TASK, of(RIGHT))
+    one.time(RELU, relu_candidate())
+    one.time(TASK, of(RIGHT))
+    # The one that was in hand longest ago makes room.
+    one.time(gelu, right)
+    assert [name for name, *_ in one._grounds] == [TASK.key, gelu.key]
+    # And who is needed next stays.
+    one.ready([TASK, RELU])
+    assert {name for name, *_ in one._grounds} == {TASK.key, RELU.key}
+
+
+def test_a_baseline_that_dies_as_it_gives_way_is_left_out(keeper):
+    one = keeper("eager")
+    one.time(TASK, of(RIGHT))
+    one._grounds[_key_of(TASK, None)]._shared["eager"].session.close()
+    one.time(RELU, relu_candidate())
+    for shape in one.time(TASK, of(RIGHT))["shapes"]:
+        assert shape["baselines"] == {}
+        assert "eager" in shape["baselines_failed"]
+
+
+def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(keeper):
+    """It would be timed without its work."""
+    task = replace(find("relu"), perf=SHAPES)
+    assert opponents(task)["control"].language == "triton"
+    source = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
+    for shape in keeper("eager", "control").time(task, of(source, task))["shapes"]:
+        assert set(shape["baselines"]) == {"eager"}
+        assert shape["baselines_failed"] == {}
+
+
 def test_another_task_has_its_own_baselines(keeper):
     one = keeper("eager")
     relu = replace(find("kernelbenchx/relu"), perf=SHAPES[:1])
@@ -372,9 +435,6 @@ def test_before_a_candidate_is_suspect_its_blocks_are_doubled(keeper, monkeypatc
     assert document["shapes"][0]["blocks"] == 12
 
 
-RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
-
-
 def test_baselines_that_are_ready_are_not_started_again(keeper, opened):
     one = keeper("eager")
     one.ready([TASK, RELU])
@@ -384,14 +444,6 @@ def test_baselines_that_are_ready_are_not_started_again(keeper, opened):
     document = one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
     assert document["shapes"][1]["baselines"]["eager"]["us"] > 0
     assert len(opened) == 2 + 2
-
-
-def test_baselines_of_a_task_end_when_another_is_in_hand(keeper):
-    one = keeper("eager")
-    one.ready([TASK, RELU])
-    one.time(TASK, of(RIGHT))
-    one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
-    assert [task for task, *_ in one._grounds] == [RELU.key]
 
 
 def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(keeper):

@@ -122,6 +122,15 @@ def test_rows_keep_their_memory_and_get_fresh_contents(timed):
     assert floats(shown(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
 
 
+def test_rows_can_be_given_back_and_made_again_from_the_same_stock(timed):
+    session = timed(TORCH)
+    stock(session)
+    well(session, refill(0, 10, 20, 30), Lap(rows=(3,)), Rows(count=0))
+    assert session.errand(Lap(rows=(0,))).ended == "raised"
+    well(session, Rows(count=2), refill(5, 6), Lap(rows=(1,)))
+    assert floats(shown(session).results[0].data) == (12.0, 14.0, 16.0)
+
+
 def test_what_was_written_in_place_is_shown(timed):
     session = timed("def f(x):\n    x += 0.5\n")
     stock(session, supply(shown=True))
@@ -492,7 +501,13 @@ def test_a_candidate_that_watches_operators_does_not_hear_of_samples(timed):
 
 
 SMALL = Effort(
-    lap_s=1e-4, blocks=(2, 2), budget_s=0.0, memory_bytes=2**18, shown=1, deadline_s=120.0
+    lap_s=1e-4,
+    graph_lap_s=3e-4,
+    blocks=(2, 2),
+    budget_s=0.0,
+    memory_bytes=2**18,
+    shown=1,
+    deadline_s=120.0,
 )
 
 
