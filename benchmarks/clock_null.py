@@ -38,6 +38,8 @@ from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
 COPIES = 4
+# From here on half-widths have an aim of their own.
+LONG_S = 5e-5
 EFFORT = Effort(memory_bytes=5 * 2**29, shown=0)
 # (task, index of the shape, how often the entry calls it): a few microseconds to milliseconds.
 KERNELS = (
@@ -173,9 +175,55 @@ def earlier(paths: list[Path]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
+def beside(paths: list[Path], found: list[dict]) -> list[str]:
+    """Lines on runs on other cards, of which nothing was chosen, and on all together."""
+    lines, together = [], [*found]
+    for path in paths:
+        known = json.loads(path.read_text())["pairs"]
+        together += known
+        given = [(p, widened(p, LEAST_NOISE)) for p in known]
+        widest, kernel = max((i.half_width, p["kernel"]) for p, i in given if p["seconds"] > LONG_S)
+        lines.append(
+            f"- Another run, {path.name}: {holding([i for _, i in given])} contain 1; the widest "
+            f"half-width above {LONG_S * 1e6:.0f} us is {widest:.2%}, of {kernel}."
+        )
+    if not lines:
+        return []
+    of = {
+        kernel: [widened(p, LEAST_NOISE) for p in together if p["kernel"] == kernel]
+        for kernel in dict.fromkeys(p["kernel"] for p in together)
+    }
+    least, second, *_ = sorted(of, key=lambda kernel: sum(i.low <= 1 <= i.high for i in of[kernel]))
+    return [
+        *lines,
+        f"- All together: {holding([i for given in of.values() for i in given])}; of {least} "
+        f"{holding(of[least])}, of {second} {holding(of[second])}, of others more.",
+        "",
+    ]
+
+
+def measured(device: str, rounds: int) -> tuple[dict, list[dict], float]:
+    """The machine, all pairs, and the noise that goes into their intervals."""
+    found = []
+    with Runner(device=device) as runner:
+        runner.start(("time",))
+        about = known_machine(runner)
+        for turn in range(rounds):
+            for name, shape, times in KERNELS:
+                try:
+                    found += list(pairs(runner, about, name, shape, times, turn))
+                except ContestError as error:
+                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
+    return machine.facts(device), found, about.noise_floor(1.0)
+
+
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--again", type=Path, help="pairs of an earlier run, in place of new ones")
+    parser.add_argument(
+        "--beside", type=Path, nargs="*", default=[], help="pairs of runs on other cards: told"
+    )
     parser.add_argument(
         "--earlier",
         type=Path,
@@ -184,18 +232,11 @@ def main() -> int:
         help="pairs of earlier runs, on which the widths were chosen: told, and not counted",
     )
     options = parser.parse_args()
-    device = machine.device_of(options)
-    found = []
-    with Runner(device=device) as runner:
-        runner.start(("time",))
-        about = known_machine(runner)
-        for turn in range(options.rounds):
-            for name, shape, times in KERNELS:
-                try:
-                    found += list(pairs(runner, about, name, shape, times, turn))
-                except ContestError as error:
-                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
-    facts, noise = machine.facts(device), about.noise_floor(1.0)
+    if options.again:
+        stored = json.loads(options.again.read_text())
+        facts, found, noise = stored["machine"], stored["pairs"], LEAST_NOISE
+    else:
+        facts, found, noise = measured(machine.device_of(options), options.rounds)
     given = [widened(f, noise) for f in found]
     ties = sum(outcome(i) == "tie" for i in given)
     lines = [
@@ -206,6 +247,7 @@ def main() -> int:
         f"{holding([bare(f).widened(noise) for f in found])} contain 1.",
         "",
         *earlier(options.earlier),
+        *beside(options.beside, found),
         *machine.table(
             (
                 "kernel",
