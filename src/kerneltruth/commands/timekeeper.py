@@ -314,8 +314,7 @@ class Timekeeper:
                 if error.seen.error == "OutOfMemoryError" and self._make_room():
                     for each in contest.sides:
                         if each.name == error.name:
-                            each.rows, each.captured = 0, None
-                            each.stocked = each.warmed = False
+                            each.rows, each.warmed, each.captured = 0, False, None
                     continue
                 if error.name == CANDIDATE:
                     raise

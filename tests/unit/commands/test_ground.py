@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Shown
+from kerneltruth.clock.contestants import Contestant, Shown
 from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.commands.ground import KNOWN, Ground
+from kerneltruth.commands.ground import KNOWN, Ground, _Shared
 from kerneltruth.runner.protocol import Observation, TensorResult
 from kerneltruth.tasks.registry import find
 
@@ -137,3 +137,18 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     graded = made.graded(SimpleNamespace(shown=[], sampled=[]))
     assert made.elements() == ()
     assert graded == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}
+
+
+@pytest.mark.parametrize(("captured", "later"), [(True, None), (None, None), (False, False)])
+def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(captured, later):
+    """Whose calls cannot be captured need not show it again."""
+    restarts = []
+    shared = _Shared(SimpleNamespace(restart=lambda: restarts.append(1)))
+    shared.sides = [
+        Contestant(name="eager", child=shared, slot=i, rows=8, stocked=True, captured=captured)
+        for i in range(2)
+    ]
+    shared.restart()
+    assert len(restarts) == 1
+    for side in shared.sides:
+        assert (side.rows, side.stocked, side.warmed, side.captured) == (0, False, False, later)

@@ -274,6 +274,15 @@ def test_no_more_baselines_wait_than_there_is_room_for(keeper, monkeypatch, open
     assert {name for name, *_ in one._grounds} == {TASK.key, RELU.key}
 
 
+def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(keeper):
+    one = keeper("eager")
+    document = one.time(TASK, of("def softmax(input):\n    raise OSError('no, thanks')"))
+    assert document["shapes"] == []
+    one.time(RELU, relu_candidate())
+    for shape in one.time(TASK, of(RIGHT))["shapes"]:
+        assert shape["baselines"]["eager"]["us"] > 0
+
+
 def test_a_baseline_that_dies_as_it_gives_way_is_left_out(keeper):
     one = keeper("eager")
     one.time(TASK, of(RIGHT))
