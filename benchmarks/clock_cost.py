@@ -72,7 +72,7 @@ def stopped_after(
 
 
 def steady(seen: list[tuple[float, int]]) -> float:
-    """Candidates an hour from the first result on, when all that is done but once was done."""
+    """Candidates an hour from the first result on."""
     (began, first), (ended, last) = seen[1], seen[-1]
     return 3600 * (last - first) / (ended - began)
 

@@ -184,8 +184,9 @@ def beside(paths: list[Path], found: list[dict]) -> list[str]:
         given = [(p, widened(p, LEAST_NOISE)) for p in known]
         widest, kernel = max((i.half_width, p["kernel"]) for p, i in given if p["seconds"] > LONG_S)
         lines.append(
-            f"- Another run, {path.name}: {holding([i for _, i in given])} contain 1; the widest "
-            f"half-width above {LONG_S * 1e6:.0f} us is {widest:.2%}, of {kernel}."
+            f"- Another run, {path.name}: {holding([i for _, i in given])} contain 1, "
+            f"{sum(outcome(i) == 'tie' for _, i in given)} are called tie; the widest half-width "
+            f"above {LONG_S * 1e6:.0f} us is {widest:.2%}, of {kernel}."
         )
     if not lines:
         return []
@@ -234,7 +235,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.again:
         stored = json.loads(options.again.read_text())
-        facts, found, noise = stored["machine"], stored["pairs"], LEAST_NOISE
+        facts, found = stored["machine"], stored["pairs"]
+        noise = stored.get("noise", LEAST_NOISE)
     else:
         facts, found, noise = measured(machine.device_of(options), options.rounds)
     given = [widened(f, noise) for f in found]
@@ -271,7 +273,7 @@ def main() -> int:
         facts,
         lines,
         folder=options.results,
-        data={"pairs": found},
+        data={"noise": noise, "pairs": found},
     )
     return 0
 

@@ -66,6 +66,7 @@ def mistake(ran, code=2):
         (("--task", "softmaxx"), "nearest: kernelbenchx/softmax"),
         (("--task", "softmax", "--suite", "odd"), "must be"),
         (("--baseline", "eagre"), "--baseline 'eagre': must be one of eager, compile"),
+        (("--baseline", "control"), "--baseline control: the corpus's kernels are Triton"),
         (("--dtype", "fp13"), "--dtype 'fp13': softmax has"),
         (("--dtype", "int8"), "--dtype 'int8': softmax has"),
         (("--budget", "-1"), "--budget"),

@@ -11,6 +11,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at
+from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Errand, Observation, Refill, Sample, ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Task
@@ -64,6 +65,10 @@ class Effort:
     sampled: int = 2
     repeats: int = 20
     deadline_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.lap_s <= self.graph_lap_s:
+            raise InternalError(f"laps of graphs are the longer ones: {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +124,8 @@ class Contestant:
         groups: the rows of each graph.
         sample: which of its calls are sampled now.
         peak_bytes: of memory that one call allocates beyond its inputs.
-        warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part.
+        warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part, where it was
+            quickest.
         waits: whether its calls wait for the device, so that its host cannot get ahead.
         warm_s: of a call on inputs that the caches hold, where that was measured.
     """

@@ -31,7 +31,7 @@ def look_closer(contest: Contest, disturbance: Callable[[], str | None] = lambda
     """Run as many blocks again while the judge's clock contradicts the candidate's events.
 
     Hundreds of candidates are timed in a study, and a busy host blurs that clock: what is only by
-    chance does not outlast more blocks, and false events do. In these blocks a baseline shows what
+    chance rarely outlasts more blocks, and false events do. In these blocks a baseline shows what
     a lap costs beyond its events although nobody hides a thing.
     """
     for _ in range(CLOSER_LOOKS):

@@ -38,6 +38,8 @@ BASELINES = (*COMPILED, "control")
 KNOWN = 2
 # For giving memory back.
 PARK_S = 30.0
+# How PyTorch calls its error.
+OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -207,17 +209,25 @@ class Grounds:
                     contest.warm_up()
                     break
                 except ContestError as error:
+                    if error.seen.error == OUT_OF_MEMORY:
+                        # It has another try when it is needed, and room is made for it.
+                        return
                     ground.leave_out(error)
 
-    def park(self) -> None:
-        """Have the baselines give back the memory of their rows, and wait for their next turn."""
+    def park(self) -> bool:
+        """Give back the memory of rows and of what is due, until the next turn.
+
+        Gives whether all baselines are there for it.
+        """
         for ground in self._made.values():
-            for side in [side for side in ground.sides if side.rows]:
+            ground.expected.clear()
+            for side in [side for side in ground.sides if side.stocked]:
                 try:
                     side.do(Rows(count=0, slot=side.slot), PARK_S)
                     side.forget_rows()
                 except ContestError as error:
                     ground.leave_out(error)
+        return not any(ground.failed for ground in self._made.values())
 
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""

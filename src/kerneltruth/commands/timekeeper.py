@@ -20,7 +20,7 @@ from kerneltruth.clock.standing import by_events
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
-from kerneltruth.commands.ground import BASELINES, Ground, Grounds
+from kerneltruth.commands.ground import BASELINES, OUT_OF_MEMORY, Ground, Grounds
 from kerneltruth.commands.machine import Machine, Watch, fitting, memory_of
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.errors import UserError
@@ -29,7 +29,8 @@ from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
-# Tasks whose baselines get ready together, at most; and the part of the device's memory for them.
+# Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
+# part of so many.
 MOST_AT_ONCE = 8
 WAITING_SHARE = 4
 # What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
@@ -83,7 +84,7 @@ class Timekeeper:
         self._effort = effort or Effort()
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
-        # That in hand, and those which are ready for later; who was in hand last stands last.
+        # That in hand, and those that wait: who has waited longest stands first.
         self._grounds: dict[_Key, Grounds] = {}
         self._key: _Key | None = None
         self._count = 0
@@ -96,6 +97,7 @@ class Timekeeper:
         if self._next is not None:
             self._next.close(wait=False)
             self._next = None
+        self._key = None
         for key in [*self._grounds]:
             self._forget(key)
 
@@ -103,21 +105,34 @@ class Timekeeper:
         """End the baselines of a task."""
         self._grounds.pop(key).close(wait=wait)
 
-    def _forget_all_but(self, kept: Collection[_Key]) -> None:
-        """End baselines of tasks until there are no more than may wait; these stay."""
+    def _forget_beyond_room(self, kept: Collection[_Key]) -> None:
+        """End baselines that have waited longest, until there is room for the others; not these."""
         others = [key for key in self._grounds if key not in kept]
         for key in others[: max(0, len(self._grounds) - self.at_once)]:
-            self._forget(key)
+            self._forget(key, wait=True)
 
     def _take_up(self, key: _Key) -> None:
-        """Have this task in hand; the baselines of the one before wait, as far as there is room."""
+        """Have this task in hand."""
         if key == self._key:
             return
-        if self._key in self._grounds:
-            self._grounds[self._key].park()
+        self._put_down()
         self._grounds[key] = self._grounds.pop(key)
         self._key = key
-        self._forget_all_but((key,))
+        self._forget_beyond_room((key,))
+
+    def _put_down(self) -> None:
+        """Have the baselines of the task in hand wait for its next turn.
+
+        If any of them was lost, all begin anew then: it may have been this turn's bad luck.
+        """
+        key, self._key = self._key, None
+        if key is None:
+            return
+        grounds = self._grounds.pop(key)
+        if grounds.park():
+            self._grounds[key] = grounds
+        else:
+            grounds.close(wait=True)
 
     def _make_room(self) -> bool:
         """End the baselines of tasks that wait for their turn; whether there were any."""
@@ -128,7 +143,7 @@ class Timekeeper:
 
     @property
     def at_once(self) -> int:
-        """Of how many tasks the baselines may get ready together, so that others have room."""
+        """Of how many tasks there may be baselines at a time, so that others have room."""
         if not self._on_gpu:
             return MOST_AT_ONCE
         room = memory_of(self._runner.device) // WAITING_SHARE
@@ -140,8 +155,11 @@ class Timekeeper:
         The device may be used for other things meanwhile.
         """
         tasks = tuple(tasks)
+        keys = [_key_of(task, None) for task in tasks]
+        if self._key not in keys:
+            self._put_down()
         coming = [self._grounds_of(task, None) for task in tasks]
-        self._forget_all_but([_key_of(task, None) for task in tasks])
+        self._forget_beyond_room(keys)
         with ThreadPoolExecutor(max(len(coming), 1)) as pool:
             for done in [pool.submit(g.warm_up, self._effort) for g in coming]:
                 # What cannot be had now is missed when it is needed, and is told there.
@@ -239,7 +257,13 @@ class Timekeeper:
         """Time baselines that were beaten once more, now that the candidate is gone."""
         with timing(self._runner.device):
             for shape, contest in zip(shapes, contests, strict=True):
-                beaten = [n for n, b in shape["baselines"].items() if b["outcome"] == "faster"]
+                # Those that began anew with a later shape have no rows for this one any more.
+                there = {side.name for side in contest.sides if side.rows}
+                beaten = [
+                    name
+                    for name, baseline in shape["baselines"].items()
+                    if baseline["outcome"] == "faster" and name in there
+                ]
                 if not beaten:
                     continue
                 watch = self._machine.watch()
@@ -311,7 +335,7 @@ class Timekeeper:
                 for what, seconds in contest.spent.items():
                     self._spent[what] += seconds
             except ContestError as error:
-                if error.seen.error == "OutOfMemoryError" and self._make_room():
+                if error.seen.error == OUT_OF_MEMORY and self._make_room():
                     for each in contest.sides:
                         if each.name == error.name:
                             each.rows, each.warmed, each.captured = 0, False, None
@@ -319,7 +343,7 @@ class Timekeeper:
                 if error.name == CANDIDATE:
                     raise
                 ground.leave_out(error)
-                side.rows, side.captured = 0, None
+                side.rows, side.captured = 0, side.captured and None
                 continue
             with self._spending("facts"):
                 return finished(ground, contest, watch)

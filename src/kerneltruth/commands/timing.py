@@ -61,6 +61,11 @@ def _time_file(
             f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
             "and that is not timed; run this where `kerneltruth doctor` shows a device"
         )
+    if runner.device == "cpu" and "control" in (options.baselines or ()):
+        raise UserError(
+            "--baseline control: the corpus's kernels are Triton, which is interpreted without a "
+            "GPU, and that is not timed; use eager or compile"
+        )
     if runner.device != "cpu" and candidate.language == "numpy":
         raise UserError(
             f"{options.file} is a NumPy kernel, which runs on the host: use --device cpu"

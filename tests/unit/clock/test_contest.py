@@ -189,6 +189,25 @@ def test_a_child_whose_capture_failed_is_stocked_again_in_a_fresh_process(sides)
     assert child.rows == count_all(contest.rows)
 
 
+def test_a_baseline_whose_capture_failed_is_timed_by_calls_though_its_child_forgets(sides):
+    """As one that contests on several cases share."""
+    sides.add("candidate")
+    child = sides.add("eager", ends={Capture: "raised"})
+    begin_anew, eager = child.restart, sides.made[1]
+
+    def restart():
+        begin_anew()
+        eager.forget_rows()
+
+    child.restart = restart
+    contest = ready(sides)
+    assert not contest.graphs
+    assert eager.rows == contest.rows
+    assert child.rows == count_all(contest.rows)
+    contest.run(never)
+    assert all(block["eager"] for block in contest.blocks)
+
+
 @EFFORTS
 def test_contents_are_hidden_before_measured_laps_that_are_not_in_graphs(sides, effort):
     candidate, eager = sides.add("candidate"), sides.add("eager")

@@ -9,6 +9,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
 from kerneltruth.clock.laps import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps, was_starved
 from kerneltruth.clock.stocking import stocked
+from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Lap, Rows, Stock
 
 CALLS = 20
@@ -225,3 +226,9 @@ def test_contents_are_hidden_until_each_lap_begins_where_calls_could_begin_befor
     laps.lap(side, range(CALLS))
     laps.lap(side, [0, 1])
     assert [m.hidden for m in side.child.asked] == [True] * 2
+
+
+@pytest.mark.parametrize("wrong", [{"lap_s": 0.0}, {"lap_s": 0.005, "graph_lap_s": 0.004}])
+def test_laps_of_graphs_are_not_the_shorter_ones(wrong):
+    with pytest.raises(InternalError, match="laps"):
+        Effort(**wrong)
