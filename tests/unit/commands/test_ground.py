@@ -9,8 +9,8 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Shown
 from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.commands.ground import KNOWN, Ground, _Shared
-from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.commands.ground import KNOWN, Ground, Grounds, _Shared
+from kerneltruth.runner.protocol import Observation, Rows, TensorResult
 from kerneltruth.tasks.registry import find
 
 TASK = replace(find("kernelbenchx/relu"), perf=({"M": 8, "N": 16},))
@@ -152,3 +152,21 @@ def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(captured, la
     assert len(restarts) == 1
     for side in shared.sides:
         assert (side.rows, side.stocked, side.warmed, side.captured) == (0, False, False, later)
+
+
+def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
+    made, asked = ground(), []
+
+    def errand(message, **kwargs):
+        asked.append(message)
+        return Observation(ended="returned")
+
+    child = SimpleNamespace(errand=errand)
+    made.sides = [
+        Contestant(name=name, child=child, slot=slot, rows=8, stocked=bool(slot))
+        for slot, name in enumerate(("eager", "compile"))
+    ]
+    grounds = Grounds(TASK, (made.case,), None, baselines={}, seed=3)
+    grounds._made[made.case.identity] = made
+    assert grounds.park()
+    assert asked == [Rows(count=0, slot=1)]
