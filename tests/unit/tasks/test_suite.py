@@ -152,7 +152,10 @@ def test_the_smallest_shapes_give_a_result_without_a_warning(name, generator):
     arguments = tensors(declared, smallest, torch.float64, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        declared.reference(**arguments)
+        result = declared.reference(**arguments)
+    outputs = result if isinstance(result, tuple) else (result,)
+    assert outputs
+    assert all(isinstance(output, torch.Tensor) for output in outputs)
 
 
 @pytest.mark.parametrize(

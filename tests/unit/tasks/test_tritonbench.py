@@ -26,7 +26,7 @@ def results(name, **given):
         yield tuple(r.numpy() for r in (result if isinstance(result, tuple) else (result,)))
 
 
-def agree(name, *expected, **given):
+def assert_agrees(name, *expected, **given):
     """That all of them are as expected, signs of zeros included."""
     count = 0
     for found in results(name, **given):
@@ -39,19 +39,21 @@ def agree(name, *expected, **given):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_exponentials_and_roots_are_numpys_also_of_odd_values():
-    agree("exp", np.exp(ODD), input=ODD)
-    agree("sqrt", np.sqrt(ODD), input=ODD)
+    assert_agrees("exp", np.exp(ODD), input=ODD)
+    assert_agrees("sqrt", np.sqrt(ODD), input=ODD)
 
 
 def test_ones_do_not_depend_on_the_input():
-    agree("ones_like", np.ones(9), input=ODD)
+    assert_agrees("ones_like", np.ones(9), input=ODD)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (4,), (3, 1), ()])
 def test_products_broadcast_before_the_negative_ones_are_cut(shape):
     x, y = DRAW.normal(size=(3, 4)), DRAW.normal(size=shape)
     x[0, 0] = np.nan
-    agree("mul_relu", np.where(x * y <= 0, 0.0, x * y), input=x, other=np.array(y), inplace=False)
+    assert_agrees(
+        "mul_relu", np.where(x * y <= 0, 0.0, x * y), input=x, other=np.array(y), inplace=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,14 +62,14 @@ def test_products_broadcast_before_the_negative_ones_are_cut(shape):
 )
 def test_tensors_are_broadcast_as_numpy_does(shapes):
     x, y = (np.array(DRAW.normal(size=shape)) for shape in shapes)
-    agree("broadcast_tensors", *np.broadcast_arrays(x, y), x=x, y=y)
+    assert_agrees("broadcast_tensors", *np.broadcast_arrays(x, y), x=x, y=y)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1, -2])
 def test_the_softmax_is_multiplied_not_its_input(dim):
     x = 300 * DRAW.normal(size=(3, 4))
     for other in (DRAW.normal(size=(3, 4)), DRAW.normal(size=4), np.array(-2.0)):
-        agree("softmax_mul", softmax(x, axis=dim) * other, input=x, other=other, dim=dim)
+        assert_agrees("softmax_mul", softmax(x, axis=dim) * other, input=x, other=other, dim=dim)
 
 
 @pytest.mark.parametrize(("dim", "keepdim"), [(0, False), (1, True), (-1, True), (-2, False)])
@@ -75,14 +77,14 @@ def test_sums_of_large_exponentials_have_a_logarithm(dim, keepdim):
     x = 500 * DRAW.normal(size=(5, 4, 3))
     x[0], x[1, 0, 0] = -INFINITE, INFINITE
     expected = logsumexp(x, axis=dim, keepdims=keepdim)
-    agree("logsumexp", expected, input=x, dim=dim, keepdim=keepdim)
+    assert_agrees("logsumexp", expected, input=x, dim=dim, keepdim=keepdim)
 
 
 @pytest.mark.parametrize(("dim", "keepdim"), [(0, False), (1, True), (-1, False)])
 def test_maxima_are_numpys(claims, dim, keepdim):
     x = DRAW.normal(size=(5, 6)).astype(np.float32)
     values, indices = x.max(dim, keepdims=keepdim), x.argmax(dim, keepdims=keepdim)
-    agree("max", values, indices, input=x, dim=dim, keepdim=keepdim)
+    assert_agrees("max", values, indices, input=x, dim=dim, keepdim=keepdim)
     found = torch.tensor(values), torch.tensor(indices)
     told = claims("tritonbench/max", found, input=torch.tensor(x), dim=dim, keepdim=keepdim)
     assert told == []
@@ -138,8 +140,8 @@ def test_sigmoids_that_vanish_may_be_taken_for_each_other(claims):
 def test_the_sum_of_vectors_is_kept_in_the_first():
     x, y = DRAW.normal(size=7), DRAW.normal(size=7)
     total = y + -0.5 * x
-    agree("scaled_add_norm", np.array(np.linalg.norm(total)), total, y=y, x=x, alpha=-0.5)
-    agree("scaled_add_dot", np.array(np.dot(total, total)), total, y=y, x=x, alpha=-0.5)
+    assert_agrees("scaled_add_norm", np.array(np.linalg.norm(total)), total, y=y, x=x, alpha=-0.5)
+    assert_agrees("scaled_add_dot", np.array(np.dot(total, total)), total, y=y, x=x, alpha=-0.5)
 
 
 def convolved(x, weight, bias, *, stride, padding, dilation, groups):
@@ -167,7 +169,7 @@ def test_the_sigmoid_is_of_a_convolution_with_its_bias(stride, padding, dilation
     bias = DRAW.normal(size=6) if biased else None
     how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     expected = expit(convolved(x, weight, bias, **how))
-    agree("sigmoid_conv2d", expected, input=x, weight=weight, bias=bias, **how)
+    assert_agrees("sigmoid_conv2d", expected, input=x, weight=weight, bias=bias, **how)
 
 
 def channels():
@@ -185,7 +187,7 @@ def test_silu_comes_after_the_running_statistics(shape):
     mean, var, weight, bias = (v.reshape(-1, *[1] * (len(shape) - 2)) for v in own.values())
     z = (x - mean) / np.sqrt(var + 0.25) * weight + bias
     how = {"training": False, "momentum": 0.5, "eps": 0.25}
-    agree("silu_batch_norm", z * expit(z), input=x, **own, **how)
+    assert_agrees("silu_batch_norm", z * expit(z), input=x, **own, **how)
 
 
 def test_training_takes_the_batchs_statistics_and_keeps_the_unbiased_variance():
@@ -194,16 +196,16 @@ def test_training_takes_the_batchs_statistics_and_keeps_the_unbiased_variance():
     mean = 0.75 * own["running_mean"] + 0.25 * x.mean((0, 2))
     variance = 0.75 * own["running_var"] + 0.25 * x.var((0, 2), ddof=1)
     how = {"training": True, "momentum": 0.25, "eps": 1e-5}
-    agree("silu_batch_norm", z * expit(z), mean, variance, input=x, **own, **how)
+    assert_agrees("silu_batch_norm", z * expit(z), mean, variance, input=x, **own, **how)
 
 
 def test_contractions_take_dims_by_number_or_by_lists():
     a, b = DRAW.normal(size=(2, 3, 4)), DRAW.normal(size=(3, 4, 5))
-    agree("tensordot", np.einsum("ikl,kln->in", a, b), a=a, b=b, dims=2)
+    assert_agrees("tensordot", np.einsum("ikl,kln->in", a, b), a=a, b=b, dims=2)
     b = DRAW.normal(size=(4, 5))
-    agree("tensordot", np.einsum("ilk,kn->iln", a, b), a=a, b=b, dims=1)
+    assert_agrees("tensordot", np.einsum("ilk,kn->iln", a, b), a=a, b=b, dims=1)
     b = DRAW.normal(size=(4, 5, 2))
-    agree("tensordot", np.einsum("kml,lnk->mn", a, b), a=a, b=b, dims=((2, 0), (0, 2)))
+    assert_agrees("tensordot", np.einsum("kml,lnk->mn", a, b), a=a, b=b, dims=((2, 0), (0, 2)))
 
 
 def right_side(rows, columns=3):

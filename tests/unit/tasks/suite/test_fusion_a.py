@@ -45,7 +45,7 @@ def reference(name, **given):
     return outputs[0].numpy() if len(outputs) == 1 else tuple(o.numpy() for o in outputs)
 
 
-def close(got, want):
+def assert_close(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
@@ -63,15 +63,15 @@ def normalized(x, axes, eps=1e-5):
 def test_add_gelu_scales_the_second_summand(approximate):
     x, y = drawn(3, 4), drawn(4)
     got = reference("fused_add_gelu", input=x, other=y, alpha=-2, approximate=approximate)
-    close(got, gelu(x - 2 * y, approximate))
+    assert_close(got, gelu(x - 2 * y, approximate))
 
 
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 1)])
 def test_add_mean_and_exp_mean_average_over_dim(dim):
     x, y = drawn(3, 4), drawn(3, 4, seed=1)
     got = reference("fused_add_mean", input=x, other=y, alpha=0.5, dim=dim, keepdim=True)
-    close(got, (x + 0.5 * y).mean(dim, keepdims=True).reshape(got.shape))
-    close(reference("fused_exp_mean", input=x, dim=dim), np.exp(x).mean(dim))
+    assert_close(got, (x + 0.5 * y).mean(dim, keepdims=True).reshape(got.shape))
+    assert_close(reference("fused_exp_mean", input=x, dim=dim), np.exp(x).mean(dim))
 
 
 def test_add_mul_groupnorm_multiplies_by_the_second_input_again():
@@ -81,7 +81,7 @@ def test_add_mul_groupnorm_multiplies_by_the_second_input_again():
         "fused_add_mul_groupnorm", input1=x, input2=y, weight=weight, bias=bias, num_groups=3
     )
     groups = normalized(((x + y) * y).reshape(2, 3, -1), -1).reshape(x.shape)
-    close(got, groups * weight[:, None, None] + bias[:, None, None])
+    assert_close(got, groups * weight[:, None, None] + bias[:, None, None])
 
 
 def test_pooled_similarity_counts_its_padding():
@@ -93,7 +93,7 @@ def test_pooled_similarity_counts_its_padding():
     padded = np.pad(cosine, ((0, 0), (1, 1), (1, 1)))
     assert got.shape == (2, 1, 2, 2)
     for n, i, j in np.ndindex(2, 2, 2):
-        close(got[n, 0, i, j], padded[n, 3 * i : 3 * i + 2, 3 * j : 3 * j + 2].sum() / 4)
+        assert_close(got[n, 0, i, j], padded[n, 3 * i : 3 * i + 2, 3 * j : 3 * j + 2].sum() / 4)
 
 
 def windows(length, kernel, stride, padding, ceil_mode):
@@ -123,13 +123,13 @@ def test_pooled_cosines_are_padded_with_zeros(ceil_mode, include, stride):
         for place, window in enumerate(ranges):
             inside = [math.cos(x[0, c, i - 1]) for i in window if 0 <= i - 1 < 9]
             padded = sum(i < 11 for i in window)
-            close(got[0, c, place], sum(inside) / (padded if include else len(inside)))
+            assert_close(got[0, c, place], sum(inside) / (padded if include else len(inside)))
 
 
 def test_cosines_and_their_signs_are_those_of_mpmath():
     x = np.array([0.0, 1.5707, 1.5709, -4.7, 100.0, 1e6, -3.0])
     cosine, sign = reference("fused_cos_signbit", input=x)
-    close(cosine, [float(mpmath.cos(v)) for v in x])
+    assert_close(cosine, [float(mpmath.cos(v)) for v in x])
     assert sign.tolist() == [mpmath.cos(v) < 0 for v in x]
 
 
@@ -171,20 +171,22 @@ def test_cross_entropies_are_weighted_and_skip_rows(smoothing, reduction):
     given = {"weight": weight, "label_smoothing": smoothing, "reduction": reduction}
     logs = scipy.special.log_softmax(x, 1)
     want = cross_entropy(logs, target, weight, -100, smoothing, reduction)
-    close(reference("fused_cross_entropy_log_softmax", input=x, target=target, **given), want)
+    assert_close(
+        reference("fused_cross_entropy_log_softmax", input=x, target=target, **given), want
+    )
     loss, output = reference(
         "fused_cross_entropy_softmax_layernorm",
         logits=x, targets=target, normalized_shape=4, **given,
     )  # fmt: skip
-    close(loss, want)
-    close(output, normalized(scipy.special.softmax(x, 1), -1))
+    assert_close(loss, want)
+    assert_close(output, normalized(scipy.special.softmax(x, 1), -1))
 
 
 def test_log_softmax_along_rows_comes_before_the_one_of_the_loss():
     x, target = drawn(3, 4), np.array([0, 3, 1])
     got = reference("fused_cross_entropy_log_softmax", input=x, target=target, weight=None, dim=0)
     logs = scipy.special.log_softmax(scipy.special.log_softmax(x, 0), 1)
-    close(got, -logs[range(3), target].mean())
+    assert_close(got, -logs[range(3), target].mean())
 
 
 @pytest.mark.parametrize("norm", [1.0, 2.0])
@@ -199,7 +201,7 @@ def test_embeddings_beyond_the_norm_are_shortened(norm):
         row = weight[indices[at]]
         size = (np.abs(row) ** norm).sum() ** (1 / norm)
         row = row * 2 / (size + 1e-7) if size > 2 else row
-        close(got[at], np.tanh(row + other[at]))
+        assert_close(got[at], np.tanh(row + other[at]))
 
 
 def test_the_padding_row_is_looked_up_like_any_other():
@@ -208,7 +210,7 @@ def test_the_padding_row_is_looked_up_like_any_other():
         "fused_embedding_add_tanh",
         input_indices=np.array([0, 1]), weight=weight, other=other, padding_idx=0,
     )  # fmt: skip
-    close(got, np.tanh(weight[:2]))
+    assert_close(got, np.tanh(weight[:2]))
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1, -2])
@@ -235,9 +237,9 @@ def test_index_select_compares_what_it_selects(dim):
 def test_least_gelu_and_where_it_is(approximate):
     x = drawn(4, 5)
     y = gelu(x, approximate)
-    close(reference("fused_gelu_min", input=x, approximate=approximate), y.min())
+    assert_close(reference("fused_gelu_min", input=x, approximate=approximate), y.min())
     least, where = reference("fused_gelu_min", input=x, approximate=approximate, dim=-1)
-    close(least, y.min(-1))
+    assert_close(least, y.min(-1))
     assert where.tolist() == y.argmin(-1).tolist()
 
 
@@ -252,7 +254,7 @@ def test_the_least_gelu_is_not_that_of_half_the_function():
 def test_gelu_std_divides_by_degrees_of_freedom(correction, dim):
     x = drawn(4, 5)
     got = reference("fused_gelu_std", input=x, dim=dim, correction=correction)
-    close(got, gelu(x).std(dim, ddof=correction))
+    assert_close(got, gelu(x).std(dim, ddof=correction))
 
 
 def test_gelu_std_without_degrees_of_freedom_is_nan():
@@ -278,10 +280,10 @@ def test_hardsigmoid_batch_norm_updates_its_statistics(training):
     )  # fmt: skip
     m, v = (x.mean((0, 2)), x.var((0, 2))) if training else (mean, var)
     y = (x - m[:, None]) / np.sqrt(v + 1e-5)[:, None] * weight[:, None] + bias[:, None]
-    close(got[0] if training else got, np.clip(y / 6 + 0.5, 0, 1))
+    assert_close(got[0] if training else got, np.clip(y / 6 + 0.5, 0, 1))
     if training:
-        close(got[1], 0.75 * mean + 0.25 * m)
-        close(got[2], 0.75 * var + 0.25 * x.var((0, 2), ddof=1))
+        assert_close(got[1], 0.75 * mean + 0.25 * m)
+        assert_close(got[2], 0.75 * var + 0.25 * x.var((0, 2), ddof=1))
 
 
 @pytest.mark.parametrize(
@@ -292,10 +294,10 @@ def test_stacked_tensors_are_divided(mode, rounded):
     divisor = drawn(3, 1)
     given = {"tensors": [torch.tensor(p) for p in parts], "rounding_mode": mode}
     got = reference("fused_hstack_div", **given, divisor=divisor)
-    close(got, rounded(np.concatenate(parts, 1) / divisor))
+    assert_close(got, rounded(np.concatenate(parts, 1) / divisor))
 
 
 def test_tensors_of_one_dim_are_joined_end_to_end():
     parts = [torch.tensor(drawn(n)) for n in (2, 3, 1)]
     got = reference("fused_hstack_div", tensors=parts, divisor=np.array(2.0))
-    close(got, np.concatenate(parts) / 2)
+    assert_close(got, np.concatenate(parts) / 2)

@@ -35,7 +35,7 @@ def reference(name, **given):
     return outputs[0].numpy() if len(outputs) == 1 else tuple(o.numpy() for o in outputs)
 
 
-def close(got, want):
+def assert_close(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
@@ -71,7 +71,7 @@ def test_attention_is_softmax_of_scores_times_values(causal, scale):
     for b, h, i in np.ndindex(2, 2, 5):
         seen = i + 1 if causal else 5
         scores = k[b, h, :seen] @ q[b, h, i] * (scale or 3**-0.5)
-        close(got[b, h, i], scipy.special.softmax(scores) @ v[b, h, :seen])
+        assert_close(got[b, h, i], scipy.special.softmax(scores) @ v[b, h, :seen])
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
@@ -79,23 +79,23 @@ def test_products_without_dropout_are_activated(approximate):
     x, y, z = drawn(2, 3, 4), drawn(2, 4, 5), drawn(5)
     product = x @ y
     given = {"input1": x, "input2": y, "training": False, "approximate": approximate}
-    close(reference("fused_bmm_dropout_gelu", **given), gelu(product, approximate))
+    assert_close(reference("fused_bmm_dropout_gelu", **given), gelu(product, approximate))
     rms = product / np.sqrt((product**2).mean(-1, keepdims=True) + 0.5)
     given |= {"normalized_shape": 5, "eps": 0.5}
-    close(reference("fused_bmm_rmsnorm_gelu_dropout", **given), gelu(rms, approximate))
+    assert_close(reference("fused_bmm_rmsnorm_gelu_dropout", **given), gelu(rms, approximate))
     got = reference("fused_bmm_rmsnorm_gelu_dropout_sub", other=z, **given)
-    close(got, gelu(rms, approximate) - z)
+    assert_close(got, gelu(rms, approximate) - z)
 
 
 def test_a_kept_element_is_scaled_where_dropout_stands():
     x, y, z = drawn(2, 3, 4), drawn(2, 4, 5), drawn(3, 1)
     product = x @ y
-    close(reference("fused_bmm_dropout_gelu", input1=x, input2=y, p=0.75), gelu(4 * product))
+    assert_close(reference("fused_bmm_dropout_gelu", input1=x, input2=y, p=0.75), gelu(4 * product))
     rms = product / np.sqrt((product**2).mean(-1, keepdims=True) + 1e-5)
     given = {"input1": x, "input2": y, "normalized_shape": 5, "dropout_p": 0.5}
-    close(reference("fused_bmm_rmsnorm_gelu_dropout", **given), 2 * gelu(rms))
+    assert_close(reference("fused_bmm_rmsnorm_gelu_dropout", **given), 2 * gelu(rms))
     got = reference("fused_bmm_rmsnorm_gelu_dropout_sub", other=z, **given)
-    close(got, 2 * gelu(rms) - z)
+    assert_close(got, 2 * gelu(rms) - z)
 
 
 def test_conv2d_add_adds_a_broadcast_multiple():
@@ -106,7 +106,7 @@ def test_conv2d_add_adds_a_broadcast_multiple():
         stride=2, padding=1, groups=2, alpha=-2,
     )  # fmt: skip
     want = convolved(x, weight, bias, (2, 2), ((1, 1), (1, 1)), groups=2)
-    close(got, want - 2 * other)
+    assert_close(got, want - 2 * other)
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
@@ -115,9 +115,9 @@ def test_gelu_conv2d_takes_pairs_and_pads_the_odd_one_at_the_end():
     given = {"input": x, "weight": weight, "bias": None}
     got = reference("fused_gelu_conv2d", **given, stride=(2, 1), padding=(1, 0), dilation=(1, 2))
     want = convolved(x, weight, None, (2, 1), ((1, 1), (0, 0)), (1, 2))
-    close(got, gelu(want))
+    assert_close(got, gelu(want))
     got = reference("fused_gelu_conv2d", **given, padding="same", approximate="tanh")
-    close(got, gelu(convolved(x, weight, pad=((0, 1), (1, 1))), "tanh"))
+    assert_close(got, gelu(convolved(x, weight, pad=((0, 1), (1, 1))), "tanh"))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -127,8 +127,8 @@ def test_batch_norm_without_running_statistics_uses_those_of_the_batch(training)
     name = "fused_dropout_relu_batch_norm_conv2d"
     want = np.maximum(normalized(convolved(x, weight, bias), (0, 2, 3)), 0)
     got = reference(name, **given, training=training, p=0.0 if training else 0.5)
-    close(got, want)
-    close(reference(name, **given, p=0.5), 2 * want)
+    assert_close(got, want)
+    assert_close(reference(name, **given, p=0.5), 2 * want)
 
 
 def test_instance_norm_follows_selu():
@@ -136,7 +136,7 @@ def test_instance_norm_follows_selu():
     got = reference("fused_instance_norm_selu_conv2d", input=x, weight=weight, bias=bias, eps=0.01)
     y = convolved(x, weight, bias)
     y = 1.0507009873554805 * np.where(y > 0, y, 1.6732632423543772 * np.expm1(y))
-    close(got, normalized(y, (2, 3), 0.01))
+    assert_close(got, normalized(y, (2, 3), 0.01))
 
 
 def test_linear_layers_are_activated():
@@ -144,6 +144,6 @@ def test_linear_layers_are_activated():
     y = x @ weight.T + bias
     given = {"input": x, "weight": weight, "bias": bias}
     got = reference("fused_dropout_sigmoid_linear", **given, p=0.2)
-    close(got, scipy.special.expit(y) / 0.8)
+    assert_close(got, scipy.special.expit(y) / 0.8)
     got = reference("fused_elu_linear", **given | {"input": x[0]}, alpha=0.5)
-    close(got, np.where(y[0] > 0, y[0], 0.5 * np.expm1(y[0])))
+    assert_close(got, np.where(y[0] > 0, y[0], 0.5 * np.expm1(y[0])))

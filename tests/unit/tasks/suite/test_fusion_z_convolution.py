@@ -43,20 +43,20 @@ def prefixed():
     return {f"conv_{name}": value for name, value in LAYER.items()}
 
 
-def close(result, expected):
+def assert_close(result, expected):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-11, atol=1e-13)
 
 
 def test_relu_of_the_convolution():
     result = TASKS["fused_relu_conv2d"].reference(**tensors(), **LAYER, inplace=False)
-    close(result, np.maximum(CONV, 0))
+    assert_close(result, np.maximum(CONV, 0))
 
 
 def test_leaky_relu_of_the_convolution():
     result = TASKS["fused_leaky_relu_conv2d"].reference(
         **tensors(), **LAYER, negative_slope=0.25, inplace=True
     )
-    close(result, np.where(CONV > 0, CONV, 0.25 * CONV))
+    assert_close(result, np.where(CONV > 0, CONV, 0.25 * CONV))
 
 
 def test_pixel_shuffle_spreads_channels_over_rows_and_columns():
@@ -75,7 +75,7 @@ def test_pixel_shuffle_spreads_channels_over_rows_and_columns():
         groups=1,
         upscale_factor=2,
     )
-    close(result, expected)
+    assert_close(result, expected)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -97,11 +97,11 @@ def test_batch_norm_stands_between_convolution_and_relu(training):
         eps=0.25,
         inplace=False,
     )
-    close(outputs[0], expected)
+    assert_close(outputs[0], expected)
     assert len(outputs) == (3 if training else 1)
     if training:
-        close(outputs[1], 0.9 * mean + 0.1 * CONV.mean(axes))
-        close(outputs[2], 0.9 * var + 0.1 * CONV.var(axes, ddof=1))
+        assert_close(outputs[1], 0.9 * mean + 0.1 * CONV.mean(axes))
+        assert_close(outputs[2], 0.9 * var + 0.1 * CONV.var(axes, ddof=1))
 
 
 def test_the_pool_takes_the_largest_of_dilated_windows():
@@ -119,7 +119,7 @@ def test_the_pool_takes_the_largest_of_dilated_windows():
         pool_ceil_mode=False,
         inplace=False,
     )
-    close(result, np.maximum(expected, 0))
+    assert_close(result, np.maximum(expected, 0))
 
 
 def test_layer_norm_goes_over_channels_rows_and_columns():
@@ -134,4 +134,4 @@ def test_layer_norm_goes_over_channels_rows_and_columns():
         **prefixed(),
         ln_eps=0.25,
     )
-    close(result, normalized / (1 + np.exp(-normalized)))
+    assert_close(result, normalized / (1 + np.exp(-normalized)))

@@ -52,7 +52,7 @@ def reference(name, values, **scalars):
     return TASKS[name].reference(**{argument: values}, **settings | scalars)
 
 
-def agree(got, want):
+def assert_agrees(got, want):
     # Where the independent function refuses (a pole or NaN), PyTorch's value says nothing.
     known = ~want.isnan()
     assert known.any()
@@ -62,7 +62,7 @@ def agree(got, want):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_reference_agrees_with_an_independent_function(name):
     points = torch.tensor(POINTS, dtype=torch.float64)
-    agree(reference(name, points), expected(INDEPENDENT[name], POINTS))
+    assert_agrees(reference(name, points), expected(INDEPENDENT[name], POINTS))
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_the_reference_agrees_with_an_independent_function(name):
 )
 def test_the_tasks_of_two_results_agree_with_the_standard_library(name, first, second):
     got = reference(name, torch.tensor(POINTS, dtype=torch.float64))
-    agree(got[0], expected(first, POINTS))
-    agree(got[1], expected(second, POINTS))
+    assert_agrees(got[0], expected(first, POINTS))
+    assert_agrees(got[1], expected(second, POINTS))
 
 
 def test_the_complement_of_erf_keeps_its_digits_in_the_tail():

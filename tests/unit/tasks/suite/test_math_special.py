@@ -15,7 +15,7 @@ TASKS = {t.name: t for t in DECLARED}
 PRECISION = 1e-11
 
 
-def agree(got, function, points, precision=PRECISION):
+def assert_agrees(got, function, points, precision=PRECISION):
     want = torch.tensor([float(function(x)) for x in points], dtype=torch.float64)
     torch.testing.assert_close(got, want, rtol=precision, atol=precision)
 
@@ -36,7 +36,7 @@ def agree(got, function, points, precision=PRECISION):
 def test_the_reference_agrees_with_mpmath(name, function, low, high):
     points = np.linspace(low + 0.0123, high, 83)
     got = TASKS[name].reference(torch.tensor(points))
-    agree(got, function, points)
+    assert_agrees(got, function, points)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
@@ -44,14 +44,14 @@ def test_polygamma_agrees_with_mpmath(n):
     points = np.concatenate([np.linspace(0.0625, 3, 25), np.linspace(4, 1000, 20)])
     got = TASKS["polygamma"].reference(n, torch.tensor(points))
     # PyTorch's trigamma stops at 5e-10, which no float32 result can show.
-    agree(got, lambda x: mpmath.psi(n, x), points, precision=1e-9 if n == 1 else PRECISION)
+    assert_agrees(got, lambda x: mpmath.psi(n, x), points, precision=1e-9 if n == 1 else PRECISION)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 12])
 def test_chebyshev_polynomials_agree_with_their_definition(n):
     points = np.linspace(-1.5, 1.5, 61)
     got = TASKS["chebyshev_polynomial_t"].reference(torch.tensor(points), n)
-    agree(got, lambda x: np.polynomial.Chebyshev.basis(n)(x), points)
+    assert_agrees(got, lambda x: np.polynomial.Chebyshev.basis(n)(x), points)
 
 
 @pytest.mark.parametrize("task", DECLARED, ids=lambda t: t.name)
