@@ -22,7 +22,15 @@ from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contestants import Contestant, Effort, Inputs, LapSeen, Shown
 from kerneltruth.clock.laps import Laps
-from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_rows, sampled_groups, shuffled
+from kerneltruth.clock.rows import (
+    GROUPS,
+    LEAST_CAPTURED,
+    SPARE,
+    WARM,
+    count_rows,
+    sampled_groups,
+    shuffled,
+)
 from kerneltruth.clock.sampling import EVERY, Sampled, count_sampled, laps_to_sample, sources_of
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
@@ -276,7 +284,7 @@ class Contest:
 
     def _wants_graphs(self) -> bool:
         below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
-        return below and self.rows >= GROUPS
+        return below and self.rows >= LEAST_CAPTURED
 
     def _capture(self, side: Contestant) -> bool:
         if side is self.sides[0] and self.samples:

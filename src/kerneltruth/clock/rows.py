@@ -12,6 +12,8 @@ from kerneltruth.clock.contestants import Effort
 SPARE = 4
 MOST_ROWS = 768
 GROUPS = 8
+# Fewer are called one by one: laps of graphs of a single call scatter twice as much.
+LEAST_CAPTURED = 2 * GROUPS
 # Of how many captured calls some are sampled, in so many groups at most. Where those are few, who
 # leaves out one call in ten as it is captured would often get through.
 CAPTURED = 128
@@ -28,8 +30,8 @@ def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
     rows = min(wanted, room, MOST_ROWS)
     # As groups have them, or fewer, where a row more or less is much.
     possible = (
-        *range(rows // GROUPS * GROUPS, 2 * GROUPS - 1, -GROUPS),
-        *range(min(rows, 2 * GROUPS - 1), 1, -1),
+        *range(rows // GROUPS * GROUPS, LEAST_CAPTURED - 1, -GROUPS),
+        *range(min(rows, LEAST_CAPTURED - 1), 1, -1),
     )
     return next((n for n in possible if count_all(n) <= room), 2)
 
@@ -41,7 +43,7 @@ def count_sampled_groups(size: int) -> int:
 
 def count_all(rows: int) -> int:
     """How many rows there are in all, with spare ones and those of the groups that are sampled."""
-    if rows < GROUPS:
+    if rows < LEAST_CAPTURED:
         return SPARE + rows
     size = rows // GROUPS
     return SPARE + rows + size * count_sampled_groups(size)

@@ -219,11 +219,14 @@ def test_contents_are_hidden_before_measured_laps_that_are_not_in_graphs(sides, 
         assert {lap.hidden for lap in child.of(Lap)} == {not contest.graphs}
 
 
-def test_a_row_for_each_graph_suffices(sides):
+@pytest.mark.parametrize(("room", "rows"), [(16, 12), (27, 15), (28, 16)])
+def test_calls_are_captured_where_memory_holds_two_for_each_graph(sides, room, rows):
+    """Laps of graphs of a single call scatter more than those of as many calls one by one."""
     child = sides.add("candidate", call_s=9e-5)
-    contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * 16))
-    assert (contest.rows, contest.graphs) == (GROUPS, True)
-    assert [len(g) for g in child.of(Capture)[0].groups] == [1] * (GROUPS + 1 + 4)
+    contest = ready(sides, effort=replace(SMALL, memory_bytes=128 * room))
+    assert (contest.rows, contest.graphs) == (rows, rows == 2 * GROUPS)
+    sizes = [len(g) for capture in child.of(Capture) for g in capture.groups]
+    assert sizes == ([2] * (GROUPS + 1 + 4) if contest.graphs else [])
     contest.run(never)
     assert len(contest.blocks) == SMALL.blocks[1]
 

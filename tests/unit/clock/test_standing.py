@@ -170,7 +170,7 @@ def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(contest, effort):
 def test_doubts_about_honest_claims_do_not_outlast_more_blocks_on_a_busy_host(contest):
     """Few laps of few calls, as a run has them of large inputs, and answers that come late."""
     honest = {"call_s": 7e-5}
-    made = contest(honest, honest, effort=replace(MANY, blocks=(24, 24), memory_bytes=128 * 16))
+    made = contest(honest, honest, effort=replace(MANY, blocks=(24, 24), memory_bytes=128 * 12))
     assert max(lap.calls for block in made.blocks for lap in block["candidate"]) <= 8
     late, doubted = random.Random("busy").gauss, 0
     for _ in range(200):
