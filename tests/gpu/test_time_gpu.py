@@ -213,7 +213,8 @@ def test_where_memory_holds_few_inputs_calls_are_made_one_by_one(timed):
 
 def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, keeper):
     _, before, _ = timed(HONEST)
-    (grounds,) = [g for key, g in keeper._grounds.items() if key == keeper._key]
+    turns = keeper._turns
+    grounds = turns._grounds[turns._key]
     held = torch.cuda.mem_get_info()[0]
     grounds.park()
     assert torch.cuda.mem_get_info()[0] - held > 2**30

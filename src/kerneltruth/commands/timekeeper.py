@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
@@ -17,33 +17,19 @@ from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.second_look import look_again, look_closer
 from kerneltruth.clock.standing import by_events
-from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import BASELINES, OUT_OF_MEMORY, Ground, Grounds
-from kerneltruth.commands.machine import Machine, Watch, fitting, memory_of
+from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
+from kerneltruth.commands.turns import Turns
 from kerneltruth.errors import UserError
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
 CANDIDATE = "candidate"
-# Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
-# part of so many.
-MOST_AT_ONCE = 8
-WAITING_SHARE = 4
-# What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
-WAITING_BYTES = 3 * 2**29
 DEFAULT_BASELINES = ("eager", "compile", "control")
-
-
-# A task's name, the dtype, and its shapes: a task with others has other baselines.
-_Key = tuple[str, str | None, str]
-
-
-def _key_of(task: Task, dtype: str | None) -> _Key:
-    return task.key, dtype, repr(task.perf)
 
 
 class Timekeeper:
@@ -80,13 +66,9 @@ class Timekeeper:
         self._runner = runner
         self._machine = machine
         self._seed = seed
-        self._baselines = baselines
         self._effort = effort or Effort()
-        self._sources = sources
         self._on_gpu = runner.device != "cpu"
-        # That in hand, and those that wait: who has waited longest stands first.
-        self._grounds: dict[_Key, Grounds] = {}
-        self._key: _Key | None = None
+        self._turns = Turns(runner, baselines=baselines, seed=seed, sources=sources)
         self._count = 0
         self._next: Session | None = None
         self._alone_s = 0.0
@@ -97,74 +79,19 @@ class Timekeeper:
         if self._next is not None:
             self._next.close(wait=False)
             self._next = None
-        self._key = None
-        for key in [*self._grounds]:
-            self._forget(key)
-
-    def _forget(self, key: _Key, *, wait: bool = False) -> None:
-        """End the baselines of a task."""
-        self._grounds.pop(key).close(wait=wait)
-
-    def _forget_beyond_room(self, kept: Collection[_Key]) -> None:
-        """End baselines that have waited longest, until there is room for the others; not these."""
-        others = [key for key in self._grounds if key not in kept]
-        for key in others[: max(0, len(self._grounds) - self.at_once)]:
-            self._forget(key, wait=True)
-
-    def _take_up(self, key: _Key) -> None:
-        """Have this task in hand."""
-        if key == self._key:
-            return
-        self._put_down()
-        self._grounds[key] = self._grounds.pop(key)
-        self._key = key
-        self._forget_beyond_room((key,))
-
-    def _put_down(self) -> None:
-        """Have the baselines of the task in hand wait for its next turn.
-
-        If any of them was lost, all begin anew then: it may have been this turn's bad luck.
-        """
-        key, self._key = self._key, None
-        if key is None:
-            return
-        grounds = self._grounds.pop(key)
-        if grounds.park():
-            self._grounds[key] = grounds
-        else:
-            grounds.close(wait=True)
-
-    def _make_room(self) -> bool:
-        """End the baselines of tasks that wait for their turn; whether there were any."""
-        waiting = [key for key in self._grounds if key != self._key]
-        for key in waiting:
-            self._forget(key, wait=True)
-        return bool(waiting)
+        self._turns.close()
 
     @property
     def at_once(self) -> int:
         """Of how many tasks there may be baselines at a time, so that others have room."""
-        if not self._on_gpu:
-            return MOST_AT_ONCE
-        room = memory_of(self._runner.device) // WAITING_SHARE
-        return max(1, min(MOST_AT_ONCE, room // (WAITING_BYTES * max(len(self._baselines), 1))))
+        return self._turns.at_once
 
     def ready(self, tasks: Iterable[Task]) -> None:
         """Have the baselines of tasks that come next compile, side by side: nothing is timed.
 
         The device may be used for other things meanwhile.
         """
-        tasks = tuple(tasks)
-        keys = [_key_of(task, None) for task in tasks]
-        if self._key not in keys:
-            self._put_down()
-        coming = [self._grounds_of(task, None) for task in tasks]
-        self._forget_beyond_room(keys)
-        with ThreadPoolExecutor(max(len(coming), 1)) as pool:
-            for done in [pool.submit(g.warm_up, self._effort) for g in coming]:
-                # What cannot be had now is missed when it is needed, and is told there.
-                with contextlib.suppress(MemoryError, RuntimeError):
-                    done.result()
+        self._turns.ready(tasks, self._effort)
 
     def time(
         self,
@@ -182,8 +109,7 @@ class Timekeeper:
             dtype: of the shapes; None takes the task's first.
             then: who is timed next: its process gets ready meanwhile, and loads nothing.
         """
-        grounds = self._grounds_of(task, dtype)
-        self._take_up(_key_of(task, dtype))
+        grounds = self._turns.begin(task, dtype)
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
@@ -288,24 +214,6 @@ class Timekeeper:
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
         }
 
-    def _grounds_of(self, task: Task, dtype: str | None) -> Grounds:
-        """The grounds of a task; made when they are first asked for."""
-        key = _key_of(task, dtype)
-        if key not in self._grounds:
-            sources = self._sources(task)
-            of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
-            if not self._on_gpu:
-                # Interpreted kernels are not timed: nor is the control.
-                of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
-            self._grounds[key] = Grounds(
-                task,
-                timed_cases(task, dtype=dtype, seed=self._seed),
-                self._runner,
-                baselines={name: source for name, source in of.items() if source is not None},
-                seed=self._seed,
-            )
-        return self._grounds[key]
-
     def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
         with self._spending("references"):
             known = ground.known()
@@ -335,7 +243,7 @@ class Timekeeper:
                 for what, seconds in contest.spent.items():
                     self._spent[what] += seconds
             except ContestError as error:
-                if error.seen.error == OUT_OF_MEMORY and self._make_room():
+                if error.seen.error == OUT_OF_MEMORY and self._turns.make_room():
                     for each in contest.sides:
                         if each.name == error.name:
                             each.rows, each.warmed, each.captured = 0, False, None

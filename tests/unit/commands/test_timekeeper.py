@@ -10,8 +10,9 @@ from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.second_look import SecondLook
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import MOST_AT_ONCE, Timekeeper, _key_of
+from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
+from kerneltruth.commands.turns import Turns
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -253,27 +254,11 @@ def test_baselines_stay_warm_while_another_task_has_its_turn(keeper, opened):
 def test_baselines_that_wait_hold_no_rows_and_stay_compiled(keeper):
     one = keeper("eager")
     one.time(TASK, of(RIGHT))
-    grounds = one._grounds[_key_of(TASK, None)]
+    grounds = one._turns.begin(TASK)
     sides = [grounds.of(case).sides[0] for case in grounds.cases]
     assert all(side.rows for side in sides)
     one.time(RELU, relu_candidate())
     assert [(side.rows, side.stocked, side.warmed) for side in sides] == [(0, True, False)] * 2
-
-
-def test_no_more_baselines_wait_than_there_is_room_for(keeper, monkeypatch, opened):
-    monkeypatch.setattr("kerneltruth.commands.timekeeper.MOST_AT_ONCE", 2)
-    one = keeper("eager")
-    gelu = replace(find("kernelbenchx/gelu"), perf=SHAPES[:1])
-    right = of("import torch\ndef gelu(input):\n    return torch.nn.functional.gelu(input)", gelu)
-    one.time(TASK, of(RIGHT))
-    one.time(RELU, relu_candidate())
-    one.time(TASK, of(RIGHT))
-    # The one that was in hand longest ago makes room.
-    one.time(gelu, right)
-    assert [name for name, *_ in one._grounds] == [TASK.key, gelu.key]
-    # And who is needed next stays.
-    one.ready([TASK, RELU])
-    assert {name for name, *_ in one._grounds} == {TASK.key, RELU.key}
 
 
 def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(keeper):
@@ -288,9 +273,9 @@ def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait
 def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(keeper):
     one = keeper("eager")
     one.time(TASK, of(RIGHT))
-    one._grounds[_key_of(TASK, None)]._shared["eager"].session.close()
+    one._turns.begin(TASK)._shared["eager"].session.close()
     one.time(RELU, relu_candidate())
-    assert [name for name, *_ in one._grounds] == [RELU.key]
+    assert one._turns.tasks == (RELU.key,)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["baselines"]["eager"]["us"] > 0
 
@@ -298,7 +283,7 @@ def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(ke
 def test_who_is_in_hand_waits_too_while_others_get_ready(keeper):
     one = keeper("eager")
     one.time(TASK, of(RIGHT))
-    grounds = one._grounds[_key_of(TASK, None)]
+    grounds = one._turns.begin(TASK)
     one.ready([RELU])
     sides = [side for case in grounds.cases for side in grounds.of(case).sides]
     assert [side.rows for side in sides] == [0] * len(SHAPES)
@@ -326,7 +311,7 @@ def test_who_has_no_rows_any_more_is_not_looked_at_again(keeper, monkeypatch):
         "kerneltruth.commands.timekeeper.look_again",
         lambda contest, beaten, *, capped: asked.append(beaten) or SecondLook(alone_s={}),
     )
-    grounds = one._grounds_of(TASK, None)
+    grounds = one._turns.begin(TASK)
     contests = [
         Contest(
             sides=[Contestant(name="candidate", child=None), *ground.sides],
@@ -527,26 +512,6 @@ def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(keeper, monkeypatch):
         one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
 
 
-@pytest.mark.parametrize(
-    ("gigabytes", "baselines", "tasks"),
-    [
-        (80, ("eager", "compile", "control"), 4),
-        (80, ("eager",), 8),
-        (24, ("eager",), 4),
-        (4, (), 1),
-    ],
-)
-def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
-    keeper, monkeypatch, gigabytes, baselines, tasks
-):
-    of_device = "kerneltruth.commands.timekeeper.memory_of"
-    monkeypatch.setattr(of_device, lambda device: gigabytes * 2**30)
-    one = keeper(*baselines)
-    assert one.at_once == MOST_AT_ONCE
-    one._on_gpu = True
-    assert one.at_once == tasks
-
-
 def out_of_memory(flag):
     """A candidate for which there is no memory before the flag is there."""
     return RIGHT.replace(
@@ -560,18 +525,18 @@ def out_of_memory(flag):
 
 
 def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch, tmp_path):
-    one, make_room = keeper("eager"), Timekeeper._make_room
+    one, make_room = keeper("eager"), Turns.make_room
 
     def made(self):
         (tmp_path / "flag").touch()
         return make_room(self)
 
-    monkeypatch.setattr(Timekeeper, "_make_room", made)
+    monkeypatch.setattr(Turns, "make_room", made)
     one.ready([TASK, RELU])
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert len(document["shapes"]) == len(SHAPES)
     assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
-    assert [task for task, *_ in one._grounds] == [TASK.key]
+    assert one._turns.tasks == (TASK.key,)
 
 
 def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):

@@ -1,0 +1,147 @@
+"""Which task is timed now, and the baselines of those that wait for another turn."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.commands.ground import Grounds
+from kerneltruth.commands.machine import memory_of
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.spec import Task
+
+# Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
+# part of so many.
+MOST_AT_ONCE = 8
+WAITING_SHARE = 4
+# What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
+WAITING_BYTES = 3 * 2**29
+
+# A task's name, the dtype, and its shapes: a task with others has other baselines.
+Key = tuple[str, str | None, str]
+
+
+class Turns:
+    """The turns that tasks take on one device.
+
+    A task's baselines stay after its turn, without the memory of their rows, as long as there is
+    room for those of all tasks.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        baselines: tuple[str, ...],
+        seed: int,
+        sources: Callable[[Task], dict[str, Candidate]],
+    ) -> None:
+        """No process is started yet; for the arguments see `Timekeeper`."""
+        self._runner = runner
+        self._baselines = baselines
+        self._seed = seed
+        self._sources = sources
+        self._on_gpu = runner.device != "cpu"
+        # That in hand, and those that wait: who has waited longest stands first.
+        self._grounds: dict[Key, Grounds] = {}
+        self._key: Key | None = None
+
+    @property
+    def at_once(self) -> int:
+        """Of how many tasks there may be baselines at a time, so that others have room."""
+        if not self._on_gpu:
+            return MOST_AT_ONCE
+        room = memory_of(self._runner.device) // WAITING_SHARE
+        return max(1, min(MOST_AT_ONCE, room // (WAITING_BYTES * max(len(self._baselines), 1))))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Of which tasks there are baselines; who has waited longest stands first."""
+        return tuple(name for name, *_ in self._grounds)
+
+    def begin(self, task: Task, dtype: str | None = None) -> Grounds:
+        """Have this task in hand; that one before it waits."""
+        grounds, key = self._made(task, dtype), _key_of(task, dtype)
+        if key != self._key:
+            self._put_down()
+            self._grounds[key] = self._grounds.pop(key)
+            self._key = key
+            self._end_beyond_room((key,))
+        return grounds
+
+    def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
+        """Have the baselines of tasks that come next compile, side by side."""
+        tasks = tuple(tasks)
+        keys = [_key_of(task, None) for task in tasks]
+        if self._key not in keys:
+            self._put_down()
+        coming = [self._made(task, None) for task in tasks]
+        self._end_beyond_room(keys)
+        with ThreadPoolExecutor(max(len(coming), 1)) as pool:
+            for done in [pool.submit(grounds.warm_up, effort) for grounds in coming]:
+                # What cannot be had now is missed when it is needed, and is told there.
+                with contextlib.suppress(MemoryError, RuntimeError):
+                    done.result()
+
+    def make_room(self) -> bool:
+        """End the baselines of tasks that wait; whether there were any."""
+        waiting = [key for key in self._grounds if key != self._key]
+        for key in waiting:
+            self._end(key, wait=True)
+        return bool(waiting)
+
+    def close(self) -> None:
+        """End all baselines; this is only asked for."""
+        self._key = None
+        for key in [*self._grounds]:
+            self._end(key, wait=False)
+
+    def _end(self, key: Key, *, wait: bool) -> None:
+        self._grounds.pop(key).close(wait=wait)
+
+    def _end_beyond_room(self, kept: Collection[Key]) -> None:
+        """End baselines that have waited longest, until there is room for the others; not these."""
+        others = [key for key in self._grounds if key not in kept]
+        for key in others[: max(0, len(self._grounds) - self.at_once)]:
+            self._end(key, wait=True)
+
+    def _put_down(self) -> None:
+        """Have the task in hand wait for its next turn.
+
+        If any of its baselines was lost, all begin anew then: it may have been this turn's bad
+        luck.
+        """
+        key, self._key = self._key, None
+        if key is None:
+            return
+        grounds = self._grounds.pop(key)
+        if grounds.park():
+            self._grounds[key] = grounds
+        else:
+            grounds.close(wait=True)
+
+    def _made(self, task: Task, dtype: str | None) -> Grounds:
+        """The grounds of a task; made when they are first asked for."""
+        key = _key_of(task, dtype)
+        if key not in self._grounds:
+            sources = self._sources(task)
+            of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
+            if not self._on_gpu:
+                # Interpreted kernels are not timed: nor is the control.
+                of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
+            self._grounds[key] = Grounds(
+                task,
+                timed_cases(task, dtype=dtype, seed=self._seed),
+                self._runner,
+                baselines={name: source for name, source in of.items() if source is not None},
+                seed=self._seed,
+            )
+        return self._grounds[key]
+
+
+def _key_of(task: Task, dtype: str | None) -> Key:
+    return task.key, dtype, repr(task.perf)

@@ -1,0 +1,164 @@
+"""Turns of tasks, with real baselines on the CPU; nobody is timed."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.clock.contestants import Effort
+from kerneltruth.commands.timing import opponents
+from kerneltruth.commands.turns import MOST_AT_ONCE, Turns
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
+SOFTMAX, RELU, GELU = (
+    replace(find(f"kernelbenchx/{name}"), perf=SHAPES) for name in ("softmax", "relu", "gelu")
+)
+EFFORT = Effort(lap_s=1e-4, graph_lap_s=3e-4, memory_bytes=2**18, deadline_s=120.0)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(device="cpu") as runner:
+        yield runner
+
+
+@pytest.fixture
+def opened(runner, monkeypatch):
+    """Sources of the processes that were asked for."""
+    sources, open_ = [], runner.open
+
+    def remember(candidate, **how):
+        sources.append(candidate)
+        return open_(candidate, **how)
+
+    monkeypatch.setattr(runner, "open", remember)
+    return sources
+
+
+@pytest.fixture
+def turns(runner):
+    made = []
+
+    def make(*baselines, sources=opponents):
+        made.append(Turns(runner, baselines=baselines, seed=5, sources=sources))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def processes(opened, task):
+    """How often eager PyTorch was begun for a task."""
+    return opened.count(opponents(task)["eager"])
+
+
+def test_a_task_gets_no_process_before_it_is_needed(turns, opened):
+    grounds = turns("eager").begin(SOFTMAX)
+    assert opened == []
+    sides = [grounds.of(case).sides for case in grounds.cases]
+    assert [len(each) for each in sides] == [1, 1]
+    assert processes(opened, SOFTMAX) == 1
+
+
+def test_tasks_that_got_ready_meet_their_baselines_warm(turns, opened):
+    one = turns("eager")
+    one.ready([SOFTMAX, RELU], EFFORT)
+    for task in (SOFTMAX, RELU):
+        grounds = one.begin(task)
+        assert all(side.warmed for case in grounds.cases for side in grounds.of(case).sides)
+        assert processes(opened, task) == 1
+
+
+def test_a_task_in_hand_keeps_its_grounds_and_gets_them_back(turns):
+    one = turns("eager")
+    one.ready([SOFTMAX], EFFORT)
+    grounds = one.begin(SOFTMAX)
+    assert one.begin(SOFTMAX) is grounds
+    one.begin(RELU)
+    assert one.begin(SOFTMAX) is grounds
+
+
+def test_other_shapes_or_another_dtype_are_another_task(turns):
+    one = turns("eager")
+    grounds = one.begin(SOFTMAX)
+    other = one.begin(replace(SOFTMAX, perf=SHAPES[:1]))
+    half = one.begin(SOFTMAX, "float16")
+    assert len({id(each) for each in (grounds, other, half)}) == 3
+    assert [len(each.cases) for each in (grounds, other, half)] == [2, 1, 2]
+
+
+def test_who_was_in_hand_longest_ago_makes_room(turns, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    one = turns("eager")
+    for task in (SOFTMAX, RELU, SOFTMAX, GELU):
+        one.begin(task)
+    assert one.tasks == (SOFTMAX.key, GELU.key)
+    # And who is needed next stays.
+    one.ready([SOFTMAX, RELU], EFFORT)
+    assert {*one.tasks} == {SOFTMAX.key, RELU.key}
+
+
+def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(turns):
+    one = turns("eager")
+    assert not one.make_room()
+    one.begin(SOFTMAX)
+    assert not one.make_room()
+    one.begin(RELU)
+    one.begin(GELU)
+    assert one.make_room()
+    assert one.tasks == (GELU.key,)
+    assert not one.make_room()
+
+
+def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(turns, opened):
+    one = turns("eager")
+    one.ready([SOFTMAX, RELU], EFFORT)
+    grounds = one.begin(SOFTMAX)
+    grounds.of(grounds.cases[0]).sides[0].child.session.close()
+    one.begin(RELU)
+    assert one.tasks == (RELU.key,)
+    one.ready([SOFTMAX], EFFORT)
+    assert processes(opened, SOFTMAX) == 2
+
+
+def test_what_cannot_get_ready_keeps_nobody_else_from_it(turns, monkeypatch):
+    one = turns("eager")
+    grounds = one.begin(RELU)
+    monkeypatch.setattr(grounds, "warm_up", lambda effort: (_ for _ in ()).throw(MemoryError()))
+    one.ready([RELU, SOFTMAX], EFFORT)
+    other = one.begin(SOFTMAX)
+    assert all(side.warmed for case in other.cases for side in other.of(case).sides)
+
+
+def test_where_kernels_are_interpreted_the_control_is_no_baseline(turns):
+    grounds = turns("eager", "control").begin(SOFTMAX)
+    assert [side.name for side in grounds.of(grounds.cases[0]).sides] == ["eager"]
+
+
+def test_at_the_end_nobody_waits_any_more(turns):
+    one = turns("eager")
+    one.ready([SOFTMAX, RELU], EFFORT)
+    one.begin(SOFTMAX)
+    one.close()
+    assert one.tasks == ()
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "baselines", "tasks"),
+    [
+        (80, ("eager", "compile", "control"), 4),
+        (80, ("eager",), 8),
+        (24, ("eager",), 4),
+        (4, (), 1),
+    ],
+)
+def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
+    turns, monkeypatch, gigabytes, baselines, tasks
+):
+    monkeypatch.setattr("kerneltruth.commands.turns.memory_of", lambda device: gigabytes * 2**30)
+    one = turns(*baselines)
+    assert one.at_once == MOST_AT_ONCE
+    one._on_gpu = True
+    assert one.at_once == tasks
