@@ -10,6 +10,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -32,6 +33,8 @@ J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 TRIES = 2
+# For so long judges may go on with their jobs when they are to stop.
+STOP_S = 5.0
 # Jobs taken from the caller ahead of need, among which each judge finds one of its own task.
 LOOK_AHEAD = 256
 
@@ -176,10 +179,6 @@ class _Second(Generic[J, R]):
             yield Done(job=job, result=self._then.lost(job, result, reason))
         self._queue = [*again, *self._queue]
 
-    def stop(self) -> None:
-        if self.judge is not None:
-            self.judge.stop()
-
 
 class _Judge(Generic[J, R]):
     """A judge process as the parent sees it."""
@@ -200,14 +199,30 @@ class _Judge(Generic[J, R]):
         self.pipe.send(job)
 
     def stop(self) -> None:
+        _stop([self])
+
+    def dismiss(self) -> None:
+        """Tell it to end when its job is done."""
         # Judges forked later hold this pipe's end too, so closing it says nothing: say it.
         with contextlib.suppress(OSError, ValueError):
             self.pipe.send(None)
             self.pipe.close()
-        self.process.join(timeout=5)
+
+    def end(self, seconds: float) -> None:
+        """Wait so long for it to end, and no longer."""
+        self.process.join(timeout=seconds)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+
+
+def _stop(judges: Sequence[_Judge[Any, Any]]) -> None:
+    """Have judges end: all at once, since they may be at work, or waiting for the device."""
+    for judge in judges:
+        judge.dismiss()
+    until = time.monotonic() + STOP_S
+    for judge in judges:
+        judge.end(max(0.0, until - time.monotonic()))
 
 
 def _serve(
@@ -293,10 +308,8 @@ def run_jobs(
                     if not goes_on:
                         yield event
     finally:
-        for judge in judges:
-            judge.stop()
-        if second is not None:
-            second.stop()
+        last = [] if second is None or second.judge is None else [second.judge]
+        _stop([*judges, *last])
 
 
 def _listen(

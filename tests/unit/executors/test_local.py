@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,36 @@ def die(job, report):
 
 def fail(job, report):
     raise ValueError("a bug of ours")
+
+
+def report_and_stay(job, report):
+    report(1)
+    time.sleep(600)
+
+
+def report_and_finish_soon(job, report):
+    report(1)
+    time.sleep(0.3)
+    Path(job.flag).touch()
+
+
+def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch):
+    """They may all be waiting for a device: one after the other they would take minutes."""
+    monkeypatch.setattr("kerneltruth.executors.local.STOP_S", 1.0)
+    jobs = [Sum(task=str(i), numbers=()) for i in range(8)]
+    events = run_jobs(jobs, report_and_stay, workers=8)
+    assert isinstance(next(events), Progress)
+    began = time.monotonic()
+    events.close()
+    assert time.monotonic() - began < 5
+
+
+def test_a_judge_that_is_soon_done_is_not_killed(tmp_path):
+    job = Sum(task="a", numbers=(), flag=str(tmp_path / "flag"))
+    events = run_jobs([job], report_and_finish_soon, workers=1)
+    assert isinstance(next(events), Progress)
+    events.close()
+    assert Path(job.flag).exists()
 
 
 def test_every_job_has_exactly_one_result():
