@@ -4,7 +4,8 @@
 
 The peer's protocol, in our own words: one fixed input, 3 calls to warm up, then 100 trials, each
 with a synchronization, 256 MiB of int64 written to flush the L2 cache, and events around one call;
-the mean counts. Kernel and reference are timed one after the other, in fresh processes here.
+the mean counts. Kernel and reference are timed one after the other, each in a fresh process that
+has the device to itself: nobody else begins or ends meanwhile.
 """
 
 from __future__ import annotations
@@ -69,13 +70,15 @@ def _timed(kernel):
 
 def peer_seconds(runner: Runner, candidates: Sequence[Candidate], inputs: Inputs) -> list[float]:
     """What the peer's protocol says of kernels, one after the other in fresh processes."""
-    sources = [replace(c, source=c.source + PEER.replace("{entry}", c.entry)) for c in candidates]
-    children = [runner.open(source, mode="time") for source in sources]
-    try:
-        return [_peer_seconds(child, inputs) for child in children]
-    finally:
-        for child in children:
-            child.close(wait=False)
+    found = []
+    for candidate in candidates:
+        source = candidate.source + PEER.replace("{entry}", candidate.entry)
+        child = runner.open(replace(candidate, source=source), mode="time")
+        try:
+            found.append(_peer_seconds(child, inputs))
+        finally:
+            child.close()
+    return found
 
 
 def _peer_seconds(child: Session, inputs: Inputs) -> float:
@@ -121,7 +124,8 @@ def measured(
         sources=opponents,
     )
     timed = keeper.time(task, sources["control"])
-    keeper.close()
+    # The peer's next process has the device to itself.
+    keeper.close(wait=True)
     peer = {"us": control * 1e6, "ratio": eager / control}
     if not timed["shapes"]:
         print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)

@@ -74,12 +74,12 @@ class Timekeeper:
         self._alone_s = 0.0
         self._spent: defaultdict[str, float] = defaultdict(float)
 
-    def close(self) -> None:
-        """End all children."""
+    def close(self, *, wait: bool = False) -> None:
+        """End all children; without `wait` this is only asked for."""
         if self._next is not None:
-            self._next.close(wait=False)
+            self._next.close(wait=wait)
             self._next = None
-        self._turns.close()
+        self._turns.close(wait=wait)
 
     @property
     def at_once(self) -> int:

@@ -94,11 +94,11 @@ class Turns:
             self._end(key, wait=True)
         return bool(waiting)
 
-    def close(self) -> None:
-        """End all baselines; this is only asked for."""
+    def close(self, *, wait: bool = False) -> None:
+        """End all baselines; without `wait` this is only asked for."""
         self._key = None
         for key in [*self._grounds]:
-            self._end(key, wait=False)
+            self._end(key, wait=wait)
 
     def _end(self, key: Key, *, wait: bool) -> None:
         self._grounds.pop(key).close(wait=wait)
