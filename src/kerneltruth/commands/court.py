@@ -122,7 +122,13 @@ class Court:
     def _judge(self, task: Task, job: Job, report: Callable[[int], None]) -> Heard:
         try:
             with Trial(
-                task, job.candidate, self.runner, self.cache, deadline_s=job.plan.deadline_s
+                task,
+                job.candidate,
+                self.runner,
+                self.cache,
+                deadline_s=job.plan.deadline_s,
+                # Whoever waits for the device has it alone then.
+                ends_first=job.timed,
             ) as trial:
                 return self._hear(trial, task, job, report)
         except MemoryError as error:

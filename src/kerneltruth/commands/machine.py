@@ -300,8 +300,9 @@ def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -
         contest.prepare()
         contest.run(lambda c: False, Lookout(telemetry))
     finally:
+        # What ends on the device disturbs whoever is timed next.
         for session in sessions:
-            session.close(wait=False)
+            session.close()
     return contest
 
 

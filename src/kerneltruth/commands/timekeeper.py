@@ -138,7 +138,7 @@ class Timekeeper:
             document["outcome"] = "timing_suspect"
         peaks = [s.pop("peak_bytes") for s in shapes]
         return document | {
-            "device_s": self._alone_s,
+            "device_s": self._alone_s + self._spent["again"],
             "spent": dict(self._spent),
             "seconds": time.perf_counter() - began,
             "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
@@ -234,6 +234,9 @@ class Timekeeper:
                     fresh = not all(s.rows for s in ground.sides)
                     with self._spending("warm_up"):
                         contest.prepare()
+                        if self._next is not None:
+                            # Nobody begins beside laps.
+                            self._next.prepared()
                     began = time.perf_counter() if fresh else began
                     with self._spending("laps"):
                         contest.run(self._enough, watch.disturbance)

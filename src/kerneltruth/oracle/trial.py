@@ -34,7 +34,19 @@ class Trial:
         cache: ExpectationCache,
         *,
         deadline_s: float,
+        ends_first: bool = False,
     ) -> None:
+        """A trial; no child is started yet.
+
+        Args:
+            task: what the candidate is to compute.
+            candidate: who is on trial.
+            runner: whose children run it.
+            cache: of what is due.
+            deadline_s: for one call.
+            ends_first: whether the trial's end waits for that of its children.
+        """
+        self._ends_first = ends_first
         self.task = task
         self.candidate = candidate
         self.runner = runner
@@ -57,7 +69,7 @@ class Trial:
         """Have the candidate's children ended; the next candidate need not wait for that."""
         for session in (self._run, self._compile):
             if session is not None:
-                session.close(wait=False)
+                session.close(wait=self._ends_first)
         self._run = self._compile = None
 
     @property

@@ -191,6 +191,7 @@ class Session:
         self._loaded: Observation | None = None
         self._load_deadline = 0.0
         self._ahead = ahead
+        self._preparing = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -261,9 +262,18 @@ class Session:
             return self.loaded
         return self._exchange(message, time.monotonic() + deadline_s, sizes or {})
 
+    def prepared(self) -> None:
+        """Wait until a child that was started ahead has its context on the device."""
+        if self._preparing:
+            self._preparing = False
+            answer = self._exchange(None, self._load_deadline, {})
+            if answer.ended != "returned":
+                self._loaded = answer
+
     def load(self) -> None:
         """Have a child that was started ahead begin to load."""
         if self._ahead:
+            self.prepared()
             self._ahead = False
             self._send_load()
 
@@ -296,8 +306,10 @@ class Session:
         if not self._ahead:
             self._send_load()
             return
+        self._load_deadline = time.monotonic() + LOAD_S
         try:
-            self._link.send(Prepare(device=self._where), deadline=time.monotonic() + LOAD_S)
+            self._link.send(Prepare(device=self._where), deadline=self._load_deadline)
+            self._preparing = True
         except Ended as end:
             self._loaded = self._ended(end)
 

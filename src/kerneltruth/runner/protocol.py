@@ -79,7 +79,7 @@ Argument = TensorArgument | ScalarArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
-    """Make the device's context before anything is loaded; the only message without an answer."""
+    """Make the device's context before anything is loaded."""
 
     device: str
 

@@ -70,8 +70,8 @@ def main(wire: int) -> None:
             # What fails now fails again, and is told, when the candidate is loaded.
             with contextlib.suppress(Exception):
                 _make_context(message.device)
-            continue
-        if isinstance(message, Load):
+            answer = Observation(ended="returned")
+        elif isinstance(message, Load):
             worker = Worker(message)
             answer = worker.load()
         elif isinstance(message, Call) and worker is not None:

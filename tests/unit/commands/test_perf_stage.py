@@ -4,10 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.commands.court import Heard, Job, Timing, lost, not_timed
+from kerneltruth.commands.court import Court, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.running import _not_timed
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
@@ -27,6 +28,21 @@ def job(name="one", **more):
 
 def heard(verdict=None, perf=None):
     return Heard(attempt=attempt(verdict or Passed()), perf=perf)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_whose_kernel_may_be_timed_is_gone_from_the_device_before_others_are(timed, monkeypatch):
+    """Contexts that end beside laps would disturb them, and nobody would notice."""
+    asked = []
+
+    def trial(*about, ends_first, **more):
+        asked.append(ends_first)
+        raise MemoryError("none left")
+
+    monkeypatch.setattr("kerneltruth.commands.court.Trial", trial)
+    court = Court(policy=Policy(), runner=SimpleNamespace(device="cpu"))
+    assert "none left" in court.hear(job(timed=timed)).attempt.verdict.reason
+    assert asked == [timed]
 
 
 @pytest.mark.parametrize("language", ["triton", "cuda", "torch"])

@@ -15,7 +15,7 @@ from kerneltruth.commands.timing import opponents
 from kerneltruth.commands.turns import Turns
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import Runner
+from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.registry import find
 
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
@@ -460,6 +460,27 @@ def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, t
     assert document["shapes"]
     assert log.read_text() == "loaded"
     assert one._next is None
+
+
+def test_laps_wait_until_who_comes_next_has_begun(keeper, monkeypatch):
+    """A context that is made beside laps would disturb them."""
+    log, prepared, run = [], Session.prepared, Contest.run
+
+    def remembered(name, function):
+        def call(*about, **more):
+            log.append(name)
+            return function(*about, **more)
+
+        return call
+
+    monkeypatch.setattr(Session, "prepared", remembered("prepared", prepared))
+    monkeypatch.setattr(Contest, "run", remembered("run", run))
+    one, task = keeper("eager"), replace(TASK, perf=SHAPES[:1])
+    one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
+    assert log[:2] == ["prepared", "run"]
+    log.clear()
+    one.time(task, of("# yet another\n" + RIGHT))
+    assert log == ["run"]
 
 
 def test_who_got_ready_and_is_not_timed_is_let_go(keeper):

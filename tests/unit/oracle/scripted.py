@@ -93,6 +93,7 @@ class ScriptedRunner:
     device: str = "cpu"
     calls: list = field(default_factory=list)
     opened: list = field(default_factory=list)
+    waited: list = field(default_factory=list)
 
     def open(self, candidate, mode="run"):
         del candidate
@@ -119,9 +120,10 @@ class _Session:
 
     def close(self, wait=True):
         self.runner.opened.remove(self.mode)
+        self.runner.waited.append(wait)
 
 
-def trial_of(declared, answer, *, source="", language="torch", **runner):
+def trial_of(declared, answer, *, source="", language="torch", ends_first=False, **runner):
     """A trial whose candidate is a function of the call."""
     candidate = Candidate(
         source=source, path="f.py", sha256="0" * 64, language=language, entry=declared.name
@@ -132,4 +134,5 @@ def trial_of(declared, answer, *, source="", language="torch", **runner):
         ScriptedRunner(answer, **runner),
         ExpectationCache(Policy()),
         deadline_s=5.0,
+        ends_first=ends_first,
     )

@@ -1,5 +1,6 @@
 """A trial: what the child is called with, what is learned from launches, what is compiled."""
 
+import pytest
 from scripted import RELU, case_of, returned, trial_of
 
 from kerneltruth.cases.materialize import materialize
@@ -54,6 +55,13 @@ def test_leaving_a_trial_ends_its_children():
         trial.compile(expected(trial), (launch(),), 0)
         assert trial.runner.opened == ["run", "compile"]
     assert trial.runner.opened == []
+
+
+@pytest.mark.parametrize("ends_first", [False, True])
+def test_the_next_may_begin_before_children_have_ended_or_not(ends_first):
+    with trial_of(RELU, right, ends_first=ends_first) as trial:
+        trial.call(expected(trial))
+    assert trial.runner.waited == [ends_first]
 
 
 def test_poison_and_guards_choose_other_surroundings():

@@ -22,6 +22,26 @@ def test_outputs_come_back_as_bytes(opened):
     assert (count.dtype, count.shape, count.data) == ("int64", (), struct.pack("<q", 2))
 
 
+def test_a_child_that_was_started_ahead_loads_when_it_is_told(runner, tmp_path):
+    log = tmp_path / "log"
+    source = f"open({str(log)!r}, 'a').write('loaded')\ndef f(x): return x * 2"
+    candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
+    with runner.open(candidate, ahead=True) as session:
+        for _ in range(2):
+            session.prepared()
+        assert not log.exists()
+        assert floats(call(session, vector(1.0)).results[0].data) == (2.0,)
+    assert log.read_text() == "loaded"
+
+
+def test_whoever_does_not_wait_for_it_gets_the_right_answers_too(runner):
+    candidate = read_candidate("def f(x): return x * 3", "f.py", task_names=("f",), task="f")
+    with runner.open(candidate, ahead=True) as session:
+        session.load()
+        assert session.loaded.ended == "returned"
+        assert floats(call(session, vector(1.0)).results[0].data) == (3.0,)
+
+
 def test_a_view_with_gaps_and_an_offset_reaches_the_candidate(opened):
     session = opened("def f(x): return x.clone(), x.stride(), x.is_contiguous()")
     buffer = struct.pack("<8f", *range(8))
