@@ -42,7 +42,7 @@ def measured(device: str) -> dict[str, Any]:
                 sources=opponents,
             )
             timed = keeper.time(task, opponents(task)["control"])
-            keeper.close()
+            keeper.close(wait=True)
             for shape in timed["shapes"]:
                 eager = shape["baselines"]["eager"]
                 found[f"{name}: {shape['summary']}"] = {**eager, "us": shape["candidate_us"]}

@@ -275,7 +275,7 @@ def main() -> int:
                         "flags": sorted({f for s in timed["shapes"] for f in s["flags"]}),
                     }
                 )
-        keeper.close()
+        keeper.close(wait=True)
     facts = machine.facts(device)
     rows = [
         (

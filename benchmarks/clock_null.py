@@ -108,7 +108,7 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         )
     finally:
         for session in sessions:
-            session.close(wait=False)
+            session.close()
     seconds = statistics.median(lap.per_call_s for b in contest.blocks for lap in b["0"])
     for one, other in both:
         found = ratio_interval(blocks_of(contest, one, other))

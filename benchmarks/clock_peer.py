@@ -2,10 +2,10 @@
 
     python benchmarks/clock_peer.py [--repetitions 5] [--device cuda]
 
-The peer's protocol, in our own words: one fixed input, 3 calls to warm up, then 100 trials, each
-with a synchronization, 256 MiB of int64 written to flush the L2 cache, and events around one call;
-the mean counts. Kernel and reference are timed one after the other, each in a fresh process that
-has the device to itself: nobody else begins or ends meanwhile.
+The peer's protocol, in our own words, after its version 423217d: one fixed input; 3 calls to warm
+up, each synchronized; then 100 trials, each with a synchronization, 256 MiB of int64 written to
+flush the L2 cache, and events around one call; the mean counts. The kernel and then the reference
+are timed in one process, a fresh one for each repetition, which has the device to itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import struct
 import sys
-from collections.abc import Sequence
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import machine
 
 from kerneltruth.clock.contestants import Effort, Inputs
+from kerneltruth.clock.gate import timing
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import Machine, known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
@@ -40,48 +41,53 @@ PEER = """
 import functools as _functools
 import torch as _torch
 
+_reference = {{"__name__": "reference"}}
+exec({reference!r}, _reference)
+_kernel = {entry}
 
-def _timed(kernel):
-    @_functools.wraps(kernel)
-    def peer(*args, **named):
-        for _ in range(3):
-            kernel(*args, **named)
+
+def _mean_s(kernel, args, named):
+    for _ in range(3):
+        kernel(*args, **named)
         _torch.cuda.synchronize()
-        _torch.cuda.empty_cache()
-        times = []
-        for trial in range(101):
-            _torch.cuda.synchronize()
-            before, after = (_torch.cuda.Event(enable_timing=True) for _ in "12")
-            _torch.empty(2**28 // 8, dtype=_torch.int64, device="cuda").fill_(42)
-            before.record()
-            kernel(*args, **named)
-            after.record()
-            _torch.cuda.synchronize()
-            if trial:
-                times.append(before.elapsed_time(after) / 1000)
-        return _torch.tensor(times, dtype=_torch.float64).mean().reshape(1)
+    _torch.cuda.empty_cache()
+    times = []
+    for trial in range(101):
+        _torch.cuda.synchronize()
+        before, after = (_torch.cuda.Event(enable_timing=True) for _ in "12")
+        thrashed = _torch.empty(2**28 // 8, dtype=_torch.int64, device="cuda")
+        thrashed.fill_(42)
+        del thrashed
+        before.record()
+        result = kernel(*args, **named)
+        after.record()
+        _torch.cuda.synchronize()
+        if trial:
+            times.append(before.elapsed_time(after) / 1000)
+    return _torch.tensor(times, dtype=_torch.float64).mean()
 
-    return peer
 
-
-{entry} = _timed({entry})
+@_functools.wraps(_kernel)
+def {entry}(*args, **named):
+    kernels = _kernel, _reference["{of_reference}"]
+    return _torch.stack([_mean_s(k, args, named) for k in kernels])
 """
 
 
-def peer_seconds(runner: Runner, candidates: Sequence[Candidate], inputs: Inputs) -> list[float]:
-    """What the peer's protocol says of kernels, one after the other in fresh processes."""
-    found = []
-    for candidate in candidates:
-        source = candidate.source + PEER.replace("{entry}", candidate.entry)
-        child = runner.open(replace(candidate, source=source), mode="time")
-        try:
-            found.append(_peer_seconds(child, inputs))
-        finally:
-            child.close()
-    return found
+def peer_seconds(
+    runner: Runner, kernel: Candidate, reference: Candidate, inputs: Inputs
+) -> tuple[float, float]:
+    """What the peer's protocol says of a kernel and of its reference."""
+    peer = PEER.format(entry=kernel.entry, reference=reference.source, of_reference=reference.entry)
+    child = runner.open(replace(kernel, source=kernel.source + peer), mode="time")
+    try:
+        with timing(runner.device):
+            return _peer_seconds(child, inputs)
+    finally:
+        child.close()
 
 
-def _peer_seconds(child: Session, inputs: Inputs) -> float:
+def _peer_seconds(child: Session, inputs: Inputs) -> tuple[float, float]:
     count = len(inputs.moving)
     for errand in (
         Stock(arguments=inputs.arguments),
@@ -95,8 +101,8 @@ def _peer_seconds(child: Session, inputs: Inputs) -> float:
             raise RuntimeError(f"{child.candidate.path}: {seen.ended}: {seen.message}")
     result = seen.results[0]
     assert isinstance(result, TensorResult)
-    (seconds,) = struct.unpack("<d", result.data)
-    return float(seconds)
+    of_kernel, of_reference = struct.unpack("<2d", result.data)
+    return of_kernel, of_reference
 
 
 def spread(values: list[float]) -> float:
@@ -114,7 +120,10 @@ def measured(
     task = replace(task, perf=(shape,))
     sources = opponents(task)
     inputs = stocked(task, case, device=runner.device)
-    control, eager = peer_seconds(runner, (sources["control"], sources["eager"]), inputs)
+    began = time.monotonic()
+    control, eager = peer_seconds(runner, sources["control"], sources["eager"], inputs)
+    peer = {"us": control * 1e6, "ratio": eager / control, "took_s": time.monotonic() - began}
+    began = time.monotonic()
     keeper = Timekeeper(
         runner,
         machine=about,
@@ -123,15 +132,18 @@ def measured(
         effort=Effort(budget_s=0.5),
         sources=opponents,
     )
-    timed = keeper.time(task, sources["control"])
-    # The peer's next process has the device to itself.
-    keeper.close(wait=True)
-    peer = {"us": control * 1e6, "ratio": eager / control}
+    try:
+        timed = keeper.time(task, sources["control"])
+    finally:
+        # The peer's next process has the device to itself.
+        keeper.close(wait=True)
+    took_s = time.monotonic() - began
     if not timed["shapes"]:
         print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)
         return case.summary(), peer, None
     (found,) = timed["shapes"]
     ours = {**found["baselines"]["eager"], "us": found["candidate_us"], "flags": found["flags"]}
+    ours["took_s"] = took_s
     return case.summary(), peer, ours
 
 
@@ -162,6 +174,8 @@ def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Pa
     for f in found:
         peer, ours = ([x["ratio"] for x in f[k]] for k in ("peer", "ours"))
         if not ours:
+            nothing = ("none",) * 6
+            rows.append((f["kernel"], "", "", f"{statistics.median(peer):.3f}", *nothing))
             continue
         widths = [(x["high"] - x["low"]) / 2 / x["ratio"] for x in f["ours"]]
         rows.append(
@@ -175,12 +189,18 @@ def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Pa
                 f"{spread(ours):.1%}",
                 f"{statistics.median(widths):.2%}",
                 "/".join(sorted({x["outcome"] for x in f["ours"]})),
+                f"{len(ours)} of {repetitions}",
             )
         )
+    took = [
+        statistics.median(x["took_s"] for f in found for x in f[whose])
+        for whose in ("peer", "ours")
+    ]
     lines = [
         f"Our Triton controls against eager PyTorch, {repetitions} repetitions in fresh "
         "processes. The spread is the difference of the largest and the smallest ratio over the "
-        "median.",
+        "median. With processes and compilation a kernel and its reference take "
+        f"{took[0]:.1f} s by the peer's protocol and {took[1]:.1f} s by ours, in the median.",
         "",
         *machine.table(
             (
@@ -193,6 +213,7 @@ def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Pa
                 "spread",
                 "half-width said",
                 "called",
+                "timed by ours",
             ),
             rows,
         ),

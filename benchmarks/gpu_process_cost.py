@@ -43,7 +43,7 @@ def hear(court: Court, queue: Queue[list[Sample]]) -> None:
     samples: list[Sample] = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        trial = Trial(task, candidate, court.runner, court.cache, deadline_s=60)
+        trial = Trial(task, candidate, court.runner, court.cache, deadline_s=60, ends_first=True)
         trial.loaded()
         loaded = time.perf_counter()
         trial.call(expectations[0])
