@@ -122,8 +122,7 @@ def is_suspect(contest: Contest) -> bool:
     usual = [seconds for block in _overheads(contest) for seconds in block]
     if len({lap.calls for lap in laps}) > 1:
         net = [lap.wall_s - cost for lap, cost in zip(laps, usual, strict=True)]
-        line = slope([lap.calls for lap in laps], net)
-        if not agree(median(lap.per_call_s for lap in laps), line, launch_s=_launch(contest, laps)):
+        if not agree(_claimed(laps), slope([lap.calls for lap in laps], net)):
             return True
     if len(contest.sides) < 2:
         return False
@@ -134,9 +133,14 @@ def is_suspect(contest: Contest) -> bool:
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
 
 
-def _launch(contest: Contest, laps: Sequence[LapSeen]) -> float:
-    """Seconds that the host needs for a call; a graph is launched as a whole."""
-    return 0.0 if contest.graphs else median(lap.host_s / lap.calls for lap in laps)
+def _claimed(laps: Sequence[LapSeen]) -> float:
+    """Seconds of a call by the events; of one call more, where a lap had a head start.
+
+    Where the host is slower than the device, a lap takes its time, less what it was ahead: a call
+    more takes all of it, on either clock. What the child says of its host excuses nothing.
+    """
+    line = slope([lap.calls for lap in laps], [lap.device_s for lap in laps])
+    return max(median(lap.per_call_s for lap in laps), line.per_call_s)
 
 
 def _overheads(contest: Contest) -> list[tuple[float, ...]]:

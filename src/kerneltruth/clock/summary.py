@@ -309,13 +309,12 @@ def slope(counts: Sequence[int], seconds: Sequence[float], *, level: float = LEV
     )
 
 
-def agree(events_s: float, slope: Slope, *, launch_s: float = 0.0) -> bool:
+def agree(events_s: float, slope: Slope) -> bool:
     """Whether a device time that the child claims can be that of calls the judge has timed.
 
-    Called back to back, a kernel takes its device time or the time of launching it, whichever is
-    longer. So a claim agrees if that, with a tenth and 1 us on top, reaches the slope's lower end.
-    A claim above the slope is that of cold caches, and agrees up to 5 times the slope and 10 us:
-    beyond, most calls have not done the work that a single one does.
+    A claim agrees if it reaches the slope's lower end, with a tenth and 1 us on top. One above the
+    slope is that of cold caches, and agrees up to 5 times the slope and 10 us: beyond, most calls
+    have not done the work that a single one does.
     """
-    longest = max(events_s, launch_s) * (1 + TOLERANCE) + TOLERANCE_S
+    longest = events_s * (1 + TOLERANCE) + TOLERANCE_S
     return slope.low <= longest and events_s <= COLD_FACTOR * slope.high + COLD_S

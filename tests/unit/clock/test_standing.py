@@ -116,6 +116,25 @@ def test_to_claim_a_slow_host_does_not_help(contest, host_s):
     assert is_suspect(made)
 
 
+@pytest.mark.parametrize("call_s", [3e-5, 7e-5, 2e-4])
+@pytest.mark.parametrize("claims", [0.6, 0.8])
+@pytest.mark.parametrize("host_s", [0.97, 1.5, 1e4])
+def test_to_claim_a_host_as_slow_as_the_device_does_not_help(contest, call_s, claims, host_s):
+    """Where memory holds few inputs calls are made one by one, whoever the candidate is."""
+    cheat = {"call_s": call_s, "claims": claims, "claims_host_s": host_s * call_s}
+    made = contest(cheat, {"call_s": call_s}, effort=replace(MANY, memory_bytes=128 * 16))
+    assert not made.graphs
+    assert is_suspect(made)
+    assert only(made).outcome != "faster"
+
+
+@pytest.mark.parametrize("slow", [{"host_s": 2e-4}, {"host_s": 5e-3}, {"waits": True}])
+@pytest.mark.parametrize("room", [16, 200])
+def test_a_host_that_is_slow_indeed_makes_nobody_suspect(contest, slow, room):
+    effort = replace(CALLS, memory_bytes=128 * room)
+    assert not is_suspect(contest({"call_s": 5e-5, **slow}, {"call_s": 5e-5}, effort=effort))
+
+
 def test_to_pretend_a_costly_child_does_not_help(contest):
     """Each lap of one call takes long, so that the judge would take all laps to cost as much."""
     made = contest({"call_s": 2e-4, "claims": 0.1, "around_s": 0.1}, {"call_s": 2e-4})
