@@ -35,6 +35,8 @@ from kerneltruth.clock.sampling import EVERY, Sampled, count_sampled, laps_to_sa
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
 LARGE = 2**20
+# How many times more rows than there are, or fewer, are made anew.
+REMADE = 2
 STARVED = "a host was slower than the device"
 
 
@@ -98,14 +100,11 @@ class Contest:
         fresh = [side for side in self.sides if not side.rows]
         for side in fresh:
             self._laps.gauge(side)
-        # As many for everyone: laps of other lengths have other edges.
-        self.rows = next((s.rows for s in self.sides if s.rows), 0) or count_rows(
-            self.effort,
-            row_bytes=self.inputs.row_bytes,
-            fastest_s=min(side.warm_up_s for side in self.sides),
-        )
-        for side in fresh:
-            self._laps.make_rows(side, self.rows)
+        self.rows = self._count_rows()
+        for side in self.sides:
+            # As many for everyone: laps of other lengths have other edges.
+            if side.rows != self.rows:
+                self._laps.make_rows(side, self.rows)
         self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
         if self.sides[0].sample is not None and not self.graphs:
             # Someone else could not be captured.
@@ -281,6 +280,19 @@ class Contest:
         else:
             sampled = count_sampled(max(self.rows // 2, 1))
         return laps_to_sample(self.effort.sampled, sampled, blocks=least, rng=self.rng)
+
+    def _count_rows(self) -> int:
+        """As many as baselines have, unless laps would be much longer or shorter than they should.
+
+        Then a candidate before this one was much slower, or quicker, than all others.
+        """
+        there = next((s.rows for s in self.sides if s.rows), 0)
+        wanted = count_rows(
+            self.effort,
+            row_bytes=self.inputs.row_bytes,
+            fastest_s=min(side.warm_up_s for side in self.sides),
+        )
+        return there if wanted < REMADE * there < REMADE**2 * wanted else wanted
 
     def _wants_graphs(self) -> bool:
         below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s

@@ -118,7 +118,8 @@ class Laps:
     def make_rows(self, side: Contestant, rows: int) -> None:
         """Make rows for the calls of laps, in place of those there are."""
         side.do(Rows(count=count_all(rows), slot=side.slot), self.effort.deadline_s)
-        side.rows, side.warmed = rows, False
+        side.forget_rows()
+        side.rows = rows
 
     def capture(
         self, side: Contestant, *, elements: tuple[int, ...] = (), sources: int = 0

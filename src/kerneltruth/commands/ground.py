@@ -214,6 +214,11 @@ class Grounds:
                         return
                     ground.leave_out(error)
 
+    @property
+    def whole(self) -> bool:
+        """Whether no baseline was lost."""
+        return not any(ground.failed for ground in self._made.values())
+
     def park(self) -> bool:
         """Give back the memory of rows and of what is due, until the next turn.
 
@@ -227,7 +232,7 @@ class Grounds:
                     side.forget_rows()
                 except ContestError as error:
                     ground.leave_out(error)
-        return not any(ground.failed for ground in self._made.values())
+        return self.whole
 
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""

@@ -47,7 +47,7 @@ from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-SCHEMA = 6
+SCHEMA = 7
 # Kernels whose copies are timed against each other, with the shape: those that take few
 # microseconds, where noise has other reasons, and longer ones.
 NULL_KERNELS = (

@@ -74,10 +74,13 @@ class Turns:
         return grounds
 
     def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have the baselines of tasks that come next compile, side by side."""
+        """Have the baselines of tasks that come next compile, side by side.
+
+        Those of the task in hand begin anew if any of them was lost.
+        """
         tasks = tuple(tasks)
         keys = [_key_of(task, None) for task in tasks]
-        if self._key not in keys:
+        if self._key not in keys or not self._grounds[self._key].whole:
             self._put_down()
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)

@@ -599,6 +599,44 @@ def test_a_second_contest_finds_baselines_stocked(sides):
     assert len(eager.of(Capture)) == 1
 
 
+def again_with(first, **script):
+    """A contest of the same baseline with another candidate."""
+    again = Sides(first.sides[1].child.clock)
+    again.add("candidate", **script)
+    contest = again.contest()
+    contest.sides.append(first.sides[1])
+    contest.prepare()
+    return contest
+
+
+@pytest.mark.parametrize(("before_s", "now_s"), [(8e-5, 2e-5), (2e-5, 8e-5), (3e-4, 3e-5)])
+def test_who_came_before_does_not_settle_how_long_laps_are(sides, before_s, now_s):
+    sides.add("candidate", call_s=before_s)
+    eager = sides.add("eager", call_s=2e-4)
+    found = again_with(ready(sides), call_s=now_s)
+    alone = Sides(sides.clock)
+    alone.add("candidate", call_s=now_s)
+    alone.add("eager", call_s=2e-4)
+    expected = ready(alone)
+    assert (found.rows, found.graphs) == (expected.rows, expected.graphs)
+    assert {side.rows for side in found.sides} == {found.rows}
+    assert eager.rows == count_all(found.rows)
+    found.run(never)
+    assert len(found.blocks) == SMALL.blocks[1]
+    # It is neither stocked nor compiled again.
+    assert len(eager.of(Stock)) == 1
+
+
+def test_a_little_slower_or_quicker_a_candidate_finds_the_rows_that_are_there(sides):
+    sides.add("candidate", call_s=5e-5)
+    eager = sides.add("eager", call_s=2e-4)
+    first = ready(sides)
+    made = len(eager.of(Rows))
+    for call_s in (4e-5, 7e-5):
+        assert again_with(first, call_s=call_s).rows == first.rows
+    assert len(eager.of(Rows)) == made
+
+
 @pytest.mark.parametrize(("effort", "calls"), [(SMALL, 1), (CALLS, 2)])
 def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides, effort, calls):
     child = sides.add("candidate", around_s=3e-4)

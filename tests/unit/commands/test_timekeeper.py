@@ -294,6 +294,23 @@ def test_who_is_in_hand_waits_too_while_others_get_ready(keeper):
         assert shape["baselines"]["eager"]["us"] > 0
 
 
+def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(keeper):
+    one = keeper("eager")
+    one.time(TASK, of(RIGHT))
+    grounds = one._turns.begin(TASK)
+    one.ready([RELU, TASK])
+    assert all(side.rows for case in grounds.cases for side in grounds.of(case).sides)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_the_end_of_all_is_waited_for_or_only_asked_for(keeper, monkeypatch, wait):
+    one, task, waited = keeper("eager"), replace(TASK, perf=SHAPES[:1]), []
+    one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
+    monkeypatch.setattr(Session, "close", lambda session, *, wait=True: waited.append(wait))
+    one.close(wait=wait)
+    assert waited == [wait] * 2
+
+
 def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(keeper, tmp_path):
     flag = tmp_path / "flag"
     one = keeper("eager", sources=lambda task: {"eager": of(out_of_memory(flag))})

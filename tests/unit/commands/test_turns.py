@@ -1,13 +1,15 @@
 """Turns of tasks, with real baselines on the CPU; nobody is timed."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.contestants import ContestError, Effort
 from kerneltruth.commands.timing import opponents
 from kerneltruth.commands.turns import MOST_AT_ONCE, Turns
-from kerneltruth.runner.host import Runner
+from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.registry import find
 
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
@@ -123,6 +125,111 @@ def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(turns, open
     assert processes(opened, SOFTMAX) == 2
 
 
+def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_again(turns, opened):
+    """As where a run has candidates of one task only."""
+    one = turns("eager")
+    one.ready([SOFTMAX], EFFORT)
+    grounds = one.begin(SOFTMAX)
+    ground = grounds.of(grounds.cases[0])
+    one.ready([SOFTMAX], EFFORT)
+    assert one.begin(SOFTMAX) is grounds
+    ground.leave_out(ContestError("eager", Observation(ended="lost", message="it is gone")))
+    one.ready([SOFTMAX], EFFORT)
+    anew = one.begin(SOFTMAX)
+    assert [len(anew.of(case).sides) for case in anew.cases] == [1, 1]
+    assert processes(opened, SOFTMAX) == 2
+
+
+def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    one, before = turns("eager"), len(runner._sessions)
+
+    def left():
+        return len(runner._sessions) - before
+
+    one.ready([SOFTMAX, RELU], EFFORT)
+    one.begin(SOFTMAX)
+    assert left() == 2
+    one.ready([GELU], EFFORT)
+    assert left() == 2
+    one.begin(GELU)
+    one.make_room()
+    assert (one.tasks, left()) == ((GELU.key,), 1)
+    # One that was lost takes the others of its task along.
+    grounds = one.begin(GELU)
+    grounds.of(grounds.cases[0]).leave_out(
+        ContestError("eager", Observation(ended="lost", message="it is gone"))
+    )
+    one.begin(SOFTMAX)
+    assert (one.tasks, left()) == ((SOFTMAX.key,), 0)
+    one.ready([SOFTMAX], EFFORT)
+    one.close()
+    assert left() == 0
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    """Whether each end of a process was waited for."""
+    found, close = [], Session.close
+
+    def remember(session, *, wait=True):
+        found.append(wait)
+        close(session, wait=wait)
+
+    monkeypatch.setattr(Session, "close", remember)
+    return found
+
+
+def test_room_is_there_when_it_has_been_made(turns, waited, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    one = turns("eager")
+    one.ready([SOFTMAX, RELU], EFFORT)
+    # Too many, all, and those of whom one was lost.
+    one.begin(GELU)
+    assert waited == [True]
+    one.make_room()
+    assert waited == [True] * 2
+    one.ready([GELU], EFFORT)
+    grounds = one.begin(GELU)
+    grounds.of(grounds.cases[0]).leave_out(
+        ContestError("eager", Observation(ended="lost", message="it is gone"))
+    )
+    one.begin(RELU)
+    assert waited == [True] * 3
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_the_end_is_waited_for_or_only_asked_for(turns, waited, wait):
+    one = turns("eager")
+    one.ready([SOFTMAX], EFFORT)
+    one.close(wait=wait)
+    assert waited == [wait]
+    # And another task may have its turn after it.
+    one.begin(RELU)
+    assert one.tasks == (RELU.key,)
+
+
+def test_baselines_get_ready_side_by_side(turns, monkeypatch):
+    one, meeting = turns("eager"), threading.Barrier(2)
+    for task in (SOFTMAX, RELU):
+        grounds = one.begin(task)
+        monkeypatch.setattr(grounds, "warm_up", lambda effort: meeting.wait(timeout=30))
+    one.ready([SOFTMAX, RELU], EFFORT)
+    assert not meeting.broken
+
+
+def test_contents_follow_from_the_seed(runner):
+    drawn, seeds = [], []
+    for seed in (5, 5, 6):
+        one = Turns(runner, baselines=(), seed=seed, sources=opponents)
+        grounds = one.begin(SOFTMAX)
+        seeds.append([case.seed for case in grounds.cases])
+        drawn.append(str(grounds.of(grounds.cases[0]).drawn))
+        one.close()
+    for found in (drawn, seeds):
+        assert found[0] == found[1] != found[2]
+
+
 def test_what_cannot_get_ready_keeps_nobody_else_from_it(turns, monkeypatch):
     one = turns("eager")
     grounds = one.begin(RELU)
@@ -133,8 +240,16 @@ def test_what_cannot_get_ready_keeps_nobody_else_from_it(turns, monkeypatch):
 
 
 def test_where_kernels_are_interpreted_the_control_is_no_baseline(turns):
-    grounds = turns("eager", "control").begin(SOFTMAX)
+    grounds = turns("eager", "control").begin(
+        replace(find("softmax"), perf=find("softmax").perf[:1])
+    )
     assert [side.name for side in grounds.of(grounds.cases[0]).sides] == ["eager"]
+
+
+def test_on_a_gpu_the_control_is_one(turns):
+    one = turns("eager", "control")
+    one._on_gpu = True
+    assert {*one.begin(find("softmax"))._baselines} == {"eager", "control"}
 
 
 def test_at_the_end_nobody_waits_any_more(turns):

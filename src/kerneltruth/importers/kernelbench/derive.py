@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from kerneltruth.cases.philox import derive as seed_of
+from kerneltruth.clock.stocking import MOST_ELEMENTS
 from kerneltruth.codec import build, content_hash, dumps
 from kerneltruth.errors import UserError
 from kerneltruth.importers.kernelbench import search as searching
@@ -25,6 +26,9 @@ NARROW = ("float16", "bfloat16")
 _TRY_S = 20.0
 _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
+# Of a call that is timed: the product of two matrices of 4096 x 4096.
+MOST_FLOPS = 2**37
+INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
 
@@ -132,10 +136,11 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
     refusal: str | None = None
     for device in ("meta", "cpu"):
         prober = _Prober(problem, session, device)
-        found = searching.Search(problem.constants, prober.attempt, seed=seed).run()
+        search = searching.Search(problem.constants, prober.attempt, seed=seed)
+        found = search.run()
         if found:
-            original = _original(problem, prober)
-            schema = _with_facts(session, _choices(problem, found), original)
+            timed = _timed(problem, prober, search)
+            schema = _with_facts(session, _choices(problem, found), timed)
             return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
         if prober.smallest is not None and device == "meta":
             return _too_large(problem, prober, seed)
@@ -162,22 +167,35 @@ def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
     small = choices[0].outline
     return Schema(
         choices=tuple(choices),
-        original=_original(problem, prober),
         trouble=f"too large for a float64 reference on a CPU: in its smallest form it has "
         f"{small.weights:,} weights, {small.elements:,} elements in and out, and needs "
         f"{small.flops:,} operations",
     )
 
 
-def _original(problem: Problem, prober: _Prober) -> Choice | None:
-    """The file's own constants, for timing: they are never computed on a CPU."""
-    with contextlib.suppress(Rejected):
-        outline = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
-        return Choice(label=label(problem.constants), constants="{}", outline=outline)
-    return None
+def _timed(problem: Problem, prober: _Prober, search: searching.Search) -> Choice | None:
+    """The file's own constants, or as much of them as can be timed."""
+    try:
+        own = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
+    except Rejected:
+        return None
+    if any(i.dtype in INTEGERS for i in own.inputs):
+        # How large an index may be, only a run of the problem shows.
+        return None
+    found = search.to_time(own, can_be_timed)
+    return None if found is None else _choices(problem, [found])[0]
 
 
-def _with_facts(session: ProblemSession, choices: list[Choice], original: Choice | None) -> Schema:
+def can_be_timed(outline: Outline) -> bool:
+    """Whether a call is small enough to prepare, and to compute in float64 on a CPU."""
+    return (
+        sum(i.elements for i in outline.inputs) + outline.weights <= MOST_ELEMENTS
+        and sum(o.elements for o in outline.outputs) <= MOST_ELEMENTS
+        and outline.flops <= MOST_FLOPS
+    )
+
+
+def _with_facts(session: ProblemSession, choices: list[Choice], timed: Choice | None) -> Schema:
     """The schema of the choices that really run, and what their runs show.
 
     Where calls are costly, one choice is looked at closely: the smallest that runs.
@@ -209,7 +227,7 @@ def _with_facts(session: ProblemSession, choices: list[Choice], original: Choice
     }
     return Schema(
         choices=tuple(kept if costly else reversed(kept)),
-        original=original,
+        timed=timed,
         inputs=tuple(first["inputs"]),
         state=first["state"],
         dtypes=dtypes_of,

@@ -111,7 +111,8 @@ class Schema:
 
     Attributes:
         choices: small first.
-        original: the file's own constants, where an outline of them can be had.
+        timed: the file's own constants, made smaller where nothing of that size can be timed; none
+            where an outline of them cannot be had.
         inputs: what the draws of each input have in common.
         state: how the constructor fills each parameter and buffer.
         dtypes: the dtypes of the outputs, by the dtype of inputs and weights; of none where no
@@ -120,7 +121,7 @@ class Schema:
     """
 
     choices: tuple[Choice, ...] = ()
-    original: Choice | None = None
+    timed: Choice | None = None
     inputs: tuple[dict[str, Any], ...] = ()
     state: dict[str, dict[str, Any]] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)

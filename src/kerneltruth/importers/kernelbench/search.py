@@ -104,7 +104,36 @@ class Search:
             made = self._compose(k, base, values, budget)
             if made is not None and all(made.outline.shapes != f.outline.shapes for f in found):
                 found.append(made)
-        return sorted(found, key=lambda f: f.outline.flops + f.outline.elements + f.outline.weights)
+        return sorted(found, key=lambda f: _cost(f.outline))
+
+    def to_time(self, own: Outline, holds: Callable[[Outline], bool]) -> Found | None:
+        """The file's own constants, the largest of them halved until a call is small enough.
+
+        Constants of one value are halved together: mostly they are the same size. What the problem
+        rejects, or what makes nothing smaller, stays.
+
+        Args:
+            own: the outline of the file's own constants.
+            holds: whether a call is small enough.
+        """
+        constants, outline = self._own, own
+        groups: dict[int, list[Slot]] = {}
+        for slot in self._slots:
+            groups.setdefault(slot.value, []).append(slot)
+        while not holds(outline):
+            sizes = {value: group[0].get(constants) for value, group in groups.items()}
+            largest = max(sizes, key=sizes.__getitem__, default=None)
+            if largest is None or sizes[largest] <= STRUCTURAL:
+                return None
+            smaller = constants
+            for slot in groups[largest]:
+                smaller = slot.put(smaller, sizes[largest] // 2)
+            made = self._attempt(smaller)
+            if made is None or not _same_form(made, own) or _cost(made) >= _cost(outline):
+                del groups[largest]
+                continue
+            constants, outline = smaller, made
+        return Found(constants=constants, outline=outline)
 
     def _try(self, constants: Constants, budget: Budget) -> Outline | None:
         outline = self._attempt(constants)
@@ -228,6 +257,10 @@ class Search:
 
     def _pick(self, n: int, k: int, slot: Slot, purpose: str = "value") -> int:
         return derive(self._seed, purpose, slot.name, str(slot.places), str(k)) % n
+
+
+def _cost(outline: Outline) -> int:
+    return outline.flops + outline.elements + outline.weights
 
 
 def _same_form(one: Outline, other: Outline) -> bool:

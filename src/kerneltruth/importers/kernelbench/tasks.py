@@ -100,8 +100,8 @@ def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
     specs = _inputs(schema)
     order = [s.name for s in specs]
     constants = {c.label: c.constants for c in choices}
-    if schema.original is not None:
-        constants.setdefault(schema.original.label, schema.original.constants)
+    if schema.timed is not None:
+        constants.setdefault(schema.timed.label, schema.timed.constants)
     labels = tuple(c.label for c in choices)
     arguments: list[Argument] = [Attribute(name=SIZES, default=labels[0], values=labels)]
     built = _at({c.label: c.outline.init for c in _all(schema)})
@@ -162,7 +162,7 @@ def _task(
 
 
 def _all(schema: Schema) -> tuple[Choice, ...]:
-    return schema.choices if schema.original is None else (*schema.choices, schema.original)
+    return schema.choices if schema.timed is None else (*schema.choices, schema.timed)
 
 
 def _at(values: Mapping[str, Any]) -> str:
