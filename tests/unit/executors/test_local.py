@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kerneltruth.errors import EnvironmentFault, InternalError
-from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
+from kerneltruth.executors.local import STOP_S, Done, Lost, Progress, run_jobs
 
 
 @dataclass(frozen=True)
@@ -41,33 +41,55 @@ def fail(job, report):
 
 
 def report_and_stay(job, report):
+    (Path(job.flag) / str(os.getpid())).touch()
     report(1)
     time.sleep(600)
 
 
-def report_and_finish_soon(job, report):
+def stay_or_finish_soon(job, report):
     report(1)
+    if job.task == "stays":
+        time.sleep(600)
     time.sleep(0.3)
     Path(job.flag).touch()
 
 
-def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch):
+def is_there(pid):
+    """Whether a process is there and not yet reaped."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_user_who_interrupts_does_not_wait_long():
+    assert STOP_S <= 10
+
+
+def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch, tmp_path):
     """They may all be waiting for a device: one after the other they would take minutes."""
     monkeypatch.setattr("kerneltruth.executors.local.STOP_S", 1.0)
-    jobs = [Sum(task=str(i), numbers=()) for i in range(8)]
+    jobs = [Sum(task=str(i), numbers=(), flag=str(tmp_path)) for i in range(8)]
     events = run_jobs(jobs, report_and_stay, workers=8)
-    assert isinstance(next(events), Progress)
+    for _ in jobs:
+        assert isinstance(next(events), Progress)
     began = time.monotonic()
     events.close()
     assert time.monotonic() - began < 5
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) == 8
+    assert not any(map(is_there, pids))
 
 
-def test_a_judge_that_is_soon_done_is_not_killed(tmp_path):
-    job = Sum(task="a", numbers=(), flag=str(tmp_path / "flag"))
-    events = run_jobs([job], report_and_finish_soon, workers=1)
-    assert isinstance(next(events), Progress)
+def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(monkeypatch, tmp_path):
+    monkeypatch.setattr("kerneltruth.executors.local.STOP_S", 1.5)
+    jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
+    events = run_jobs(jobs, stay_or_finish_soon, workers=2)
+    for _ in jobs:
+        assert isinstance(next(events), Progress)
     events.close()
-    assert Path(job.flag).exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["ends"]
 
 
 def test_every_job_has_exactly_one_result():

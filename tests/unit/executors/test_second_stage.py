@@ -210,3 +210,29 @@ def test_a_job_that_its_judge_did_not_survive_does_not_go_on():
     then = Then(wanted=everything, hear=times_ten, lost=gone)
     (event,) = run_jobs([Sum(task="a", number=0)], die, workers=1, then=then)
     assert isinstance(event, Lost)
+
+
+def stay_if_odd(job, report):
+    if job.number % 2:
+        time.sleep(600)
+    return job.number
+
+
+def test_the_worker_ends_together_with_the_judges(monkeypatch, tmp_path):
+    monkeypatch.setattr("kerneltruth.executors.local.STOP_S", 1.0)
+
+    def give_one_and_stay(batch):
+        (tmp_path / str(os.getpid())).touch()
+        yield 10
+        time.sleep(600)
+
+    then = Then(wanted=even, hear=give_one_and_stay, lost=gone, batch=1)
+    jobs = [Sum(task="b", number=1), Sum(task="a", number=2)]
+    events = run_jobs(jobs, stay_if_odd, workers=2, then=then)
+    assert next(e for e in events if isinstance(e, Done)).result == 10
+    began = time.monotonic()
+    events.close()
+    assert time.monotonic() - began < 1.8
+    (worker,) = (int(path.name) for path in tmp_path.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
