@@ -295,8 +295,21 @@ class Contest:
         return there if wanted < REMADE * there < REMADE**2 * wanted else wanted
 
     def _wants_graphs(self) -> bool:
-        below = min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
-        return below and self.rows >= LEAST_CAPTURED
+        return self._are_short and self.rows >= LEAST_CAPTURED
+
+    @property
+    def _are_short(self) -> bool:
+        """Whether a call of anyone is short enough for graphs."""
+        return min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
+
+    @property
+    def why_not_captured(self) -> str | None:
+        """Why calls that are short enough for graphs are made one by one; None if they are not."""
+        if self.graphs or not self.on_gpu or not self._are_short:
+            return None
+        if self.rows < LEAST_CAPTURED:
+            return f"memory holds inputs for {self.rows} calls; graphs take {LEAST_CAPTURED}"
+        return next((side.why_not for side in self.sides if side.why_not), None)
 
     def _capture(self, side: Contestant) -> bool:
         if side is self.sides[0] and self.samples:

@@ -43,7 +43,7 @@ class Effort:
             which a contest ends.
         budget_s: seconds after which no further block begins, past the fewest.
         graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
-            contestants allow it.
+            contestants and memory allow it.
         memory_bytes: for the rows of one contestant.
         flush_bytes: read before each lap, at least.
         shown: how many laps have their last result shown.

@@ -1,7 +1,7 @@
 """What a contest shows: how a candidate stands against each baseline, and whether its times hold.
 
 A child's device events are claims. The judge's own clock saw every lap from outside, with a cost
-around the calls that laps of a single call show. A candidate whose laps took longer on the judge's
+around the calls that the shortest laps show. A candidate whose laps took longer on the judge's
 clock than its events admit is suspect, and is given the judge's times.
 """
 

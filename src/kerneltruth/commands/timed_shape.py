@@ -45,7 +45,8 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
     own = candidate_times(contest)
     noise = machine.noise_floor(own.estimate)
     against = standings(contest, noise_floor=noise)
-    launch_s = None if contest.graphs else contest.sides[0].launch_s
+    # Else its host was ahead of the device, and launching is in no figure.
+    launch_s = contest.sides[0].launch_s if contest.sides[0].waits else None
     limits = machine.limits(ground.task, ground.case, own.estimate, launch_s, binaries=kernels[0])
     flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
     if is_suspect(contest):
@@ -76,7 +77,7 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
         "baselines_failed": dict(ground.failed),
         **limits,
         "graded": ground.graded(contest),
-        "not_captured": next((s.why_not for s in contest.sides if s.why_not), None),
+        "not_captured": contest.why_not_captured,
         "kernels": {
             side.name: plain(binaries)
             for side, binaries in zip(contest.sides, kernels, strict=True)

@@ -167,6 +167,7 @@ def test_long_calls_are_not_captured(sides):
     child = sides.add("candidate", call_s=2e-4)
     contest = ready(sides)
     assert not contest.graphs
+    assert contest.why_not_captured is None
     assert child.of(Capture) == []
 
 
@@ -177,7 +178,7 @@ def test_if_one_side_cannot_be_captured_nobody_is(sides):
     contest.run(never)
     assert not contest.graphs
     assert (candidate.restarts, eager.restarts) == (1, 0)
-    assert "as the script says" in contest.sides[0].why_not
+    assert "as the script says" in contest.why_not_captured
     assert not any(lap.graphs for child in (candidate, eager) for lap in child.of(Lap))
     assert len(contest.blocks) == SMALL.blocks[1]
 
@@ -227,6 +228,8 @@ def test_calls_are_captured_where_memory_holds_two_for_each_graph(sides, room, r
     assert (contest.rows, contest.graphs) == (rows, rows == 2 * GROUPS)
     sizes = [len(g) for capture in child.of(Capture) for g in capture.groups]
     assert sizes == ([2] * (GROUPS + 1 + 4) if contest.graphs else [])
+    why_not = f"memory holds inputs for {rows} calls; graphs take 16"
+    assert contest.why_not_captured == (None if contest.graphs else why_not)
     contest.run(never)
     assert len(contest.blocks) == SMALL.blocks[1]
 

@@ -30,12 +30,13 @@ class Watch:
         return None
 
 
-def side(name, binaries=()):
+def side(name, binaries=(), waits=False):
     answer = Observation(ended="returned", binaries=tuple(binaries))
     return SimpleNamespace(
         name=name,
         child=SimpleNamespace(errand=lambda message: answer),
         launch_s=1e-5,
+        waits=waits,
         warm_s=None,
         why_not=None,
         peak_bytes=64,
@@ -56,12 +57,13 @@ def laps(per_call_s, more_s=0.0):
 def document():
     """The document of a candidate and a baseline that take so long."""
 
-    def make(candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=()):
+    def make(candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=(), waits=False):
         contest = SimpleNamespace(
-            sides=[side("candidate", binaries), side("eager")],
+            sides=[side("candidate", binaries, waits), side("eager")],
             blocks=[{"candidate": laps(candidate_s, more_s), "eager": laps(baseline_s)}] * 8,
             around=[{"candidate": (1e-4, 1e-4)}] * 8,
             graphs=True,
+            why_not_captured="memory holds inputs for 9 calls",
             on_gpu=True,
             shown=[],
             sampled=[],
@@ -92,6 +94,23 @@ def test_what_the_judges_clock_contradicts_is_suspect_and_not_faster(document):
 def test_slower_stays_slower_whatever_is_flagged(document):
     found = document(4e-5, 2e-5, more_s=1e-5)
     assert found["baselines"]["eager"]["outcome"] == "slower"
+
+
+def test_why_calls_are_made_one_by_one_is_told(document):
+    assert document(1e-5, 2e-5)["not_captured"] == "memory holds inputs for 9 calls"
+
+
+@pytest.mark.parametrize(("waits", "told"), [(True, 1e-5), (False, None)])
+def test_launching_counts_where_it_is_in_the_figures(document, monkeypatch, waits, told):
+    given, limits = [], Machine.limits
+
+    def remembered(machine, task, case, seconds, launch_s, **more):
+        given.append(launch_s)
+        return limits(machine, task, case, seconds, launch_s, **more)
+
+    monkeypatch.setattr(Machine, "limits", remembered)
+    document(2e-5, 2e-5, waits=waits)
+    assert given == [told]
 
 
 def test_what_disturbed_is_told(document):
