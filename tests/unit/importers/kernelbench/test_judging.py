@@ -7,6 +7,7 @@ import torch
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.stocking import MOST_ELEMENTS, timed_cases
 from kerneltruth.importers.kernelbench.derive import schema_of
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.oracle.bounds import Policy
@@ -152,6 +153,31 @@ def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
     for choice in schema.choices:
         channels, groups, _ = ast.literal_eval(choice.outline.init)
         assert channels % groups == 0
+
+
+LARGE = LINEAR.replace("rows = 64 * 4", "rows = 2**20")
+
+
+@pytest.mark.parametrize(("source", "rows"), [(LINEAR, 256), (LARGE, 2**15)])
+def test_a_problem_is_timed_at_its_own_size_or_at_a_part_of_it(made, source, rows):
+    _, task = made(source)
+    *_, largest = timed_cases(task)
+    assert f"rows={rows} features=512 outputs=128" in largest.settings["_sizes"]
+    inputs = materialize(task, largest).tensors
+    assert sum(t.numel() for t in inputs.values()) <= MOST_ELEMENTS
+    # It is the size of a measurement, and judging does without it.
+    judged = {case.settings["_sizes"] for case in generate(task, seed=0, count=40)}
+    assert largest.settings["_sizes"] not in judged
+
+
+def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(runner, schemas, made):
+    """How large an index may be, only a run shows."""
+    schema = schema_of(problem(TARGETS), runner, schemas)
+    assert schema.timed is None
+    _, task = made(TARGETS)
+    for case in timed_cases(task):
+        assert case.settings["_sizes"] in {choice.label for choice in schema.choices}
+        assert materialize(task, case).tensors
 
 
 def test_integer_inputs_stay_below_their_own_bound(made):

@@ -127,3 +127,49 @@ def test_what_is_never_small_is_found_where_any_cost_is_allowed():
     assert search({"rows": 512}, attempt) == []
     found = Search({"rows": 512}, attempt, seed=7, most=ANY).run()
     assert len({f.constants["rows"] for f in found}) >= 3
+
+
+def to_time(constants, attempt, most=2**25):
+    own = attempt(constants)
+    return Search(constants, attempt, seed=7).to_time(own, lambda o: o.inputs[0].elements <= most)
+
+
+def test_to_be_timed_a_problem_keeps_its_own_constants_where_they_are_small_enough():
+    constants = {"rows": 4096, "columns": 8192}
+    assert to_time(constants, lambda c: outline(c.values())).constants == constants
+
+
+def test_to_be_timed_the_largest_constant_is_halved_as_often_as_it_takes():
+    found = to_time({"rows": 4096, "columns": 393216}, lambda c: outline(c.values()))
+    assert found.constants == {"rows": 4096, "columns": 6144}
+    assert found.outline.shapes[0] == ((4096, 6144),)
+
+
+def test_to_be_timed_constants_of_one_value_are_halved_together():
+    def attempt(constants):
+        equal = constants["rows"] == constants["columns"]
+        return outline(constants.values()) if equal else None
+
+    found = to_time({"rows": 16384, "columns": 16384}, attempt)
+    assert found.constants == {"rows": 4096, "columns": 4096}
+
+
+def test_to_be_timed_what_a_problem_rejects_stays_and_others_are_halved():
+    def attempt(constants):
+        return outline(constants.values()) if constants["columns"] == 65536 else None
+
+    found = to_time({"rows": 4096, "columns": 65536}, attempt)
+    assert found.constants == {"rows": 512, "columns": 65536}
+
+
+def test_to_be_timed_what_makes_nothing_smaller_stays():
+    def attempt(constants):
+        return outline((constants["rows"], 4096))
+
+    found = to_time({"rows": 16384, "seed": 99999}, attempt)
+    assert found.constants == {"rows": 8192, "seed": 99999}
+
+
+def test_a_problem_that_nothing_makes_small_enough_is_not_timed_at_such_a_size():
+    assert to_time({"groups": 8}, lambda c: outline((4096, 16384))) is None
+    assert to_time({"rows": 4096}, lambda c: outline((4096, 16384))) is None
