@@ -1,10 +1,10 @@
 """Kernels against copies of themselves: does the interval of the ratio contain 1?
 
-    python benchmarks/clock_null.py [--rounds 3] [--device cuda]
+    python benchmarks/clock_null.py [--rounds 3] [--effort time|run] [--device cuda]
 
 Four copies of each kernel, each in a process of its own, run in turn, in every round in fresh ones;
-each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, with
-this machine's noise.
+each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, or as the
+perf stage of `run` does, with this machine's noise.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import math
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import machine
@@ -30,8 +31,9 @@ from kerneltruth.clock.summary import (
     outcome,
     ratio_interval,
 )
-from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, known_machine
+from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
 from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.commands.timing import RUN_EFFORT
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -40,7 +42,8 @@ from kerneltruth.tasks.spec import Task
 COPIES = 4
 # From here on half-widths have an aim of their own.
 LONG_S = 5e-5
-EFFORT = Effort(memory_bytes=5 * 2**29, shown=0)
+# Results are graded elsewhere.
+EFFORTS = {"time": replace(Effort(), shown=0), "run": replace(RUN_EFFORT, shown=0)}
 # (task, index of the shape, how often the entry calls it): a few microseconds to milliseconds.
 KERNELS = (
     ("relu", 0, 1),
@@ -85,7 +88,9 @@ def blocks_of(contest: Contest, one: str, other: str) -> list[Block]:
     ]
 
 
-def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, turn: int):
+def pairs(
+    runner: Runner, about: Machine, effort: Effort, name: str, shape: int, times: int, turn: int
+):
     """The intervals of all pairs of copies of a kernel, with what they are about."""
     task = find(f"kernelbenchx/{name}")
     case = timed_cases(task)[shape]
@@ -96,14 +101,15 @@ def pairs(runner: Runner, about: Machine, name: str, shape: int, times: int, tur
         contest = Contest(
             sides=sides,
             inputs=stocked(task, case, device=runner.device),
-            effort=EFFORT,
+            effort=fitting(effort, runner.device, COPIES),
             rng=stream(turn, "null", name, str(shape)),
         )
         contest.prepare()
         watch = Watch(about.telemetry)
         both = list(itertools.combinations(names, 2))
+        least, precision = effort.blocks[0], effort.precision
         contest.run(
-            lambda c: all(enough(blocks_of(c, *p), precision=EFFORT.precision) for p in both),
+            lambda c: all(enough(blocks_of(c, *p), precision=precision, least=least) for p in both),
             watch.disturbance,
         )
     finally:
@@ -203,7 +209,7 @@ def beside(paths: list[Path], found: list[dict]) -> list[str]:
     ]
 
 
-def measured(device: str, rounds: int) -> tuple[dict, list[dict], float]:
+def measured(device: str, rounds: int, effort: Effort) -> tuple[dict, list[dict], float]:
     """The machine, all pairs, and the noise that goes into their intervals."""
     found = []
     with Runner(device=device) as runner:
@@ -212,7 +218,7 @@ def measured(device: str, rounds: int) -> tuple[dict, list[dict], float]:
         for turn in range(rounds):
             for name, shape, times in KERNELS:
                 try:
-                    found += list(pairs(runner, about, name, shape, times, turn))
+                    found += list(pairs(runner, about, effort, name, shape, times, turn))
                 except ContestError as error:
                     print(f"{name}[{shape}]: {error}", file=sys.stderr)
     return machine.facts(device), found, about.noise_floor(1.0)
@@ -221,6 +227,7 @@ def measured(device: str, rounds: int) -> tuple[dict, list[dict], float]:
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--effort", choices=EFFORTS, default="time", help="whose to make")
     parser.add_argument("--again", type=Path, help="pairs of an earlier run, in place of new ones")
     parser.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="pairs of runs on other cards: told"
@@ -238,12 +245,13 @@ def main() -> int:
         facts, found = stored["machine"], stored["pairs"]
         noise = stored.get("noise", LEAST_NOISE)
     else:
-        facts, found, noise = measured(machine.device_of(options), options.rounds)
+        effort = EFFORTS[options.effort]
+        facts, found, noise = measured(machine.device_of(options), options.rounds, effort)
     given = [widened(f, noise) for f in found]
     ties = sum(outcome(i) == "tie" for i in given)
     lines = [
         f"The interval of the ratio contains 1 in {holding(given)} of null pairs; "
-        f"{ties} are called tie.",
+        f"{ties} are called tie. Effort: that of `{options.effort}`.",
         "",
         f"Noise between processes: {noise:.2%}, and what the scatter of blocks adds; without that "
         f"{holding([bare(f).widened(noise) for f in found])} contain 1.",
@@ -268,7 +276,7 @@ def main() -> int:
         ),
     ]
     machine.publish(
-        "clock_null",
+        "clock_null" if options.effort == "time" else f"clock_null_{options.effort}",
         "Kernels against copies of themselves",
         facts,
         lines,
