@@ -9,6 +9,7 @@ is called faster; an honest kernel loses if it is not timed, or suspected.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import machine
 
@@ -68,7 +69,15 @@ _track._elapsed = lambda before, after: 0.001
 def softmax(input, dim, dtype=None):
     return work(input, dim)
 """,
-    "events and clocks of the harness a tenth short": """
+    "events of the harness three tenths short, and a host that says it is four times as slow": """
+import kerneltruth.runner.track as _track
+_elapsed, _clock = _track._elapsed, _track._perf_counter
+_track._elapsed = lambda before, after: 0.7 * _elapsed(before, after)
+_track._perf_counter = lambda: 4 * _clock()
+def softmax(input, dim, dtype=None):
+    return torch.softmax(input, dim)
+""",
+    "events and clocks of the harness a tenth of theirs": """
 import kerneltruth.runner.track as _track
 _elapsed, _clock = _track._elapsed, _track._perf_counter
 _track._elapsed = lambda before, after: 0.1 * _elapsed(before, after)
@@ -237,10 +246,15 @@ def softmax(input, dim, dtype=None):
 }
 
 
+# Of such inputs memory holds few: calls are made one by one.
+LARGE = {"M": 8192, "N": 4096}
+
+
 def main() -> int:
     options = machine.parser(__doc__.splitlines()[0]).parse_args()
     device = machine.device_of(options)
     task = find("kernelbenchx/softmax")
+    task = replace(task, perf=(*task.perf, LARGE))
     found = []
     with Runner(device=device) as runner:
         runner.start(("time",))
