@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -16,7 +17,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
-from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
@@ -175,6 +176,11 @@ class Grounds:
         self._seed = seed
         self._made: dict[str, Ground] = {}
         self._shared: dict[str, _Shared] = {}
+
+    @cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """The task's shapes that are not timed."""
+        return left_out(self.task, dtype=self.cases[0].dtype)
 
     def of(self, case: Case) -> Ground:
         """The ground of a case; made when it is first asked for."""

@@ -123,7 +123,7 @@ class Timekeeper:
                 ending.submit(child.close)
             with self._spending("grading"):
                 shapes = [shape_document(found, machine=self._machine) for found in contests]
-        document["shapes"] = shapes
+        document |= {"shapes": shapes, "not_timed": list(grounds.left_out)}
         if document["outcome"] == "failed":
             return document
         with self._spending("again"):

@@ -24,6 +24,8 @@ def time_view(document: dict[str, Any]) -> RenderableType:
         parts += [_table(shapes), _plot(shapes), _costs(document)]
     for shape in shapes:
         parts += _remarks(shape)
+    if document.get("not_timed"):
+        parts.append(Text(f"not timed: {'; '.join(document['not_timed'])}", "yellow"))
     for seen in document.get("profile", ()):
         parts += [Text(f"{seen['kernel']}: {remark}") for remark in seen["remarks"]]
     if document["outcome"] != "timed":

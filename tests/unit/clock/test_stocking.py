@@ -8,7 +8,7 @@ from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import MOST_ELEMENTS, SHARED_FROM, stocked, timed_cases
+from kerneltruth.clock.stocking import MOST_ELEMENTS, SHARED_FROM, left_out, stocked, timed_cases
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
@@ -48,8 +48,10 @@ def test_a_task_that_names_no_shape_is_timed_at_its_benchmarks():
 
 
 def test_a_shape_that_is_too_large_to_grade_is_left_out():
-    cases = timed_cases(shaped({"M": 2, "N": 8}, {"M": MOST_ELEMENTS, "N": 2}))
-    assert [c.sizes for c in cases] == [{"M": 2, "N": 8}]
+    declared = shaped({"M": 2, "N": 8}, {"M": MOST_ELEMENTS, "N": 2})
+    assert [c.sizes for c in timed_cases(declared)] == [{"M": 2, "N": 8}]
+    assert left_out(declared) == (f"M={MOST_ELEMENTS} N=2",)
+    assert left_out(shaped({"M": 2, "N": 8})) == ()
 
 
 def test_a_shape_whose_result_is_too_large_to_grade_is_left_out():

@@ -141,6 +141,14 @@ def test_shown_results_of_every_shape_were_graded(timed):
         assert shape["graded"]["wrong"] == []
 
 
+def test_shapes_that_are_too_large_to_be_timed_are_named(keeper):
+    one, task = keeper("eager"), replace(TASK, perf=(SHAPES[0], {"M": 2**13, "N": 2**13}))
+    document = one.time(task, of(RIGHT))
+    assert len(document["shapes"]) == 1
+    assert document["not_timed"] == ["M=8192 N=8192"]
+    assert one.time(TASK, of(RIGHT))["not_timed"] == []
+
+
 def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(timed):
     for shape in timed["shapes"]:
         assert (shape["efficiency"], shape["floor_us"], shape["bound_by"]) == (None, None, None)

@@ -234,3 +234,9 @@ def test_durations(us, said):
 )
 def test_sizes(count, said):
     assert memory(count) == said
+
+
+def test_shapes_that_are_not_timed_are_named():
+    said = text(changed(not_timed=["M=65536 N=65536", "M=1 N=99999999"]))
+    assert "not timed: M=65536 N=65536; M=1 N=99999999" in said
+    assert "not timed" not in text(changed(not_timed=[]))
