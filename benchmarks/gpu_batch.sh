@@ -8,16 +8,18 @@
 #                                                  replayed; interpreter against GPU on every control
 #   OUT=some/folder benchmarks/gpu_batch.sh 3      every operation of the interpreter against the
 #                                                  GPU; the whole test suite
-#   OUT=some/folder benchmarks/gpu_batch.sh 4      the clock: cheats, throughput, null pairs, a
-#                                                  planted slowdown, the same kernels twice
+#   OUT=some/folder benchmarks/gpu_batch.sh 4      the clock: cheats, null pairs with the effort of
+#                                                  `time` and of `run`, a planted slowdown
 #   OUT=some/folder benchmarks/gpu_batch.sh 5      KernelBench's timing beside ours; the small study,
 #                                                  judged and timed, in OUT/study.tar.gz
+#   OUT=some/folder benchmarks/gpu_batch.sh 6      throughput with timing, the same kernels twice,
+#                                                  what a process per candidate costs
 #
 # Each stage leaves OUT/summary-N.txt and OUT/stage-N.tar.gz with all reports and logs; stage 2 also
 # OUT/findings-gpu.tar.gz, a run to replay elsewhere. Nothing is installed. A step that runs past
 # its own limit is ended and the stage goes on. PYTHON, WORKERS and MINUTES (of a stage) may be set.
 set -u
-stage=${1:?which stage: 1 to 5}
+stage=${1:?which stage: 1 to 6}
 OUT=$(realpath -m "${OUT:?the folder for what comes back}")
 cd "$(dirname "$0")/.." || exit 2
 python=${PYTHON:-python3}
@@ -106,15 +108,12 @@ case $stage in
   show tests 40 'FAILED|ERROR|SKIPPED|passed|failed|^E  '
   ;;
 4)
-  again="$reports/again.json"
-  step again_first 120 $(script clock_again) --out "$again"
   step clock_tests 60 "$python" -m pytest -q -m gpu tests/gpu/test_time_gpu.py -p no:cacheprovider
-  step clock_cheats 120 $(script clock_cheats)
-  step clock_cost 240 $(script clock_cost) --deadline 200
-  step clock_null 120 $(script clock_null)
-  step clock_slowdown 120 $(script clock_slowdown) --trials 20
-  step clock_again 90 $(script clock_again) --against "$again" ${EARLIER:-}
-  for name in clock_tests clock_cheats clock_cost clock_null clock_slowdown clock_again; do
+  step clock_null 140 $(script clock_null)
+  step clock_slowdown 130 $(script clock_slowdown) --trials 20
+  step clock_null_run 100 $(script clock_null) --effort run
+  step clock_cheats 130 $(script clock_cheats)
+  for name in clock_tests clock_cheats clock_null clock_null_run clock_slowdown; do
     show "$name" 30
   done
   ;;
@@ -126,8 +125,18 @@ case $stage in
   show clock_peer 20
   show small_study 10
   ;;
+6)
+  again="$reports/again.json"
+  step again_first 60 $(script clock_again) --out "$again"
+  step clock_cost 420 $(script clock_cost) --attempts 160 --deadline 400
+  step clock_again 60 $(script clock_again) --against "$again" ${EARLIER:-}
+  step gpu_process_cost 60 $(script gpu_process_cost)
+  for name in clock_cost clock_again gpu_process_cost; do
+    show "$name" 30
+  done
+  ;;
 *)
-  echo "no stage $stage: there are 1 to 5" | tee -a "$summary"
+  echo "no stage $stage: there are 1 to 6" | tee -a "$summary"
   exit 2
   ;;
 esac
