@@ -6,13 +6,20 @@ for good (`memfd_create(2)`), and every process of the same user can open it by 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import time
 import weakref
 
 # From <linux/fcntl.h>; Python names them on Linux only, and not on every build.
 _ADD_SEALS = 1033
 _SEAL, _SHRINK, _GROW, _WRITE = 0x1, 0x2, 0x4, 0x8
+
+
+# While the kernel itself holds a page for a moment, nobody may seal it.
+TRIES = 40
+PAUSE_S = 0.05
 
 
 class Sealed:
@@ -25,9 +32,20 @@ class Sealed:
             rest = data
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            fcntl.fcntl(descriptor, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
+            _seal(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
         self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
         weakref.finalize(self, os.close, descriptor)
+
+
+def _seal(descriptor: int) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            fcntl.fcntl(descriptor, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or not left:
+                raise
+            time.sleep(PAUSE_S)

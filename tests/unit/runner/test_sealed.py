@@ -1,11 +1,13 @@
 """Memory that others may read and nobody may change."""
 
+import errno
+import fcntl
 import mmap
 import os
 
 import pytest
 
-from kerneltruth.runner.sealed import Sealed
+from kerneltruth.runner.sealed import TRIES, Sealed
 
 DATA = bytes(range(256)) * 64
 
@@ -34,6 +36,45 @@ def test_a_child_process_reads_it_by_its_path(sealed):
     assert os.waitpid(child, 0)[1] == 0
     os.close(reader)
     os.close(writer)
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """Make so many attempts to seal fail; gives who was asked."""
+
+    def refuse(times, number):
+        asked, seal = [], fcntl.fcntl
+
+        def attempt(descriptor, *more):
+            asked.append(descriptor)
+            if len(asked) <= times:
+                raise OSError(number, os.strerror(number))
+            return seal(descriptor, *more)
+
+        monkeypatch.setattr("kerneltruth.runner.sealed.fcntl.fcntl", attempt)
+        monkeypatch.setattr("kerneltruth.runner.sealed.PAUSE_S", 0.0)
+        return asked
+
+    return refuse
+
+
+def test_memory_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_not(refusing):
+    asked = refusing(3, errno.EBUSY)
+    sealed = Sealed(memoryview(DATA))
+    assert len(asked) == 4
+    with pytest.raises(PermissionError):
+        os.write(asked[0], b"spoilt")
+    assert read(sealed.path) == DATA
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EBUSY, TRIES), (errno.EPERM, 1)])
+def test_memory_that_cannot_be_sealed_is_given_back(refusing, number, tries):
+    asked = refusing(TRIES + 1, number)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        Sealed(memoryview(DATA))
+    assert len(asked) == tries
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(asked[0])
 
 
 @pytest.mark.parametrize(
