@@ -13,6 +13,7 @@ from kerneltruth.clock.standing import (
     by_events,
     candidate_times,
     is_suspect,
+    laps_of,
     standings,
 )
 
@@ -133,6 +134,18 @@ def test_to_claim_a_host_as_slow_as_the_device_does_not_help(contest, call_s, cl
 def test_a_host_that_is_slow_indeed_makes_nobody_suspect(contest, slow, room):
     effort = replace(CALLS, memory_bytes=128 * room)
     assert not is_suspect(contest({"call_s": 5e-5, **slow}, {"call_s": 5e-5}, effort=effort))
+
+
+def test_who_waits_beside_a_side_that_needs_a_long_head_start_is_not_suspect(contest):
+    """Its laps take their time less that head start; a call more takes all of a call."""
+    made = contest(
+        {"call_s": 5e-5, "host_s": 3e-3},
+        {"call_s": 5e-5, "host_s": 1e-3},
+        effort=replace(CALLS, memory_bytes=128 * 16),
+    )
+    laps = laps_of(made, "candidate")
+    assert min(lap.ahead_s for lap in laps) > 0.2 * max(lap.wall_s for lap in laps)
+    assert not is_suspect(made)
 
 
 def test_to_pretend_a_costly_child_does_not_help(contest):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.contestants import ContestError, Effort
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.work import FORMATS, Ceilings
@@ -22,6 +22,7 @@ from kerneltruth.commands.machine import (
     is_known,
     known_machine,
 )
+from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.registry import find
 
 CEILINGS = Ceilings(
@@ -210,3 +211,17 @@ def test_a_cpu_needs_no_measuring(device):
     assert is_known(runner)
     assert known_machine(runner).facts is None
     assert device.measured == []
+
+
+def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending(monkeypatch):
+    waited = []
+
+    def contest(**about):
+        raise ContestError("0", Observation(ended="lost", message="as the script says"))
+
+    session = SimpleNamespace(close=lambda *, wait=True: waited.append(wait))
+    runner = SimpleNamespace(device="cpu", open=lambda source, mode: session)
+    monkeypatch.setattr(machine, "Contest", contest)
+    with pytest.raises(ContestError):
+        machine.measure_noise(runner, telemetry=None)
+    assert waited == [True] * machine.NULL_COPIES

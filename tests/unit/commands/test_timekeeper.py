@@ -1,5 +1,6 @@
 """Candidates timed beside baselines, in real children on the CPU; no time is asserted."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -326,6 +327,13 @@ def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(keeper, t
     flag.touch()
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["baselines"]["eager"]["us"] > 0
+
+
+def test_the_second_look_is_part_of_the_time_alone(keeper, monkeypatch):
+    one = keeper("eager")
+    monkeypatch.setattr(one, "_look_again", lambda *about: time.sleep(0.5))
+    document = one.time(TASK, of(RIGHT))
+    assert document["device_s"] >= document["spent"]["laps"] + 0.5
 
 
 def test_who_has_no_rows_any_more_is_not_looked_at_again(keeper, monkeypatch):

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from kerneltruth.importers.kernelbench.derive import can_be_timed
 from kerneltruth.importers.kernelbench.schema import Input, Outline
 from kerneltruth.importers.kernelbench.search import ANY, PREFERRED, WANTED, Search
 
@@ -173,3 +176,38 @@ def test_to_be_timed_what_makes_nothing_smaller_stays():
 def test_a_problem_that_nothing_makes_small_enough_is_not_timed_at_such_a_size():
     assert to_time({"groups": 8}, lambda c: outline((4096, 16384))) is None
     assert to_time({"rows": 4096}, lambda c: outline((4096, 16384))) is None
+
+
+def test_to_be_timed_what_a_model_is_stays_as_it_is():
+    """A number of groups, a kernel, a rank: small numbers."""
+    assert to_time({"groups": 12}, lambda c: outline((c["groups"], 2**23))) is None
+
+
+def test_to_be_timed_the_form_of_a_problem_stays():
+    def attempt(constants):
+        found = outline(constants.values())
+        if constants["columns"] < 65536:
+            return replace(found, outputs=(Input(shape=(1,), dtype="int64"),))
+        return found
+
+    found = to_time({"rows": 4096, "columns": 65536}, attempt)
+    assert found.constants == {"rows": 512, "columns": 65536}
+
+
+FITS = replace(outline((4096, 8192), flops=2**37), state={})
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (FITS, True),
+        (replace(FITS, flops=2**37 + 1), False),
+        (replace(FITS, state={"w": (1,)}), False),
+        (replace(FITS, inputs=(), state={"w": (2**25,)}), True),
+        (replace(FITS, outputs=(Input(shape=(2**25 + 1,), dtype="float32"),)), False),
+        (replace(FITS, outputs=2 * FITS.outputs), False),
+        (replace(FITS, inputs=2 * FITS.inputs), False),
+    ],
+)
+def test_a_call_can_be_timed_up_to_so_many_elements_and_operations(made, expected):
+    assert can_be_timed(made) is expected
