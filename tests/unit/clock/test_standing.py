@@ -140,6 +140,7 @@ def test_who_waits_beside_a_side_that_needs_a_long_head_start_is_not_suspect(con
     """Its laps take their time less that head start; a call more takes all of a call."""
     made = contest(
         {"call_s": 5e-5, "host_s": 3e-3},
+        {"call_s": 5e-5},
         {"call_s": 5e-5, "host_s": 1e-3},
         effort=replace(CALLS, memory_bytes=128 * 16),
     )

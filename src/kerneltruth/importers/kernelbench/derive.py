@@ -28,7 +28,6 @@ _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
 # Of a call that is timed: the product of two matrices of 4096 x 4096.
 MOST_FLOPS = 2**37
-INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
 
@@ -179,7 +178,7 @@ def _timed(problem: Problem, prober: _Prober, search: searching.Search) -> Choic
         own = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
     except Rejected:
         return None
-    if any(i.dtype in INTEGERS for i in own.inputs):
+    if any(i.holds_integers for i in own.inputs):
         # How large an index may be, only a run of the problem shows.
         return None
     found = search.to_time(own, can_be_timed)

@@ -20,6 +20,11 @@ class Input:
         """How many it has; a plain value has none."""
         return math.prod(self.shape) if self.dtype else 0
 
+    @property
+    def holds_integers(self) -> bool:
+        """Whether it is a tensor of integers, such as indices; bools are none."""
+        return (self.dtype or "").startswith(("int", "uint"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:

@@ -13,7 +13,6 @@ from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
 from kerneltruth.importers.kernelbench.schema import Choice, Input, Schema
 from kerneltruth.runner.models import CONSTRUCTED, WEIGHTS
-from kerneltruth.runner.protocol import ITEMSIZE
 from kerneltruth.tasks.spec import (
     Argument,
     Attribute,
@@ -188,10 +187,10 @@ def _tensor(
     schema: Schema, i: int, name: str, mine: Mapping[str, Input], facts: Mapping[str, Any]
 ) -> TensorSpec:
     dims, typical = _dims({label: v.shape for label, v in mine.items()}, schema)
-    dtype = schema.choices[-1].outline.inputs[i].dtype or ""
-    if dtype == "bool":
+    described = schema.choices[-1].outline.inputs[i]
+    if described.dtype == "bool":
         return TensorSpec(name=name, dims=dims, kind="bool", typical=typical)
-    if dtype in ITEMSIZE and not dtype.startswith(("float", "bfloat")):
+    if described.holds_integers:
         extents = {c.label: (c.extents[i] or 0) + 1 for c in schema.choices}
         return TensorSpec(name=name, dims=dims, kind="index", extent=_at(extents), typical=typical)
     kind = _FORMS.get(facts.get("form") or "", "probability" if schema.positive else "real")
