@@ -335,11 +335,12 @@ def test_inexact_arithmetic_of_the_interpreter_is_noted(ran):
 
 @pytest.mark.parametrize(("source", "code"), [(RIGHT, 0), (UNWRITTEN, 1)])
 def test_the_script_runs_as_it_stands(tmp_path, source, code):
-    path = tmp_path / "reproduce.py"
+    path, temporary = tmp_path / "reproduce.py", tmp_path / "temporary"
     path.write_text(written(source))
+    temporary.mkdir()
     done = subprocess.run(
         [sys.executable, str(path)],
-        env=environment(),
+        env=environment() | {"TMPDIR": str(temporary)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -352,6 +353,7 @@ def test_the_script_runs_as_it_stands(tmp_path, source, code):
         assert "output 0: 5 of 21 elements are wrong" in done.stdout
         assert "worst element: [2, 2]" in done.stdout
         assert "got:      nan" in done.stdout
+    assert not list(temporary.iterdir()), "what it made for itself is gone"
 
 
 def test_the_source_goes_in_verbatim_and_readable():

@@ -200,9 +200,14 @@ class Grounds:
         return found
 
     def warm_up(self, effort: Effort) -> None:
-        """Have the baselines compile for all cases, before anyone is timed."""
+        """Have the baselines compile for all cases, before anyone is timed.
+
+        And if references answer from other processes, which takes seconds, have what is due.
+        """
         for case in self.cases:
             ground = self.of(case)
+            if self.task.foreign:
+                ground.known()
             while True:
                 contest = Contest(
                     sides=ground.sides,

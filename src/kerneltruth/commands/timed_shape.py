@@ -15,6 +15,8 @@ from kerneltruth.runner.protocol import Binary, Loaded
 
 # Flags of times that contradict something: nothing is called faster then.
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
+# Of a shape whose results the judge cannot know: nothing is called faster either.
+NOT_GRADED = "not_graded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,10 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
     flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
     if is_suspect(contest):
         flags.append("timing_suspect")
-    not_faster = bool(CONTRADICTED & {*flags})
+    graded = ground.graded(contest)
+    if graded["not_graded"]:
+        flags.append(NOT_GRADED)
+    not_faster = not {*flags}.isdisjoint({*CONTRADICTED, NOT_GRADED})
     return {
         "case": plain(ground.case),
         "summary": ground.case.summary(),
@@ -76,7 +81,7 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
         },
         "baselines_failed": dict(ground.failed),
         **limits,
-        "graded": ground.graded(contest),
+        "graded": graded,
         "not_captured": contest.why_not_captured,
         "kernels": {
             side.name: plain(binaries)

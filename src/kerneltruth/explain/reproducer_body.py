@@ -139,7 +139,7 @@ def mend_interpreter():
     interpreter._patch_lang_tensor = mended
 
 
-def load():
+def load(folder):
     """The candidate's entry, from a file of its own, so that Triton finds the source."""
     for owner, name in (
         (torch, "empty"),
@@ -155,7 +155,6 @@ def load():
         triton.autotune = fixed_configuration
         if not CUDA:
             mend_interpreter()
-    folder = tempfile.mkdtemp(prefix="candidate_")
     path = os.path.join(folder, "candidate.py")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(CANDIDATE)
@@ -324,7 +323,7 @@ def repeat(entry, first):
     return []
 
 
-def main():
+def main(folder):
     print(f"case: {CASE}")
     print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if CUDA else 'the CPU'}")
     if not CUDA and any(s and s["dtype"] in INEXACT for s in TENSORS.values()):
@@ -334,7 +333,7 @@ def main():
     for line in NOTES:
         print(f"note: {line}")
     try:
-        entry = load()
+        entry = load(folder)
         outputs, problems = call(entry)
         problems += check(outputs)
         problems += repeat(entry, outputs)
@@ -353,14 +352,14 @@ def main():
     return 1 if problems else 0
 
 
-def in_a_child():
+def in_a_child(folder):
     """For a kernel that dies or hangs: run it apart, and say how it ended."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(DEADLINE_S)
-        code = main()
+        code = main(folder)
         sys.stdout.flush()
         os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -374,5 +373,8 @@ def in_a_child():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_child() if KIND in ("crash", "timeout") else main())
+    run = in_a_child if KIND in ("crash", "timeout") else main
+    with tempfile.TemporaryDirectory(prefix="candidate_") as folder:
+        code = run(folder)
+    sys.exit(code)
 '''

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Contestant, Shown
+from kerneltruth.clock.contestants import Contestant, Effort, Shown
 from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.ground import KNOWN, Ground, Grounds, _Shared
@@ -170,3 +170,15 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
     grounds._made[made.case.identity] = made
     assert grounds.park()
     assert asked == [Rows(count=0, slot=1)]
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_is_due_is_found_ahead_where_others_programs_are_asked(ground, foreign):
+    made = ground(replace(TASK, foreign=foreign))
+    grounds = Grounds(made.task, (made.case,), SimpleNamespace(device="cpu"), baselines={}, seed=3)
+    grounds._made[made.case.identity] = made
+    grounds.warm_up(Effort())
+    assert len(made.expected) == KNOWN * foreign
+    # Those that wait for another turn hold nothing.
+    grounds.park()
+    assert made.expected == []

@@ -386,15 +386,19 @@ def test_the_dtype_can_be_chosen(keeper):
     assert document["shapes"][0]["case"]["dtype"] == "float16"
 
 
-def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper):
+def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper, monkeypatch):
     def refuse(**given):
         raise RuntimeError("no reference today")
 
+    monkeypatch.setattr("kerneltruth.clock.standing.outcome", lambda interval: "faster")
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
     document = keeper("eager").time(blind, of(RIGHT))
     (shape,) = document["shapes"]
     assert (shape["graded"]["calls"], shape["graded"]["wrong"]) == (0, [])
     assert "no reference today" in shape["graded"]["not_graded"]
+    # It may have done nothing at all.
+    assert "not_graded" in shape["flags"]
+    assert shape["baselines"]["eager"]["outcome"] == "tie"
 
 
 def test_an_unknown_baseline_is_refused_with_those_there_are(keeper):

@@ -30,6 +30,7 @@ _loaded: list[Any] = []
 def answer(request: str, **tensors: torch.Tensor) -> Any:
     """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
     asked = json.loads(request)
+    torch.set_num_threads(asked.get("threads", 1))
     # The guards of candidate allocations have no business here.
     with _python_dispatch._disable_current_modes(), torch.no_grad():
         if asked["what"] == "facts":

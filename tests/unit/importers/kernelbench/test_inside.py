@@ -9,9 +9,17 @@ from torch import nn
 from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep
 from kerneltruth.importers.kernelbench.inside.serving import Harness
 
-from .problems import STACKED
+from .problems import HEAD, NO_INIT, STACKED
 
 LAYERS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+THREADS = f"""{HEAD}
+class Model(nn.Module):
+    def forward(self, x):
+        return x + torch.get_num_threads()
+
+{NO_INIT}"""
 
 
 def outline(source, **asked):
@@ -26,6 +34,19 @@ def counted(call, shortened):
             return counter, call()
         with OneStep(counter):
             return counter, call()
+
+
+def test_a_truth_is_found_by_one_thread_unless_more_are_asked_for():
+    before = torch.get_num_threads()
+    asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
+    harness = Harness(THREADS)
+    try:
+        for more, threads in (({}, 1), ({"threads": 3}, 3), ({}, 1)):
+            request = json.dumps(asked | {"products": None} | more)
+            (found,) = harness.answer(request, x=torch.zeros(2, dtype=torch.float64))
+            assert found.tolist() == [threads] * 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

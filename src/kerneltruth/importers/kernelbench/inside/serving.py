@@ -66,6 +66,7 @@ class Harness:
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
         asked = json.loads(request)
+        torch.set_num_threads(asked.get("threads", 1))
         with _unguarded(), torch.no_grad():
             match asked["what"]:
                 case "truth":
