@@ -164,7 +164,8 @@ def main() -> int:
         spent = Counter[str]()
         for one in timed:
             spent.update(one["spent"])
-        within = ("contents", "calls", "looking")
+        steps = ("compiling", "gauging", "capturing", "settling", "waiting")
+        within = (*steps, "contents", "calls", "looking")
         said, parts = (
             ", ".join(f"{k} {v:.1f}" for k, v in spent.items() if (k in within) is inner)
             for inner in (False, True)

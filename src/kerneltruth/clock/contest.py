@@ -12,9 +12,11 @@ that whoever leaves out work leaves it out there too.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -75,20 +77,26 @@ class Contest:
     sampled: list[Sampled] = field(default_factory=list)
     _laps: Laps = field(init=False)
     _order: list[int] = field(default_factory=list)
-    _contents_s: float = 0.0
-    _looking_s: float = 0.0
+    _spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def __post_init__(self) -> None:
         self._laps = Laps(inputs=self.inputs, effort=self.effort, rng=self.rng, on_gpu=self.on_gpu)
 
     @property
     def spent(self) -> dict[str, float]:
-        """Seconds that went into contents, into calls, and into asking what disturbed."""
-        return {
-            "contents": self._contents_s,
-            "calls": self._laps.calls_s,
-            "looking": self._looking_s,
-        }
+        """Seconds that went into each step of the preparation, and into parts of all laps.
+
+        Those of laps are contents, calls, and asking what disturbed.
+        """
+        return {**self._spent, "calls": self._laps.calls_s}
+
+    @contextlib.contextmanager
+    def _spending(self, what: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent[what] += time.perf_counter() - began
 
     def prepare(self) -> None:
         """Stock everyone who is not yet, have them compile, and settle how calls are made.
@@ -96,25 +104,29 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
-        self.warm_up()
-        fresh = [side for side in self.sides if not side.rows]
-        for side in fresh:
-            self._laps.gauge(side)
-        self.rows = self._count_rows()
-        for side in self.sides:
-            # As many for everyone: laps of other lengths have other edges.
-            if side.rows != self.rows:
-                self._laps.make_rows(side, self.rows)
-        self.graphs = self.on_gpu and self._wants_graphs() and all(map(self._capture, self.sides))
-        if self.sides[0].sample is not None and not self.graphs:
-            # Someone else could not be captured.
-            self._laps.end_sampling(self.sides[0])
-        self._laps.hides = self.on_gpu and not self.graphs
-        for side in self.sides:
-            # Memory and clocks settle; nothing of it counts.
-            lap = self._lap(side, self._count())
-            if self.on_gpu:
-                self._laps.settle(side, self._order, lap.calls, graphs=self.graphs)
+        with self._spending("compiling"):
+            self.warm_up()
+        with self._spending("gauging"):
+            for side in [side for side in self.sides if not side.rows]:
+                self._laps.gauge(side)
+            self.rows = self._count_rows()
+            for side in self.sides:
+                # As many for everyone: laps of other lengths have other edges.
+                if side.rows != self.rows:
+                    self._laps.make_rows(side, self.rows)
+        with self._spending("capturing"):
+            wanted = self.on_gpu and self._wants_graphs()
+            self.graphs = wanted and all(map(self._capture, self.sides))
+            if self.sides[0].sample is not None and not self.graphs:
+                # Someone else could not be captured.
+                self._laps.end_sampling(self.sides[0])
+            self._laps.hides = self.on_gpu and not self.graphs
+        with self._spending("settling"):
+            for side in self.sides:
+                # Memory and clocks settle; nothing of it counts.
+                lap = self._lap(side, self._count())
+                if self.on_gpu:
+                    self._laps.settle(side, self._order, lap.calls, graphs=self.graphs)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
@@ -166,9 +178,8 @@ class Contest:
                 break
             index = len(self.blocks)
             block, around = self._block(show=index in show_at)
-            asked = time.perf_counter()
-            reason = disturbance() or self._starved(block)
-            self._looking_s += time.perf_counter() - asked
+            with self._spending("looking"):
+                reason = disturbance() or self._starved(block)
             if reason is not None and len(self.disturbed) < self.effort.repeats:
                 self.disturbed.append(reason)
                 continue
@@ -333,12 +344,11 @@ class Contest:
     def _lap_over(self, side: Contestant, order: list[int], *, show: bool = False) -> LapSeen:
         rows = [row for g in order for row in side.groups[g]] if self.graphs else order
         self._order = order
-        began = time.perf_counter()
-        contents = self.inputs.draw(self.rng, len(rows))
-        if show:
-            contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
-        self._laps.refill(side, rows, contents)
-        self._contents_s += time.perf_counter() - began
+        with self._spending("contents"):
+            contents = self.inputs.draw(self.rng, len(rows))
+            if show:
+                contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
+            self._laps.refill(side, rows, contents)
         lap = self._laps.lap(side, order, graphs=self.graphs, calls=len(rows))
         if show:
             self.shown.append(Shown(at=contents[-1], seen=self._laps.show(side)))

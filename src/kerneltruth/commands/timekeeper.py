@@ -236,7 +236,8 @@ class Timekeeper:
                         contest.prepare()
                         if self._next is not None:
                             # Nobody begins beside laps.
-                            self._next.prepared()
+                            with self._spending("waiting"):
+                                self._next.prepared()
                     began = time.perf_counter() if fresh else began
                     with self._spending("laps"):
                         contest.run(self._enough, watch.disturbance)

@@ -17,6 +17,8 @@ _ALIGNMENT = 512
 _WORD = 8
 # Rows of at most so many elements are filled together, in one go.
 _TOGETHER = 2**16
+# Rows of so many are filled one by one: to go over their elements once and not twice is worth it.
+_ONE_BY_ONE = 2**22
 # Of more bytes than this, a part of each row is hidden.
 _MOST_HIDDEN = 2**28
 
@@ -24,6 +26,7 @@ _MOST_HIDDEN = 2**28
 _copy_all = torch.ops.aten._foreach_copy_.default
 _multiply = torch.ops.aten.mul_.Tensor
 _multiply_all = torch.ops.aten._foreach_mul_.ScalarList
+_multiply_into = torch.ops.aten.mul.out
 _select = torch.ops.aten.index_select.default
 _put = torch.ops.aten.index_copy_.default
 _xor = torch.ops.aten.bitwise_xor_.Scalar
@@ -91,7 +94,13 @@ class Held:
             _put(_bits(self.slab)[:, : self.count], 0, index, fresh)
             return
         fresh = [self.flat[row] for row in rows]
-        _copy_all(fresh, [self.pool[start : start + self.count] for start in windows])
+        found = [self.pool[start : start + self.count] for start in windows]
+        if scales and self.count >= _ONE_BY_ONE:
+            factors = torch.tensor(scales, dtype=self.pool.dtype)
+            for row, window, factor in zip(fresh, found, factors, strict=True):
+                _multiply_into(window, factor, out=row)
+            return
+        _copy_all(fresh, found)
         if scales:
             _multiply_all(fresh, list(scales))
 

@@ -67,6 +67,23 @@ def test_whatever_a_row_holds_is_hidden_and_comes_back_bit_by_bit(dtype, shape):
     assert torch.equal(made.slab.view(torch.uint8), before)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
+@pytest.mark.parametrize(("together", "one_by_one"), [(2**16, 2**22), (2, 2**22), (2, 3)])
+def test_rows_are_windows_times_factors_however_they_are_filled(
+    monkeypatch, dtype, together, one_by_one
+):
+    monkeypatch.setattr(rows, "_TOGETHER", together)
+    monkeypatch.setattr(rows, "_ONE_BY_ONE", one_by_one)
+    elements = torch.linspace(-3, 3, 300).to(dtype)
+    made = Held(supply=supply((5, 7)), pool=elements)
+    made.make(3)
+    starts, factors = [0, 9, 18], [33 / 64, 0.5, 61 / 64]
+    made.refill((2, 0, 1), starts, factors)
+    for row, start, factor in zip((2, 0, 1), starts, factors, strict=True):
+        window = elements[start : start + 35] * torch.tensor(factor, dtype=dtype)
+        assert torch.equal(made.row(row), window.reshape(5, 7))
+
+
 def test_all_of_small_rows_is_hidden():
     made = held((3, 5), POOL)
     before = made.slab.clone()
