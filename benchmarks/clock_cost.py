@@ -165,7 +165,7 @@ def main() -> int:
         for one in timed:
             spent.update(one["spent"])
         steps = ("compiling", "gauging", "capturing", "settling", "waiting")
-        within = (*steps, "contents", "calls", "looking")
+        within = (*steps, "contents", "calls", "device", "ahead", "looking")
         said, parts = (
             ", ".join(f"{k} {v:.1f}" for k, v in spent.items() if (k in within) is inner)
             for inner in (False, True)

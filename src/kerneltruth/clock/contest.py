@@ -86,9 +86,9 @@ class Contest:
     def spent(self) -> dict[str, float]:
         """Seconds that went into each step of the preparation, and into parts of all laps.
 
-        Those of laps are contents, calls, and asking what disturbed.
+        Those of laps are contents, calls (see `Laps.spent`), and asking what disturbed.
         """
-        return {**self._spent, "calls": self._laps.calls_s}
+        return {**self._spent, **self._laps.spent}
 
     @contextlib.contextmanager
     def _spending(self, what: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kerneltruth.cases.philox import Stream, stream
 from kerneltruth.clock.contestants import (
@@ -44,6 +44,8 @@ AHEAD_S = 5e-4
 MOST_AHEAD_S = 2e-2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
+# What the seconds of laps are told by.
+PARTS = ("calls", "device", "ahead")
 # For so much of a lap the device may have waited for its host, beyond doubt for no more.
 IDLE = 1e-3
 
@@ -55,7 +57,8 @@ class Laps:
     Attributes:
         ahead_s: for which a lap's first call waits on the device, the same for every side.
         hides: whether contents are hidden meanwhile; a graph's calls cannot begin before it ends.
-        calls_s: seconds that went into laps, with all around them.
+        spent: seconds that went into laps: with all around them (`calls`), and within these by
+            the device's events (`device`) and waiting for the host (`ahead`).
     """
 
     inputs: Inputs
@@ -64,7 +67,7 @@ class Laps:
     on_gpu: bool
     ahead_s: float = AHEAD_S
     hides: bool = False
-    calls_s: float = 0.0
+    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
     def warm_up(self, side: Contestant) -> None:
         """Stock a child, and have it compile: the first two calls.
@@ -249,15 +252,17 @@ class Laps:
         began = time.perf_counter()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
         wall = time.perf_counter() - began
-        self.calls_s += wall
         side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
-        return LapSeen(
+        lap = LapSeen(
             calls=calls or len(rows),
             wall_s=wall,
             device_s=seen.timings.get("device_s", wall),
             host_s=seen.timings.get("host_s", wall),
             ahead_s=ahead_s,
         )
+        for part, seconds in zip(PARTS, (wall, lap.device_s, ahead_s), strict=True):
+            self.spent[part] += seconds
+        return lap
 
 
 def _needed(lap: LapSeen, calls: int) -> float:

@@ -367,6 +367,22 @@ def test_a_spent_budget_does_not_take_the_fewest_blocks(sides):
     assert len(contest.blocks) == SMALL.blocks[0]
 
 
+def test_a_contest_tells_what_it_spent_step_by_step(sides, clock):
+    sides.add("candidate")
+    contest = ready(sides)
+    prepared = contest.spent
+    assert prepared.keys() >= {"compiling", "gauging", "capturing", "settling", "contents"}
+
+    def looks():
+        clock.now += 0.5
+
+    contest.run(lambda c: True, looks)
+    after = contest.spent
+    assert after["looking"] == pytest.approx(0.5 * SMALL.blocks[0])
+    assert after["calls"] - prepared["calls"] > after["device"] - prepared["device"] > 0
+    assert after["compiling"] == prepared["compiling"]
+
+
 def known(count=2):
     return stocked(RELU, CASE).draw(stream(9, "known"), count)
 
