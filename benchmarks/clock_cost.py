@@ -1,9 +1,10 @@
 """How many candidates an hour `run` takes through call, exe and perf, each in fresh processes.
 
-    python benchmarks/clock_cost.py [--attempts 64] [--device cuda]
+    python benchmarks/clock_cost.py [--attempts 64] [--against eager compile] [--device cuda]
 
 The candidates are correct Triton kernels of single operators, made sources of their own, so that
-each compiles from cold; baselines are eager and compiled PyTorch.
+each compiles from cold. Without `--against` they are timed against eager and compiled PyTorch and,
+since these tasks have one, a control.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ def main() -> int:
     parser.add_argument(
         "--deadline", type=float, default=600.0, help="seconds after which the run is stopped"
     )
+    parser.add_argument("--against", nargs="*", default=[], help="as `run` has it, for each name")
     options = parser.parse_args()
     device = machine.device_of(options)
     with tempfile.TemporaryDirectory() as folder:
@@ -113,6 +115,7 @@ def main() -> int:
         command = [sys.executable, "-m", "kerneltruth", "run", "--suite", "core", "--json"]
         command += ["--candidates", str(submissions), "--device", device, "--out", str(run)]
         command += ["--workers", str(options.workers)] if options.workers else []
+        command += [word for name in options.against for word in ("--against", name)]
         began = time.monotonic()
         results = run / "results.jsonl"
         code, said, seen = stopped_after(command, options.deadline, results)
@@ -136,6 +139,9 @@ def main() -> int:
         f"on {sum(len(p['shapes']) for p in timed)} shapes in all; "
         f"stages: {json.dumps(stages)}.",
     ]
+    beside = dict.fromkeys(name for p in timed for s in p["shapes"] for name in s["baselines"])
+    if beside:
+        report += ["", f"Timed against {', '.join(beside)}."]
     if len(seen) > 2:
         report += [
             "",
@@ -181,7 +187,11 @@ def main() -> int:
     other = [p for p in perf if p["outcome"] != "timed"]
     report += ["", *map(why_not, other[:10])]
     machine.publish(
-        "clock_cost", "Candidates an hour, timed", facts, report, folder=options.results
+        "clock_cost_against" if options.against else "clock_cost",
+        "Candidates an hour, timed",
+        facts,
+        report,
+        folder=options.results,
     )
     return 0
 

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from kerneltruth.commands import running
+
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
 WRONG = "import torch\ndef relu(input):\n    return input.abs()\n"
 RAISES = "def relu(input):\n    raise ValueError('no')\n"
@@ -111,6 +113,11 @@ def test_a_wrong_answer_leaves_a_finding_that_replays(kt, handed_in, tmp_path):
         (("--suite", "nonsense"), "must be one of"),
         (("--suite", "core", "--stage", "timing"), "must be one of call, exe, perf"),
         (("--suite", "core", "--executor", "slurm"), "must be one of local, ray"),
+        (("--suite", "core", "--against", "eagre"), "'eagre': must be one of eager, compile"),
+        (
+            ("--suite", "core", "--against", "eager", "--stage", "exe"),
+            "nothing is timed up to the stage exe",
+        ),
         (("--suite", "core", "--candidates", "/no/such/folder"), "no such file or folder"),
     ],
 )
@@ -120,6 +127,27 @@ def test_a_wrong_option_is_one_line(kt, handed_in, arguments, says):
     assert ran.code == 2
     assert says in ran.err
     assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path, monkeypatch):
+    made = []
+
+    class Recorded(running.Timing):
+        def __init__(self, court, *, baselines=None):
+            super().__init__(court, baselines=baselines)
+            made.append(baselines)
+
+    monkeypatch.setattr(running, "Timing", Recorded)
+    run = tmp_path / "run"
+    timed = (*ARGUMENTS[:6], "--workers", 1)
+    common = ("run", "--candidates", handed_in, "--out", run, *timed)
+    assert kt(*common, "--against", "eager", "--against", "compile").code == 0
+    ran = kt(*common)
+    assert ran.code == 2
+    assert "it holds a run of something else" in ran.err
+    assert made == [("eager", "compile")]
+    # In whatever order they are named.
+    assert kt(*common, "--against", "compile", "--against", "eager").code == 0
 
 
 def test_nothing_to_judge_is_told_with_the_first_reason(kt, tmp_path):

@@ -170,6 +170,14 @@ def run_(
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on each candidate too.")
     ] = False,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            help="Time right candidates against this: eager, compile, compile_max_autotune or "
+            "control (repeatable); default: all but compile_max_autotune.",
+        ),
+    ] = None,
     method: Annotated[
         str | None, typer.Option("--method", help="Label where a candidate brings none.")
     ] = None,
@@ -207,6 +215,7 @@ def run_(
         stages=stages_until(stage),
         explain=explain,
         baselines=baselines,
+        against=tuple(against or ()),
         labels=Labels(method=method, model=model),
         executor=executor,
         address=address,

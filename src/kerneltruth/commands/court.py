@@ -243,6 +243,7 @@ class CourtFactory:
     targets: tuple[str, ...]
     policy: Policy
     suite: str | None = None
+    against: tuple[str, ...] = ()
 
     def __call__(self) -> Callable[[Job], Heard]:
         """A warm court's hearing."""
@@ -254,7 +255,7 @@ class CourtFactory:
             on_cpu = self.device == "cpu"
             register_at(self.suite, court.runner if on_cpu else Runner(device="cpu"))
         court.warm()
-        return Timing(court).hear_and_time
+        return Timing(court, baselines=self.against or None).hear_and_time
 
 
 def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ the processes of its baselines.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
+from kerneltruth.errors import UserError
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Passed, Verdict, word
@@ -35,12 +36,24 @@ COMPILED = {
     "compile_max_autotune": "max-autotune-no-cudagraphs",
 }
 BASELINES = (*COMPILED, "control")
+
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
 # For giving memory back.
 PARK_S = 30.0
 # How PyTorch calls its error.
 OUT_OF_MEMORY = "OutOfMemoryError"
+
+
+def check_baselines(names: Iterable[str], *, option: str) -> None:
+    """Refuse what is no baseline.
+
+    Raises:
+        UserError: a name is not one of `BASELINES`.
+    """
+    for name in names:
+        if name not in BASELINES:
+            raise UserError(f"{option} {name!r}: must be one of {', '.join(BASELINES)}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class RunOptions:
         cases: judged per candidate in the exe stage.
         stages: which of `STAGES`, a prefix of them.
         baselines: whether the peers' checks are run on each candidate too.
+        against: whom right candidates are timed against; empty means the usual ones.
         labels: for candidates whose own format does not say.
         address: of the Ray cluster; None starts or finds a local one.
     """
@@ -47,6 +48,7 @@ class RunOptions:
     stages: tuple[str, ...] = STAGES
     explain: bool = True
     baselines: bool = False
+    against: tuple[str, ...] = ()
     labels: Labels = field(default_factory=Labels)
     executor: str = "local"
     address: str | None = None
@@ -73,6 +75,11 @@ def run_suite(options: RunOptions) -> Generator[Step, None, dict[str, Any]]:
         raise UserError(
             f"--baselines: the shapes at which the peers' checks try a task of {options.suite} are "
             "not known; leave it out"
+        )
+    if options.against and "perf" not in options.stages:
+        raise UserError(
+            f"--against {options.against[0]}: nothing is timed up to the stage "
+            f"{options.stages[-1]}; leave it out, or the --stage"
         )
     if not options.candidates.exists():
         raise UserError(f"--candidates {options.candidates}: there is no such file or folder")

@@ -13,6 +13,7 @@ from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
+from kerneltruth.commands.ground import check_baselines
 from kerneltruth.commands.run import RunOptions
 from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.stages import NOT_RUN, stages_of
@@ -51,6 +52,7 @@ def judge_submissions(
 def _judge(
     options: RunOptions, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
+    check_baselines(options.against, option="--against")
     tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []
@@ -63,7 +65,9 @@ def _judge(
     if not entries:
         raise UserError(_nothing(options, broken))
     asked = [options.suite, options.cases, options.strategies, options.stages, runner.device]
-    identity = content_hash([*asked, "baselines"] if options.baselines else asked)
+    asked += ["baselines"] if options.baselines else []
+    asked += [["against", *sorted({*options.against})]] if options.against else []
+    identity = content_hash(asked)
     with open_run(
         options.out,
         command="run",
@@ -152,7 +156,7 @@ class _Run:
             self._court.warm()
             timed = Then(
                 wanted=lambda job, heard: job.timed and heard.perf is None,
-                hear=Timing(self._court).time,
+                hear=Timing(self._court, baselines=self._options.against or None).time,
                 lost=_not_timed,
             )
             yield from run_jobs(jobs, self._court.hear, workers=judges, then=timed)
@@ -165,6 +169,7 @@ class _Run:
                 targets=self._options.targets,
                 policy=Policy(),
                 suite=absolute(self._options.suite),
+                against=self._options.against,
             ),
             address=self._options.address,
             judges=self._options.workers,

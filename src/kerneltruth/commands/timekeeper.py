@@ -19,11 +19,10 @@ from kerneltruth.clock.second_look import look_again, look_closer
 from kerneltruth.clock.standing import by_events
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
-from kerneltruth.commands.ground import BASELINES, OUT_OF_MEMORY, Ground, Grounds
+from kerneltruth.commands.ground import OUT_OF_MEMORY, Ground, Grounds, check_baselines
 from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.commands.turns import Turns
-from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
@@ -60,9 +59,7 @@ class Timekeeper:
             effort: what a contest may cost.
             sources: gives a task's `eager` and `control` candidates, where there are such.
         """
-        unknown = [name for name in baselines if name not in BASELINES]
-        if unknown:
-            raise UserError(f"--baseline {unknown[0]!r}: must be one of {', '.join(BASELINES)}")
+        check_baselines(baselines, option="--baseline")
         self._runner = runner
         self._machine = machine
         self._seed = seed

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.commands.court import Court, Heard, Job, Timing, lost, not_timed
+from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.running import _not_timed
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
@@ -119,6 +119,20 @@ def test_baselines_of_a_few_tasks_get_ready_before_their_candidates_are_timed(st
     assert len([*stage.time(batch)]) == len(batch)
     assert keepers.ready == [["relu", "gelu"], ["softmax", "relu"]]
     assert keepers.asked == [job.task for job, _ in batch]
+
+
+@pytest.mark.parametrize("against", [(), ("eager",)])
+def test_a_court_elsewhere_times_against_the_same(monkeypatch, keepers, against):
+    made = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"),
+        hear=lambda job, report: heard(),
+        start=lambda: None,
+        warm=lambda: None,
+    )
+    monkeypatch.setattr("kerneltruth.commands.court.Court", lambda **how: made)
+    factory = CourtFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
+    assert factory()(job()).perf == {"outcome": "timed"}
+    assert keepers.baselines == (against or None)
 
 
 def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
