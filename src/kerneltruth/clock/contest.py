@@ -104,6 +104,7 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
+        before = {side.name: (side.rows, side.captured) for side in self.sides}
         with self._spending("compiling"):
             self.warm_up()
         with self._spending("gauging"):
@@ -126,7 +127,8 @@ class Contest:
                 # Memory and clocks settle; nothing of it counts.
                 lap = self._lap(side, self._count())
                 if self.on_gpu:
-                    self._laps.settle(side, self._order, lap.calls, graphs=self.graphs)
+                    same = before[side.name] == (side.rows, side.captured)
+                    self._laps.settle(side, self._order, lap, graphs=self.graphs, again=not same)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.

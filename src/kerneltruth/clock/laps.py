@@ -174,15 +174,19 @@ class Laps:
         self.ahead_s = max(self.ahead_s, longer)
         return not side.waits
 
-    def settle(self, side: Contestant, rows: Sequence[int], calls: int, *, graphs: bool) -> None:
-        """Find out how far ahead of the device a host must be, by laps like the last one.
+    def settle(
+        self, side: Contestant, rows: Sequence[int], lap: LapSeen, *, graphs: bool, again: bool
+    ) -> None:
+        """Find out how far ahead of the device a host must be, by this lap and others like it.
 
-        That one has allocated memory and brought graphs to the device: no other takes as long.
+        With `again` by others only: the first of a side's laps on its rows allocates memory and
+        brings graphs to the device, so that no other takes as long.
         """
         before, side.waits = self.ahead_s, False
-        lap = self.lap(side, rows, graphs=graphs, calls=calls)
+        if again:
+            lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
         while self.get_ahead(side, lap):
-            lap = self.lap(side, rows, graphs=graphs, calls=calls)
+            lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
         if side.waits:
             self.ahead_s = before
         else:

@@ -656,6 +656,18 @@ def test_a_little_slower_or_quicker_a_candidate_finds_the_rows_that_are_there(si
     assert len(eager.of(Rows)) == made
 
 
+@pytest.mark.parametrize(("again_s", "laps"), [(5e-5, 1), (2e-6, 2)])
+def test_a_baseline_with_the_same_rows_as_before_settles_by_one_lap(sides, again_s, laps):
+    sides.add("candidate", call_s=5e-5)
+    eager = sides.add("eager", call_s=2e-4)
+    first = ready(sides)
+    before = len(eager.of(Lap))
+    again = again_with(first, call_s=again_s)
+    # With other rows, memory is allocated and graphs are brought to the device anew.
+    assert (again.rows == first.rows) is (laps == 1)
+    assert len([lap for lap in eager.of(Lap)[before:] if lap.graphs]) == laps
+
+
 @pytest.mark.parametrize(("effort", "calls"), [(SMALL, 1), (CALLS, 2)])
 def test_what_a_lap_costs_around_its_calls_is_seen_by_a_short_one_after_it(sides, effort, calls):
     child = sides.add("candidate", around_s=3e-4)

@@ -32,7 +32,8 @@ def made(clock):
 
 
 def settled(laps, side):
-    laps.settle(side, range(CALLS), CALLS, graphs=False)
+    lap = laps.lap(side, range(CALLS))
+    laps.settle(side, range(CALLS), lap, graphs=False, again=True)
     return laps.lap(side, range(CALLS))
 
 
@@ -60,7 +61,18 @@ def test_a_host_that_is_quick_enough_gets_no_more_time(made, host_s):
     lap = settled(laps, side)
     assert laps.ahead_s == lap.ahead_s == AHEAD_S
     # Neither was another lap needed to find that out.
-    assert len(side.child.of(Lap)) == asked + 2
+    assert len(side.child.of(Lap)) == asked + 3
+
+
+def test_a_lap_like_those_before_tells_by_itself_how_quick_a_host_is(made):
+    laps, side = made(call_s=5e-5, host_s=1e-5)
+    lap = laps.lap(side, range(CALLS))
+    asked = len(side.child.of(Lap))
+    laps.settle(side, range(CALLS), lap, graphs=False, again=False)
+    assert len(side.child.of(Lap)) == asked
+    # If it may have kept the device waiting others are made.
+    laps.settle(side, range(CALLS), replace(lap, host_s=1e-2), graphs=False, again=False)
+    assert len(side.child.of(Lap)) == asked + 1
 
 
 @pytest.mark.parametrize(("host_s", "seen_s"), [(4e-5, 5e-5), (8e-5, 5.5e-5), (2.5e-4, 2e-4)])
@@ -80,11 +92,12 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
     def errand(message, **kwargs):
         seen.append(message)
         # The first laps only: allocations, say.
-        side.child.host_s = 1e-4 if len(seen) < 3 else 1e-5
+        side.child.host_s = 1e-4 if len(seen) < 4 else 1e-5
         return do(message, **kwargs)
 
     side.child.errand = errand
-    laps.settle(side, range(CALLS), CALLS, graphs=False)
+    lap = laps.lap(side, range(CALLS))
+    laps.settle(side, range(CALLS), lap, graphs=False, again=True)
     assert max(lap.ahead_s for lap in side.child.of(Lap)) > AHEAD_S
     assert laps.ahead_s == AHEAD_S
 
