@@ -19,6 +19,7 @@ from flashinfer_data import (
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.work import work_of
 from kerneltruth.errors import UserError
 from kerneltruth.importers.flashinfer.suite import open_data_set
 from kerneltruth.importers.reading import read_submissions
@@ -70,6 +71,19 @@ def test_the_reference_is_evaluated_in_float64_in_a_child(opened):
     assert truth.dtype == torch.float64
     due = inputs.tensors["a"].double() @ inputs.tensors["b"].double().T
     assert torch.allclose(truth, due, rtol=1e-13)
+
+
+@pytest.mark.parametrize("definition", [gemm(), rms()], ids=["gemm", "rms"])
+def test_a_call_moves_its_inputs_and_outputs_once(opened, definition):
+    task = opened(definition)[f"flashinfer/{definition['name']}"]
+    case = next(generate(task, seed=0, count=1))
+    inputs = materialize(task, case)
+    moved = [t for t in inputs.tensors.values() if t is not None]
+    results = reference(task, inputs.tensors, inputs.scalars)
+    sizes = [getattr(torch, o.dtype_at(case.dtype)).itemsize for o in task.outputs]
+    due = sum(r.numel() * size for r, size in zip(results, sizes, strict=True))
+    expected = sum(t.numel() * t.element_size() for t in moved) + due
+    assert work_of(task, case).bytes == expected
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from kerneltruth.clock.work import itemsize
 from kerneltruth.importers.flashinfer.definition import Definition
 from kerneltruth.importers.flashinfer.workload import Workload
 from kerneltruth.tasks.spec import Benchmark, Dim, Role
@@ -100,6 +101,16 @@ def flops_of(definition: Definition, roles: Mapping[str, Role], used: Sequence[s
     if "contracted" in roles.values():
         return "*".join(["2", *used])
     return "*".join(used) or "1"
+
+
+def bytes_of(definition: Definition, working: str, solved: Mapping[str, str]) -> str:
+    """Each input and each output once."""
+    moved = []
+    for tensor in (*definition.inputs, *definition.outputs):
+        if tensor.shape is not None:
+            size = "itemsize" if tensor.dtype == working else str(itemsize(tensor.dtype))
+            moved.append("*".join([*(f"({solved.get(a, a)})" for a in tensor.shape), size]))
+    return " + ".join(moved)
 
 
 def benchmark_of(

@@ -21,6 +21,7 @@ from kerneltruth.importers.flashinfer.arguments import Refused, kind_of, number_
 from kerneltruth.importers.flashinfer.axes import (
     MOST_ELEMENTS,
     benchmark_of,
+    bytes_of,
     dim_of,
     flops_of,
     put_in,
@@ -144,6 +145,7 @@ def _of_dims(
             if solved_by(rule) not in solved.items()
         ),
         flops=flops_of(definition, roles, used),
+        bytes=bytes_of(definition, working, solved),
         benchmark=benchmark_of(definition, workloads, dims),
     )
 

@@ -147,7 +147,7 @@ def _task(
         extended_dtypes=tuple(d for d in schema.dtypes if d != "float32"),
         constraints=(),
         flops=_at({c.label: c.outline.flops for c in every}) if every else "0",
-        bytes=None,
+        bytes=_moved(schema) if every else None,
         benchmark=Benchmark(dims={}),
         tolerance={},
         terms=_at({c.label: c.outline.terms for c in every}) if every else None,
@@ -167,6 +167,20 @@ def _all(schema: Schema) -> tuple[Choice, ...]:
 def _at(values: Mapping[str, Any]) -> str:
     """An expression for the value that goes with the chosen constants."""
     return f"{dict(values)!r}[{SIZES}]"
+
+
+def _moved(schema: Schema) -> str:
+    """Bytes of the inputs, the weights that the judge draws, and the outputs, each once."""
+    real, other = {}, {}
+    for choice in _all(schema):
+        outline = choice.outline
+        weights = (math.prod(outline.state[n]) for n in outline.state if _is_drawn(schema, n))
+        values = (*outline.inputs, *outline.outputs)
+        wide = [v.elements for v in values if v.holds_integers]
+        bits = [v.elements for v in values if v.dtype == "bool"]
+        real[choice.label] = sum(weights) + sum(v.elements for v in values) - sum(wide) - sum(bits)
+        other[choice.label] = 8 * sum(wide) + sum(bits)
+    return f"{_at(real)} * itemsize + {_at(other)}"
 
 
 def _inputs(schema: Schema) -> list[Argument]:

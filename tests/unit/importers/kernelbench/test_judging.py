@@ -8,11 +8,13 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.stocking import MOST_ELEMENTS, timed_cases
+from kerneltruth.clock.work import work_of
 from kerneltruth.importers.kernelbench.derive import schema_of
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, UnsupportedHere
 from kerneltruth.runner.candidate import read_candidate
@@ -178,6 +180,20 @@ def test_a_problem_with_indices_is_timed_at_sizes_at_which_it_was_run(runner, sc
     for case in timed_cases(task):
         assert case.settings["_sizes"] in {choice.label for choice in schema.choices}
         assert materialize(task, case).tensors
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, MASKED, PLAIN_NUMBER])
+def test_a_call_moves_its_inputs_weights_and_outputs_once(made, source, dtype):
+    _, task = made(source)
+    if dtype not in (*task.dtypes, *task.extended_dtypes):
+        pytest.skip(f"this problem is not judged in {dtype}")
+    for case in timed_cases(task, dtype=dtype):
+        given = materialize(task, case)
+        results = reference(task, given.tensors, given.scalars)
+        size = getattr(torch, dtype).itemsize
+        moved = sum(t.numel() * t.element_size() for t in given.tensors.values())
+        assert work_of(task, case).bytes == moved + sum(r.numel() for r in results) * size
 
 
 def test_integer_inputs_stay_below_their_own_bound(made):
