@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kerneltruth.clock.occupancy import Occupancy, occupancy
 from kerneltruth.clock.profile import Profile
-from kerneltruth.clock.work import Ceilings, Floor, Regime, regime
+from kerneltruth.clock.work import BUSY, Ceilings, Floor, Regime, regime
 
 # Below this share of the warps that fit, latencies of memory are hard to hide.
 LOW_OCCUPANCY = 0.25
@@ -51,6 +51,11 @@ class StaticFacts(Protocol):
     @property
     def num_warps(self) -> int | None:
         """Of a block."""
+        ...
+
+    @property
+    def tensor_cores(self) -> bool | None:
+        """Whether it has instructions for matrix units."""
         ...
 
 
@@ -117,13 +122,14 @@ def advise(
         binaries: its kernels, compiled for the device it ran on.
         profiles: its launches as Nsight Compute saw them.
     """
-    bound = regime(seconds, floor, launch_s=launch_s)
+    bound = regime(seconds, floor, launch_s=launch_s, matrix_units=uses_matrix_units(binaries))
     compute = floor.flops / seconds / floor.flops_per_s if floor.flops_per_s else None
     bytes_per_s = floor.bytes / seconds
     memory = bytes_per_s / ceilings.copy_bytes_per_s
     launch = None if launch_s is None else launch_s / seconds
     remarks = [
         Remark(kind=bound, text=_in_words(bound, seconds, floor, memory, compute, launch)),
+        *_of_arithmetic(bound, seconds, floor),
         *(r for binary in _distinct(binaries) for r in _of_binary(binary, bound)),
         *(r for profile in profiles for r in profile_remarks(profile)),
         *_of_traffic(profiles, floor),
@@ -164,6 +170,23 @@ def _in_words(
         f"neither memory ({rate}) nor arithmetic ({counted}{of}) is busy: it waits; more work in "
         "flight helps, by more warps, wider loads or loads ahead of their use"
     )
+
+
+def _of_arithmetic(bound: Regime, seconds: float, floor: Floor) -> Iterator[Remark]:
+    """What a product that is bound by ordinary arithmetic leaves unused."""
+    plain = floor.plain_share(seconds)
+    if bound == "compute" and plain is not None and floor.efficiency(seconds) < BUSY:
+        yield Remark(
+            kind="plain_arithmetic",
+            text=f"it runs at {plain:.0%} of what arithmetic without matrix units reaches; with "
+            f"these, in {floor.format}, it may take {floor.efficiency(seconds):.0%} of the time",
+        )
+
+
+def uses_matrix_units(binaries: Sequence[StaticFacts]) -> bool | None:
+    """Whether any of the kernels does; None where nobody looked."""
+    known = [b.tensor_cores for b in binaries if b.tensor_cores is not None]
+    return any(known) if known else None
 
 
 def _distinct(binaries: Sequence[StaticFacts]) -> list[StaticFacts]:

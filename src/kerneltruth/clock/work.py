@@ -32,6 +32,8 @@ FORMATS = ("float64", "float32", "tf32", "float16", "bfloat16", "int8", "float8_
 BUSY = 0.6
 # The share of a call's time from which on launching it is what takes the time.
 LAUNCH_SHARE = 0.5
+# By how much the measured rate of ordinary arithmetic may be exceeded.
+PLAIN_AT_MOST = 1.05
 
 # In a product of float32 values: float16 has as many bits of mantissa as TF32, so a bound that
 # lets TF32 pass may let it pass as well.
@@ -119,6 +121,8 @@ class Floor:
         intensity: operations per byte; infinite where nothing is moved.
         format: in which the operations are counted at their fastest; None without a rate.
         flops_per_s: that rate.
+        plain_flops_per_s: the rate without matrix units, where that one is with them; None where
+            it was not measured.
     """
 
     seconds: float
@@ -128,6 +132,17 @@ class Floor:
     intensity: float
     format: str | None
     flops_per_s: float | None = None
+    plain_flops_per_s: float | None = None
+
+    def plain_share(self, seconds: float) -> float | None:
+        """The share of the rate without matrix units at which a call of so many seconds computes.
+
+        None where there is no such rate, or the call is quicker than that allows.
+        """
+        if self.plain_flops_per_s is None:
+            return None
+        share = self.flops / seconds / self.plain_flops_per_s
+        return share if share <= PLAIN_AT_MOST else None
 
     def efficiency(self, seconds: float) -> float:
         """The share of the speed of light at which a call of so many seconds runs."""
@@ -193,7 +208,12 @@ def floor(
         intensity=work.flops / work.bytes if work.bytes else math.inf,
         format=name,
         flops_per_s=rate,
+        plain_flops_per_s=_plain(case, ceilings) if task.contracted() else None,
     )
+
+
+def _plain(case: Case, ceilings: Ceilings) -> float | None:
+    return ceilings.flops.get("float64" if case.dtype == "float64" else "float32")
 
 
 def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, float | None]:
@@ -204,7 +224,7 @@ def _fastest(task: Task, case: Case, ceilings: Ceilings) -> tuple[str | None, fl
     """
     if not task.contracted():
         packed = 2 if itemsize(case.dtype) == 2 else 1
-        rate = ceilings.flops.get("float64" if case.dtype == "float64" else "float32")
+        rate = _plain(case, ceilings)
         return (None, None) if rate is None else (case.dtype, rate * packed)
     formats = {*_dtypes(task, case), *(("tf32",) if "float32" in _dtypes(task, case) else ())}
     rates = {name: ceilings.flops[name] for name in formats if name in ceilings.flops}
@@ -218,15 +238,24 @@ def _dtypes(task: Task, case: Case) -> frozenset[str]:
     return frozenset(s.dtype(case.dtype) for s in present) | {case.dtype}
 
 
-def regime(seconds: float, floor: Floor, *, launch_s: float | None = None) -> Regime:
+def regime(
+    seconds: float,
+    floor: Floor,
+    *,
+    launch_s: float | None = None,
+    matrix_units: bool | None = None,
+) -> Regime:
     """What bounds a kernel that takes so long.
 
-    `memory` or `compute`: it runs at 60% or more of that rate. `launch`: it does not, and half of
-    the time or more is that of launching it. `latency`: none of these; it waits, for memory, for
-    its own results, or because too few threads run.
+    `memory` or `compute`: it runs at 60% or more of that rate; of arithmetic that is the rate
+    without matrix units, too, unless `matrix_units` says that the kernel uses them. `launch`: it
+    does not, and half of the time or more is that of launching it. `latency`: none of these; it
+    waits, for memory, for its own results, or because too few threads run.
     """
     if floor.efficiency(seconds) >= BUSY:
         return floor.bound_by
+    if not matrix_units and (floor.plain_share(seconds) or 0.0) >= BUSY:
+        return "compute"
     if launch_s is not None and launch_s >= LAUNCH_SHARE * seconds:
         return "launch"
     return "latency"

@@ -36,7 +36,7 @@ from kerneltruth.clock.telemetry import (
     conditions,
 )
 from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
-from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of, regime
+from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.run_folder import environment
@@ -154,15 +154,14 @@ class Machine:
         # What sets the limit is costly to find, and it lies below the floor.
         if made.efficiency(seconds) > 1 and impossible(seconds, self._limit(task, case)):
             flags.append("below_floor")
+        advice = advise(seconds, made, self.facts.ceilings, launch_s=launch_s, binaries=binaries)
         return {
             "efficiency": made.efficiency(seconds) if made.seconds else None,
             "floor_us": made.seconds * 1e6,
-            "bound_by": regime(seconds, made, launch_s=launch_s),
+            "bound_by": advice.bound_by,
             "bytes": made.bytes,
             "flops": made.flops,
-            "advice": plain(
-                advise(seconds, made, self.facts.ceilings, launch_s=launch_s, binaries=binaries)
-            ),
+            "advice": plain(advice),
             "flags": flags,
         }
 

@@ -122,7 +122,8 @@ def _remarks(shape: dict[str, Any]) -> list[RenderableType]:
         found.append(Text(f"{shape['summary']}: {', '.join(words)}"))
     for remark in (shape.get("advice") or {}).get("remarks", [])[1:]:
         found.append(Text(f"{shape['summary']}: {remark['text']}"))
-    for flag in shape["flags"]:
+    # Why nothing was graded is told below.
+    for flag in (f for f in shape["flags"] if f != "not_graded"):
         found.append(Text(f"{shape['summary']}: {flag}", "yellow"))
     for name, why in shape["baselines_failed"].items():
         found.append(Text(f"{shape['summary']}: no baseline {name}: {why}", "yellow"))

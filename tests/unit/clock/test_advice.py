@@ -51,6 +51,32 @@ def test_a_product_near_the_matrix_rate_is_bound_by_compute():
     assert "80.0 TFLOP/s, 80% of what tf32 reaches" in found.remarks[0].text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "tensor_cores", "bound"),
+    [
+        (2.5e-5, None, "compute"),
+        (2.5e-5, False, "compute"),
+        # Matrix units were there, and waited.
+        (2.5e-5, True, "latency"),
+        (5e-5, None, "latency"),
+        # Faster than that it cannot be without matrix units.
+        (1.8e-5, None, "latency"),
+    ],
+)
+def test_a_product_without_matrix_units_is_bound_by_the_arithmetic_that_it_uses(
+    seconds, tensor_cores, bound
+):
+    product = replace(FLOOR, seconds=5e-6, bound_by="compute", plain_flops_per_s=1e13)
+    binary = replace(KERNEL, registers=32, tensor_cores=tensor_cores)
+    found = advise(seconds, product, DEVICE, binaries=[binary])
+    assert found.bound_by == bound
+    said = [r.text for r in found.remarks if r.kind == "plain_arithmetic"]
+    if bound == "compute":
+        assert "80% of what arithmetic without matrix units reaches" in said[0]
+        assert "in tf32, it may take 20% of the time" in said[0]
+    assert len(said) == (bound == "compute")
+
+
 def test_a_kernel_that_is_mostly_launched_is_bound_by_launch():
     found = advise(5e-5, FLOOR, DEVICE, launch_s=4e-5)
     assert (found.bound_by, found.launch_share) == ("launch", pytest.approx(0.8))

@@ -146,6 +146,15 @@ def test_the_regime_follows_from_time_floor_and_launch(seconds, launch_s, expect
     assert regime(seconds, bound, launch_s=launch_s) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "plain"), [("kernelbenchx/matmul", True), ("kernelbenchx/softmax", False)]
+)
+def test_products_have_a_rate_without_matrix_units_too(name, plain):
+    task = find(name)
+    found = floor(task, benchmark_case(task, 0, "float32"), DEVICE)
+    assert found.plain_flops_per_s == (DEVICE.flops["float32"] if plain else None)
+
+
 def test_a_rate_of_an_unknown_format_is_refused():
     with pytest.raises(InternalError, match="fp8"):
         replace(DEVICE, flops={"fp8": 1.0})

@@ -179,7 +179,7 @@ def test_what_bounds_a_shape_is_said():
 def test_flags_failed_baselines_and_ungraded_shapes_are_said():
     shown = text(
         with_shape(
-            flags=["throttled", "shared_device"],
+            flags=["throttled", "shared_device", "not_graded"],
             baselines_failed={"compile": "compile: raised: no"},
             graded={"calls": 0, "wrong": [], "not_graded": "RuntimeError: no"},
         )
@@ -188,6 +188,8 @@ def test_flags_failed_baselines_and_ungraded_shapes_are_said():
     assert "M=4: shared_device" in shown
     assert "M=4: no baseline compile: compile: raised: no" in shown
     assert "M=4: not graded: RuntimeError: no" in shown
+    # Once is enough.
+    assert "M=4: not_graded" not in shown
 
 
 def test_a_shape_without_baselines_has_its_time():
