@@ -114,3 +114,16 @@ def test_a_data_set_that_is_not_there_is_one_line(kt, tmp_path):
     assert ran.code == 2
     assert "no folder 'definitions' there" in ran.err
     assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_solution_is_timed_against_the_definitions_own_reference(kt, data_set, tmp_path):
+    source = tmp_path / "own.py"
+    source.write_text(f"{REFERENCE}\n\nsolution_of_rms_w96 = run\n")
+    about = ("--suite", f"flashinfer:{data_set}", "--task", "flashinfer/rms_w96")
+    how = ("--baseline", "eager", "--budget", "0", "--device", "cpu", "--json")
+    ran = kt("time", source, *about, *how)
+    assert ran.code == 0, ran.err
+    (shape,) = json.loads(ran.out)["shapes"]
+    assert shape["graded"]["wrong"] == []
+    assert shape["graded"]["calls"] > 0
+    assert shape["baselines"]["eager"]["ratio"] > 0

@@ -27,10 +27,11 @@ from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timeke
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.importers.flashinfer.suite import DataSet
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import tasks_of
+from kerneltruth.tasks.registry import FOREIGN, tasks_of
 from kerneltruth.tasks.spec import Task
 
 # Of a shape, in a run: baselines included a few tenths of a second.
@@ -164,7 +165,7 @@ def _write(options: TimeOptions, document: dict[str, Any]) -> None:
 def opponents(task: Task) -> dict[str, Candidate]:
     """What a task's candidates are timed against: eager PyTorch, and a control of the corpus."""
     found: dict[str, Candidate] = {}
-    eager = eager_of(task) or _own_model(task)
+    eager = eager_of(task) or _own(task)
     if eager is not None:
         found["eager"] = eager
     for entry in ENTRIES:
@@ -177,9 +178,11 @@ def opponents(task: Task) -> dict[str, Candidate]:
     return found
 
 
-def _own_model(task: Task) -> Candidate | None:
-    """The model of a problem of KernelBench, which is its own eager PyTorch."""
-    if task.suite != "kernelbench":
+def _own(task: Task) -> Candidate | None:
+    """A problem's own model, or a definition's own reference: each is eager PyTorch."""
+    if task.suite not in FOREIGN:
         return None
-    problems = tasks_of("kernelbench")
-    return problems.own_model(task.name) if isinstance(problems, Problems) else None
+    suite = tasks_of(task.suite)
+    if isinstance(suite, DataSet):
+        return suite.own_reference(task.key)
+    return suite.own_model(task.name) if isinstance(suite, Problems) else None

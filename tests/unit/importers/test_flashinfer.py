@@ -25,8 +25,11 @@ from kerneltruth.importers.flashinfer.suite import open_data_set
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken, Labels, Submission
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.reference import reference
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.host import Runner
 
 
@@ -71,6 +74,26 @@ def test_the_reference_is_evaluated_in_float64_in_a_child(opened):
     assert truth.dtype == torch.float64
     due = inputs.tensors["a"].double() @ inputs.tensors["b"].double().T
     assert torch.allclose(truth, due, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        gemm(),
+        rms(),
+        gemm(reference="def run(a, b):\n    return {'c': a @ b.T}\n"),
+        gemm(reference="def run(a, b):\n    return (a @ b.T,)\n"),
+    ],
+    ids=["gemm", "rms", "by name", "a tuple"],
+)
+def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, definition):
+    data_set = opened(definition)
+    task = data_set[f"flashinfer/{definition['name']}"]
+    own = data_set.own_reference(task.key)
+    with Trial(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
+        *_, last = try_candidate(trial, Plan(cases=4, compile=False))
+    assert isinstance(last, AttemptEnded)
+    assert isinstance(last.attempt.verdict, Passed), last.attempt.failure or last.attempt.verdict
 
 
 @pytest.mark.parametrize("definition", [gemm(), rms()], ids=["gemm", "rms"])

@@ -10,6 +10,7 @@ from kerneltruth.importers.flashinfer.definition import FOLDER, Definition, read
 from kerneltruth.importers.flashinfer.task import SUITE, task_of
 from kerneltruth.importers.flashinfer.workload import Workload, read_workloads
 from kerneltruth.importers.submission import Broken
+from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
@@ -54,6 +55,17 @@ class DataSet(Mapping[str, Task]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.definitions
+
+    def own_reference(self, key: str) -> Candidate:
+        """A definition's reference as a candidate: what the peer's speedups compare with."""
+        definition = self.definitions[key.removeprefix(f"{SUITE}/")]
+        return Candidate(
+            source=f"{definition.reference.rstrip()}\n\n\n{definition.entry} = run\n",
+            path=f"{definition.name}.py",
+            sha256=definition.sha256,
+            language="torch",
+            entry=definition.entry,
+        )
 
     def listed(self) -> dict[str, Listed]:
         """What is known of each definition without running its reference, by name."""
