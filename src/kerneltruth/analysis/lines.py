@@ -25,6 +25,8 @@ from kerneltruth.oracle.attempt import DtypeCount
 # Verdicts after which, if no case came to more, the call was never made.
 _NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")
 SUSPECT = "timing_suspect"
+# Flags of shapes whose times say nothing: nobody knows whether the work was done.
+UNSURE = frozenset({SUSPECT, "not_graded"})
 PUBLISHED = "published:"
 
 
@@ -166,7 +168,7 @@ def _timing(perf: Mapping[str, Any]) -> Timing | None:
     if "shapes" not in perf:
         shapes = [_one_shape(perf)]
     else:
-        shapes = [_shape(s) for s in perf["shapes"] if SUSPECT not in (s.get("flags") or ())]
+        shapes = [_shape(s) for s in perf["shapes"] if UNSURE.isdisjoint(s.get("flags") or ())]
     return timing(
         [s for s in shapes if s is not None],
         noise_floor=_measured(perf.get("noise_floor")),

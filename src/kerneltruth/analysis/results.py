@@ -78,7 +78,7 @@ class Against(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The perf stage of an attempt that was timed; suspect shapes are not among its shapes.
+    """The perf stage of an attempt that was timed, less shapes that are suspect or ungraded.
 
     Make one with `timing`.
 

@@ -80,11 +80,13 @@ class Review:
 
 
 def timings_of(perf: Mapping[str, Any] | None) -> tuple[Timing, ...]:
-    """The shapes of a perf stage that were timed against eager PyTorch."""
+    """The shapes of a perf stage that were timed against eager PyTorch, and graded."""
     if perf is None or perf.get("outcome") != "timed":
         return ()
     found = []
     for shape in perf.get("shapes", ()):
+        if "not_graded" in (shape.get("flags") or ()):
+            continue
         eager = (shape.get("baselines") or {}).get("eager")
         if not isinstance(eager, Mapping) or shape.get("candidate_us") is None:
             continue

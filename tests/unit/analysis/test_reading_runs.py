@@ -110,11 +110,12 @@ TIMED = {
             "flags": ["below_floor"],
         },
         {"case": {}, "summary": "N=8", "candidate_us": 1.0, "flags": ["timing_suspect"]},
+        {"case": {}, "summary": "N=9", "candidate_us": 1.0, "flags": ["not_graded"]},
     ],
 }
 
 
-def test_timings_are_read_without_the_suspect_shapes_and_the_absent_baselines(run):
+def test_timings_are_read_without_shapes_that_show_nothing_and_absent_baselines(run):
     stages = {**line()["stages"], "perf": TIMED}
     found = only(run(line(stages=stages)))
     (shape,) = found.timing.shapes
