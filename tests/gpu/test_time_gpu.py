@@ -11,7 +11,9 @@ from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.held import Held
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.protocol import Supply
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu
@@ -224,3 +226,18 @@ def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, keeper):
     _, after, eager = timed(HONEST)
     assert after["method"] == before["method"] == "graph"
     assert 0.97 < eager["ratio"] < 1.03
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_large_rows_hold_the_bits_that_the_judge_expects(dtype):
+    count = 2**22
+    pool = torch.randn(count + 999, dtype=torch.float64).to(dtype)
+    supply = Supply(
+        name="x", dtype=str(dtype).removeprefix("torch."), shape=(count,), pool=b"", shown=False
+    )
+    held = Held(supply=supply, pool=pool.cuda())
+    held.make(2)
+    held.refill((1, 0), (0, 999), (33 / 64, 61 / 64))
+    for row, start, factor in ((1, 0, 33 / 64), (0, 999, 61 / 64)):
+        due = pool[start : start + count] * torch.tensor(factor, dtype=dtype)
+        assert torch.equal(held.row(row).cpu(), due)

@@ -85,7 +85,4 @@ def test_a_right_model_is_graded_and_timed(timed):
 
 
 def test_a_model_that_stops_working_is_wrong(timed):
-    document = timed(STOPS)
-    (shape,) = document["shapes"]
-    assert document["outcome"] == "wrong"
-    assert shape["baselines"]["eager"]["outcome"] != "faster"
+    assert timed(STOPS)["outcome"] == "wrong"

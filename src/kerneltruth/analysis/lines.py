@@ -25,8 +25,6 @@ from kerneltruth.oracle.attempt import DtypeCount
 # Verdicts after which, if no case came to more, the call was never made.
 _NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")
 SUSPECT = "timing_suspect"
-# Flags of shapes whose times say nothing: nobody knows whether the work was done.
-UNSURE = frozenset({SUSPECT, "not_graded"})
 PUBLISHED = "published:"
 
 
@@ -168,12 +166,18 @@ def _timing(perf: Mapping[str, Any]) -> Timing | None:
     if "shapes" not in perf:
         shapes = [_one_shape(perf)]
     else:
-        shapes = [_shape(s) for s in perf["shapes"] if UNSURE.isdisjoint(s.get("flags") or ())]
+        shapes = [_shape(s) for s in perf["shapes"] if is_sure(s)]
     return timing(
         [s for s in shapes if s is not None],
         noise_floor=_measured(perf.get("noise_floor")),
         compile_s=_measured(perf.get("compile_s")),
     )
+
+
+def is_sure(shape: Mapping[str, Any]) -> bool:
+    """Whether the times of a shape are neither suspect nor of results that nobody could grade."""
+    graded = shape.get("graded") or {}
+    return SUSPECT not in (shape.get("flags") or ()) and not graded.get("not_graded")
 
 
 def _one_shape(perf: Mapping[str, Any]) -> TimedShape | None:

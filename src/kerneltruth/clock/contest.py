@@ -104,7 +104,6 @@ class Contest:
         Raises:
             ContestError: a contestant cannot.
         """
-        before = {side.name: (side.rows, side.captured) for side in self.sides}
         with self._spending("compiling"):
             self.warm_up()
         with self._spending("gauging"):
@@ -127,8 +126,8 @@ class Contest:
                 # Memory and clocks settle; nothing of it counts.
                 lap = self._lap(side, self._count())
                 if self.on_gpu:
-                    same = before[side.name] == (side.rows, side.captured)
-                    self._laps.settle(side, self._order, lap, graphs=self.graphs, again=not same)
+                    first = self.graphs not in side.settled
+                    self._laps.settle(side, self._order, lap, graphs=self.graphs, first=first)
 
     def warm_up(self) -> None:
         """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
@@ -304,6 +303,7 @@ class Contest:
             self.effort,
             row_bytes=self.inputs.row_bytes,
             fastest_s=min(side.warm_up_s for side in self.sides),
+            slowest_s=max(side.warm_up_s for side in self.sides),
         )
         return there if wanted < REMADE * there < REMADE**2 * wanted else wanted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, overload
 
 from kerneltruth.cases.case import Case
@@ -128,6 +128,7 @@ class Contestant:
             quickest.
         waits: whether its calls wait for the device, so that its host cannot get ahead.
         warm_s: of a call on inputs that the caches hold, where that was measured.
+        settled: of which kinds of laps there were some on these rows: of graphs, or not.
     """
 
     name: str
@@ -148,9 +149,11 @@ class Contestant:
     sample: Sample | None = None
     why_not: str | None = None
     peak_bytes: int = 0
+    settled: set[bool] = field(default_factory=set)
 
     def forget_rows(self) -> None:
         """Its child has them no more; whether calls can be captured stays known if they cannot."""
+        self.settled.clear()
         self.rows, self.warmed, self.captured = 0, False, self.captured and None
 
     def do(self, message: Errand, deadline_s: float) -> Observation:

@@ -175,15 +175,16 @@ class Laps:
         return not side.waits
 
     def settle(
-        self, side: Contestant, rows: Sequence[int], lap: LapSeen, *, graphs: bool, again: bool
+        self, side: Contestant, rows: Sequence[int], lap: LapSeen, *, graphs: bool, first: bool
     ) -> None:
         """Find out how far ahead of the device a host must be, by this lap and others like it.
 
-        With `again` by others only: the first of a side's laps on its rows allocates memory and
-        brings graphs to the device, so that no other takes as long.
+        If it is the `first` of its kind on these rows, by others only: it has allocated memory, or
+        brought graphs to the device, and no other takes as long.
         """
         before, side.waits = self.ahead_s, False
-        if again:
+        side.settled.add(graphs)
+        if first:
             lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
         while self.get_ahead(side, lap):
             lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)

@@ -11,6 +11,8 @@ from kerneltruth.clock.contestants import Effort
 # graph must not hold known pointers.
 SPARE = 4
 MOST_ROWS = 768
+# Of the slowest side's laps, unless two calls take longer.
+LONGEST_S = 0.2
 GROUPS = 8
 # Fewer are called one by one: laps of graphs of a single call scatter twice as much.
 LEAST_CAPTURED = 2 * GROUPS
@@ -22,10 +24,15 @@ MOST_SAMPLED_GROUPS = 4
 WARM = GROUPS
 
 
-def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float) -> int:
-    """How many rows a lap has at most, so that it takes long enough and memory suffices."""
+def count_rows(effort: Effort, *, row_bytes: int, fastest_s: float, slowest_s: float = 0.0) -> int:
+    """How many rows a lap has at most, so that it takes long enough and memory suffices.
+
+    Who is thousands of times slower than others would take minutes for laps that suit those.
+    """
     lap_s = effort.graph_lap_s if fastest_s < effort.graph_below_s else effort.lap_s
     wanted = math.ceil(lap_s / max(fastest_s, 1e-7))
+    if wanted * slowest_s > LONGEST_S:
+        wanted = max(2, int(LONGEST_S / slowest_s))
     room = effort.memory_bytes // max(row_bytes, 1)
     rows = min(wanted, room, MOST_ROWS)
     # As groups have them, or fewer, where a row more or less is much.

@@ -91,6 +91,9 @@ def needed_bytes(task: Task, case: Case, inputs: Inputs, *, kept: Collection[str
 
 def _shares(task: Task, inputs: Inputs) -> Mapping[str, float]:
     """The share of each real input's elements with a gradient that is not 0."""
+    if task.foreign:
+        # It runs elsewhere, and gives no gradient.
+        return {}
     wide = {
         name: None
         if t is None
@@ -109,7 +112,7 @@ def _shares(task: Task, inputs: Inputs) -> Mapping[str, float]:
         loss = sum((_weighed(o) for o in grown), start=torch.zeros((), dtype=torch.float64))
         gradients = torch.autograd.grad(loss, list(real.values()), allow_unused=True)
     except Exception:
-        # A reference without a gradient, or one that runs elsewhere, shows nothing.
+        # A reference without a gradient shows nothing.
         return {}
     return {
         name: float((g.nan_to_num(nan=0.0) != 0).double().mean()) if g is not None else 0.0

@@ -121,8 +121,8 @@ class Floor:
         intensity: operations per byte; infinite where nothing is moved.
         format: in which the operations are counted at their fastest; None without a rate.
         flops_per_s: that rate.
-        plain_flops_per_s: the rate without matrix units, where that one is with them; None where
-            it was not measured.
+        plain_flops_per_s: the rate of products without matrix units, which PyTorch's of float32 do
+            without unless told otherwise; None for narrower ones, or if it was not measured.
     """
 
     seconds: float
@@ -200,6 +200,8 @@ def floor(
     memory_s = moved / ceilings.copy_bytes_per_s
     name, rate = _fastest(task, case, ceilings)
     compute_s = work.flops / rate if rate else 0.0
+    # Narrower ones run on matrix units wherever PyTorch makes them.
+    wide = itemsize(case.dtype) >= 4
     return Floor(
         seconds=max(memory_s, compute_s),
         bound_by="memory" if memory_s >= compute_s else "compute",
@@ -208,7 +210,7 @@ def floor(
         intensity=work.flops / work.bytes if work.bytes else math.inf,
         format=name,
         flops_per_s=rate,
-        plain_flops_per_s=_plain(case, ceilings) if task.contracted() else None,
+        plain_flops_per_s=_plain(case, ceilings) if task.contracted() and wide else None,
     )
 
 

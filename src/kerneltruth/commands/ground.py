@@ -7,6 +7,7 @@ the processes of its baselines.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +44,8 @@ KNOWN = 2
 PARK_S = 30.0
 # How PyTorch calls its error.
 OUT_OF_MEMORY = "OutOfMemoryError"
+# References in other processes take all cores: one task's at a time.
+_ASKED = threading.Lock()
 
 
 def check_baselines(names: Iterable[str], *, option: str) -> None:
@@ -86,6 +89,12 @@ class Ground:
             for choices, due_there in zip(self.drawn, self.expected, strict=True)
             if isinstance(due_there, Expectation)
         ]
+
+    def ask_ahead(self) -> None:
+        """Find out what is due; what cannot be had while others are busy is asked for again."""
+        self.known()
+        if any(isinstance(due_there, str) for due_there in self.expected):
+            self.expected.clear()
 
     def elements(self) -> tuple[int, ...]:
         """How many elements each output has, where each is right or wrong by itself; else none."""
@@ -219,8 +228,6 @@ class Grounds:
         """
         for case in self.cases:
             ground = self.of(case)
-            if self.task.foreign:
-                ground.known()
             while True:
                 contest = Contest(
                     sides=ground.sides,
@@ -237,6 +244,9 @@ class Grounds:
                         # It has another try when it is needed, and room is made for it.
                         return
                     ground.leave_out(error)
+            if self.task.foreign:
+                with _ASKED:
+                    ground.ask_ahead()
 
     @property
     def whole(self) -> bool:

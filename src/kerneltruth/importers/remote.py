@@ -25,6 +25,8 @@ from kerneltruth.runner.protocol import (
 )
 
 _POISON = bytes(16)
+# Of a child that is asked for a timed call; each takes address space.
+_THREADS = 16
 
 
 class Rejected(RuntimeError):
@@ -78,7 +80,7 @@ class Remote:
         if where.type != "cpu":
             # A timed call, whose inputs are large. What is judged on the CPU gets one thread, for
             # the same bits everywhere.
-            request = {**request, "threads": len(os.sched_getaffinity(0))}
+            request = {**request, "threads": min(len(os.sched_getaffinity(0)), _THREADS)}
         found = self._call(request, tensors, deadline_s).results
         return tuple(_tensor(result).to(where) for result in found)
 

@@ -85,7 +85,7 @@ def timings_of(perf: Mapping[str, Any] | None) -> tuple[Timing, ...]:
         return ()
     found = []
     for shape in perf.get("shapes", ()):
-        if "not_graded" in (shape.get("flags") or ()):
+        if (shape.get("graded") or {}).get("not_graded"):
             continue
         eager = (shape.get("baselines") or {}).get("eager")
         if not isinstance(eager, Mapping) or shape.get("candidate_us") is None:

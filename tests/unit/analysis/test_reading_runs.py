@@ -110,7 +110,7 @@ TIMED = {
             "flags": ["below_floor"],
         },
         {"case": {}, "summary": "N=8", "candidate_us": 1.0, "flags": ["timing_suspect"]},
-        {"case": {}, "summary": "N=9", "candidate_us": 1.0, "flags": ["not_graded"]},
+        {"case": {}, "summary": "N=9", "candidate_us": 1.0, "graded": {"not_graded": "no"}},
     ],
 }
 

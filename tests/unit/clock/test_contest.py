@@ -10,7 +10,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import LARGE, STARVED
 from kerneltruth.clock.contestants import ContestError
 from kerneltruth.clock.laps import AHEAD_S, DOUBT, MOST_AHEAD_S
-from kerneltruth.clock.rows import GROUPS, SPARE, WARM, count_all, sampled_groups
+from kerneltruth.clock.rows import GROUPS, LONGEST_S, SPARE, WARM, count_all, sampled_groups
 from kerneltruth.clock.sampling import ENOUGH
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
@@ -644,6 +644,35 @@ def test_who_came_before_does_not_settle_how_long_laps_are(sides, before_s, now_
     assert len(found.blocks) == SMALL.blocks[1]
     # It is neither stocked nor compiled again.
     assert len(eager.of(Stock)) == 1
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "rows"), [(5e-4, None), (2e-2, 10), (6e-2, 3), (0.5, 2)], ids=str
+)
+def test_laps_are_no_longer_than_the_slowest_side_allows(sides, slow_s, rows):
+    """A reference that is a loop takes thousands of times as long as a kernel."""
+    sides.add("candidate", call_s=2e-5)
+    sides.add("eager", call_s=slow_s)
+    contest = ready(sides)
+    if rows is None:
+        assert contest.rows > 100
+    else:
+        assert contest.rows == rows
+        assert not contest.graphs
+    assert contest.rows * slow_s <= max(LONGEST_S, 2 * slow_s)
+    contest.run(never)
+    assert len(contest.blocks) >= SMALL.blocks[0]
+
+
+def test_what_was_no_lap_of_this_kind_settles_nobody(sides):
+    """Calls one by one come after graphs where a candidate cannot be captured."""
+    sides.add("candidate", call_s=5e-5)
+    eager = sides.add("eager", call_s=2e-4)
+    first = ready(sides)
+    for expected in (2, 1):
+        before = len(eager.of(Lap))
+        again_with(first, call_s=5e-5, ends={Capture: "raised"})
+        assert len(eager.of(Lap)[before:]) == expected
 
 
 def test_a_little_slower_or_quicker_a_candidate_finds_the_rows_that_are_there(sides):

@@ -33,7 +33,7 @@ def made(clock):
 
 def settled(laps, side):
     lap = laps.lap(side, range(CALLS))
-    laps.settle(side, range(CALLS), lap, graphs=False, again=True)
+    laps.settle(side, range(CALLS), lap, graphs=False, first=True)
     return laps.lap(side, range(CALLS))
 
 
@@ -68,10 +68,10 @@ def test_a_lap_like_those_before_tells_by_itself_how_quick_a_host_is(made):
     laps, side = made(call_s=5e-5, host_s=1e-5)
     lap = laps.lap(side, range(CALLS))
     asked = len(side.child.of(Lap))
-    laps.settle(side, range(CALLS), lap, graphs=False, again=False)
+    laps.settle(side, range(CALLS), lap, graphs=False, first=False)
     assert len(side.child.of(Lap)) == asked
     # If it may have kept the device waiting others are made.
-    laps.settle(side, range(CALLS), replace(lap, host_s=1e-2), graphs=False, again=False)
+    laps.settle(side, range(CALLS), replace(lap, host_s=1e-2), graphs=False, first=False)
     assert len(side.child.of(Lap)) == asked + 1
 
 
@@ -97,7 +97,7 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
 
     side.child.errand = errand
     lap = laps.lap(side, range(CALLS))
-    laps.settle(side, range(CALLS), lap, graphs=False, again=True)
+    laps.settle(side, range(CALLS), lap, graphs=False, first=True)
     assert max(lap.ahead_s for lap in side.child.of(Lap)) > AHEAD_S
     assert laps.ahead_s == AHEAD_S
 

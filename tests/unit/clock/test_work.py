@@ -147,11 +147,16 @@ def test_the_regime_follows_from_time_floor_and_launch(seconds, launch_s, expect
 
 
 @pytest.mark.parametrize(
-    ("name", "plain"), [("kernelbenchx/matmul", True), ("kernelbenchx/softmax", False)]
+    ("name", "dtype", "plain"),
+    [
+        ("kernelbenchx/matmul", "float32", True),
+        ("kernelbenchx/matmul", "float16", False),
+        ("kernelbenchx/softmax", "float32", False),
+    ],
 )
-def test_products_have_a_rate_without_matrix_units_too(name, plain):
+def test_products_of_float32_have_a_rate_without_matrix_units_too(name, dtype, plain):
     task = find(name)
-    found = floor(task, benchmark_case(task, 0, "float32"), DEVICE)
+    found = floor(task, benchmark_case(task, 0, dtype), DEVICE)
     assert found.plain_flops_per_s == (DEVICE.flops["float32"] if plain else None)
 
 

@@ -182,3 +182,12 @@ def test_what_is_due_is_found_ahead_where_others_programs_are_asked(ground, fore
     # Those that wait for another turn hold nothing.
     grounds.park()
     assert made.expected == []
+
+
+def test_what_could_not_be_had_ahead_is_asked_for_again(ground, monkeypatch):
+    made = ground(replace(TASK, foreign=True))
+    with monkeypatch.context() as broken:
+        broken.setattr("kerneltruth.commands.ground.due", lambda *a, **k: 1 / 0)
+        made.ask_ahead()
+    assert made.expected == []
+    assert made.known() == made.drawn

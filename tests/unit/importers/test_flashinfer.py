@@ -19,8 +19,10 @@ from flashinfer_data import (
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.clock.work import work_of
 from kerneltruth.errors import UserError
+from kerneltruth.importers.flashinfer.forms import FORM
 from kerneltruth.importers.flashinfer.suite import open_data_set
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken, Labels, Submission
@@ -174,6 +176,10 @@ def test_integer_tensors_come_from_workloads(opened, tmp_path):
         assert made["x"].shape == (int(made["starts"][-1]), 16)
         assert expect(task, case, Policy()).invalid is None
     assert seen == {(0, 3, 5), (0, 0, 2, 9)}
+    # The larger one is timed; starts are of 4 bytes, sums of as many as there are parts.
+    (timed,) = timed_cases(task)
+    assert "total=9" in timed.settings[FORM]
+    assert work_of(task, timed).bytes == 4 * (9 * 16 + 4 + 3 * 16)
 
 
 def test_random_integers_are_refused_with_the_reason(opened):

@@ -113,6 +113,22 @@ def bytes_of(definition: Definition, working: str, solved: Mapping[str, str]) ->
     return " + ".join(moved)
 
 
+def bytes_of_forms(
+    definition: Definition, working: str, forms: Mapping[str, Workload], name: str
+) -> str:
+    """The same where each form has sizes of its own; `name` is that of the form."""
+    real, other = {}, {}
+    for label, workload in forms.items():
+        moved = [
+            (t.dtype, math.prod(workload.shape(definition, t)))
+            for t in (*definition.inputs, *definition.outputs)
+            if t.shape is not None
+        ]
+        real[label] = sum(n for dtype, n in moved if dtype == working)
+        other[label] = sum(n * itemsize(dtype) for dtype, n in moved if dtype != working)
+    return f"{real!r}[{name}] * itemsize + {other!r}[{name}]"
+
+
 def benchmark_of(
     definition: Definition, workloads: Sequence[Workload], dims: Sequence[Dim]
 ) -> Benchmark:

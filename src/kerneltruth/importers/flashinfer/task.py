@@ -22,6 +22,7 @@ from kerneltruth.importers.flashinfer.axes import (
     MOST_ELEMENTS,
     benchmark_of,
     bytes_of,
+    bytes_of_forms,
     dim_of,
     flops_of,
     put_in,
@@ -173,6 +174,9 @@ def _of_forms(
         outputs=outputs,
         dtypes=(working,),
         terms=f"{terms!r}[{FORM}]",
+        bytes=bytes_of_forms(definition, working, forms, FORM),
+        # What is small is mostly launched.
+        perf=({FORM: max(forms, key=lambda label: forms[label].elements(definition))},),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from kerneltruth.clock.work import itemsize
 from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
 from kerneltruth.importers.kernelbench.schema import Choice, Input, Schema
@@ -172,14 +173,18 @@ def _at(values: Mapping[str, Any]) -> str:
 def _moved(schema: Schema) -> str:
     """Bytes of the inputs, the weights that the judge draws, and the outputs, each once."""
     real, other = {}, {}
+    due = [output.dtype for output in _outputs(schema)]
     for choice in _all(schema):
         outline = choice.outline
-        weights = (math.prod(outline.state[n]) for n in outline.state if _is_drawn(schema, n))
-        values = (*outline.inputs, *outline.outputs)
-        wide = [v.elements for v in values if v.holds_integers]
-        bits = [v.elements for v in values if v.dtype == "bool"]
-        real[choice.label] = sum(weights) + sum(v.elements for v in values) - sum(wide) - sum(bits)
-        other[choice.label] = 8 * sum(wide) + sum(bits)
+        drawn = [n for n in outline.state if _is_drawn(schema, n)]
+        moved = [("same", math.prod(outline.state[n])) for n in drawn]
+        for value in outline.inputs:
+            integers = "int64" if value.holds_integers else "same"
+            moved.append(("bool" if value.dtype == "bool" else integers, value.elements))
+        # Plain numbers among the outputs have no elements.
+        moved += zip(due, (value.elements for value in outline.outputs), strict=False)
+        real[choice.label] = sum(n for dtype, n in moved if dtype == "same")
+        other[choice.label] = sum(n * itemsize(dtype) for dtype, n in moved if dtype != "same")
     return f"{_at(real)} * itemsize + {_at(other)}"
 
 
