@@ -12,11 +12,9 @@ that whoever leaves out work leaves it out there too.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -34,6 +32,7 @@ from kerneltruth.clock.rows import (
     shuffled,
 )
 from kerneltruth.clock.sampling import EVERY, Sampled, count_sampled, laps_to_sample, sources_of
+from kerneltruth.clock.spent import Spent
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
 LARGE = 2**20
@@ -77,7 +76,7 @@ class Contest:
     sampled: list[Sampled] = field(default_factory=list)
     _laps: Laps = field(init=False)
     _order: list[int] = field(default_factory=list)
-    _spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _spent: Spent = field(default_factory=Spent)
 
     def __post_init__(self) -> None:
         self._laps = Laps(inputs=self.inputs, effort=self.effort, rng=self.rng, on_gpu=self.on_gpu)
@@ -90,23 +89,15 @@ class Contest:
         """
         return {**self._spent, **self._laps.spent}
 
-    @contextlib.contextmanager
-    def _spending(self, what: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._spent[what] += time.perf_counter() - began
-
     def prepare(self) -> None:
         """Stock everyone who is not yet, have them compile, and settle how calls are made.
 
         Raises:
             ContestError: a contestant cannot.
         """
-        with self._spending("compiling"):
+        with self._spent.on("compiling"):
             self.warm_up()
-        with self._spending("gauging"):
+        with self._spent.on("gauging"):
             for side in [side for side in self.sides if not side.rows]:
                 self._laps.gauge(side)
             self.rows = self._count_rows()
@@ -114,14 +105,14 @@ class Contest:
                 # As many for everyone: laps of other lengths have other edges.
                 if side.rows != self.rows:
                     self._laps.make_rows(side, self.rows)
-        with self._spending("capturing"):
+        with self._spent.on("capturing"):
             wanted = self.on_gpu and self._wants_graphs()
             self.graphs = wanted and all(map(self._capture, self.sides))
             if self.sides[0].sample is not None and not self.graphs:
                 # Someone else could not be captured.
                 self._laps.end_sampling(self.sides[0])
             self._laps.hides = self.on_gpu and not self.graphs
-        with self._spending("settling"):
+        with self._spent.on("settling"):
             for side in self.sides:
                 # Memory and clocks settle; nothing of it counts.
                 lap = self._lap(side, self._count())
@@ -179,7 +170,7 @@ class Contest:
                 break
             index = len(self.blocks)
             block, around = self._block(show=index in show_at)
-            with self._spending("looking"):
+            with self._spent.on("looking"):
                 reason = disturbance() or self._starved(block)
             if reason is not None and len(self.disturbed) < self.effort.repeats:
                 self.disturbed.append(reason)
@@ -346,7 +337,7 @@ class Contest:
     def _lap_over(self, side: Contestant, order: list[int], *, show: bool = False) -> LapSeen:
         rows = [row for g in order for row in side.groups[g]] if self.graphs else order
         self._order = order
-        with self._spending("contents"):
+        with self._spent.on("contents"):
             contents = self.inputs.draw(self.rng, len(rows))
             if show:
                 contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
@@ -16,6 +15,7 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.second_look import look_again, look_closer
+from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.standing import by_events
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
@@ -69,7 +69,7 @@ class Timekeeper:
         self._count = 0
         self._next: Session | None = None
         self._alone_s = 0.0
-        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._spent = Spent()
 
     def close(self, *, wait: bool = False) -> None:
         """End all children; without `wait` this is only asked for."""
@@ -110,7 +110,7 @@ class Timekeeper:
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
-        self._spent = defaultdict(float)
+        self._spent = Spent()
         child = self._child(candidate, then)
         # Its end takes a while; what it showed is graded meanwhile.
         with ThreadPoolExecutor(1) as ending:
@@ -118,12 +118,12 @@ class Timekeeper:
                 document, contests = self._measure(grounds, candidate, child)
             finally:
                 ending.submit(child.close)
-            with self._spending("grading"):
+            with self._spent.on("grading"):
                 shapes = [shape_document(found, machine=self._machine) for found in contests]
         document |= {"shapes": shapes, "not_timed": list(grounds.left_out)}
         if document["outcome"] == "failed":
             return document
-        with self._spending("again"):
+        with self._spent.on("again"):
             self._look_again(shapes, [found.contest for found in contests])
         wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
         if wrong is not None:
@@ -155,7 +155,7 @@ class Timekeeper:
         for case in grounds.cases:
             side = Contestant(name=CANDIDATE, child=child)
             try:
-                with self._spending("inputs"):
+                with self._spent.on("inputs"):
                     ground = grounds.of(case)
                 contests.append(self._contest(ground, side, candidate))
             except ContestError as error:
@@ -212,7 +212,7 @@ class Timekeeper:
         }
 
     def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
-        with self._spending("references"):
+        with self._spent.on("references"):
             known = ground.known()
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
         while True:
@@ -229,14 +229,14 @@ class Timekeeper:
                 with self._alone() as watch:
                     began = time.perf_counter()
                     fresh = not all(s.rows for s in ground.sides)
-                    with self._spending("warm_up"):
+                    with self._spent.on("warm_up"):
                         contest.prepare()
                         if self._next is not None:
                             # Nobody begins beside laps.
-                            with self._spending("waiting"):
+                            with self._spent.on("waiting"):
                                 self._next.prepared()
                     began = time.perf_counter() if fresh else began
-                    with self._spending("laps"):
+                    with self._spent.on("laps"):
                         contest.run(self._enough, watch.disturbance)
                         look_closer(contest, watch.disturbance)
                         contest.measure_warm()
@@ -254,16 +254,8 @@ class Timekeeper:
                 ground.leave_out(error)
                 side.rows, side.captured = 0, side.captured and None
                 continue
-            with self._spending("facts"):
+            with self._spent.on("facts"):
                 return finished(ground, contest, watch)
-
-    @contextlib.contextmanager
-    def _spending(self, what: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._spent[what] += time.perf_counter() - began
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[Watch]:

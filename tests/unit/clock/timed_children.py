@@ -49,7 +49,7 @@ class Clock:
         return self.now
 
     def use(self, monkeypatch):
-        for module in ("contest", "laps"):
+        for module in ("contest", "laps", "spent"):
             monkeypatch.setattr(
                 f"kerneltruth.clock.{module}.time", SimpleNamespace(perf_counter=self.perf_counter)
             )
