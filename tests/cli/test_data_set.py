@@ -120,10 +120,19 @@ def test_a_solution_is_timed_against_the_definitions_own_reference(kt, data_set,
     source = tmp_path / "own.py"
     source.write_text(f"{REFERENCE}\n\nsolution_of_rms_w96 = run\n")
     about = ("--suite", f"flashinfer:{data_set}", "--task", "flashinfer/rms_w96")
-    how = ("--baseline", "eager", "--budget", "0", "--device", "cpu", "--json")
+    how = ("--against", "eager", "--budget", "0", "--device", "cpu", "--json")
     ran = kt("time", source, *about, *how)
     assert ran.code == 0, ran.err
     (shape,) = json.loads(ran.out)["shapes"]
     assert shape["graded"]["wrong"] == []
     assert shape["graded"]["calls"] > 0
     assert shape["baselines"]["eager"]["ratio"] > 0
+
+
+def test_a_definition_that_nothing_can_be_judged_on_is_not_timed(kt, data_set, tmp_path):
+    source = tmp_path / "own.py"
+    source.write_text("def run(x):\n    return x\n")
+    ran = kt("time", source, "--suite", f"flashinfer:{data_set}", "--task", "flashinfer/random")
+    assert ran.code == 3
+    assert "no candidate of flashinfer/random can be judged, so none is timed: " in ran.err
+    assert len(ran.err.strip().splitlines()) == 1

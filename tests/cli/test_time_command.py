@@ -26,7 +26,7 @@ def relu(x):
     return out
 """
 TASK = ("--task", "softmax", "--suite", "kernelbenchx", "--device", "cpu")
-QUICK = (*TASK, "--baseline", "eager", "--budget", "0", "--seed", "5")
+QUICK = (*TASK, "--against", "eager", "--budget", "0", "--seed", "5")
 
 
 @pytest.fixture(autouse=True)
@@ -65,8 +65,8 @@ def mistake(ran, code=2):
     [
         (("--task", "softmaxx"), "nearest: kernelbenchx/softmax"),
         (("--task", "softmax", "--suite", "odd"), "must be"),
-        (("--baseline", "eagre"), "--baseline 'eagre': must be one of eager, compile"),
-        (("--baseline", "control"), "--baseline control: the corpus's kernels are Triton"),
+        (("--against", "eagre"), "--against 'eagre': must be one of eager, compile"),
+        (("--against", "control"), "--against control: the corpus's kernels are Triton"),
         (("--dtype", "fp13"), "--dtype 'fp13': softmax has"),
         (("--dtype", "int8"), "--dtype 'int8': softmax has"),
         (("--budget", "-1"), "--budget"),

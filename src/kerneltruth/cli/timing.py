@@ -24,10 +24,10 @@ def time_(
     dtype: Annotated[
         str | None, typer.Option("--dtype", help="Working dtype; the task's first by default.")
     ] = None,
-    baseline: Annotated[
+    against: Annotated[
         list[str] | None,
         typer.Option(
-            "--baseline",
+            "--against",
             help="eager, compile, compile_max_autotune or control (repeatable); "
             "default: all but compile_max_autotune.",
         ),
@@ -61,7 +61,7 @@ def time_(
         task=task,
         suite=suite,
         dtype=dtype,
-        baselines=tuple(baseline or ()),
+        baselines=tuple(against or ()),
         budget_s=budget,
         measure_again=measure_again,
         profile=profile,

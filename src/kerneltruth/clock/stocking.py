@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,9 +15,11 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contestants import Inputs
 from kerneltruth.clock.traffic import output_shapes
-from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.runner.protocol import Blank, ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec
+
+T = TypeVar("T")
 
 # Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
 # and to grade.
@@ -67,37 +69,57 @@ def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     settings = task.scalars(case.sizes, case.settings)
     present = dict.fromkeys(pools, True)
     written = task.written(settings, present)
-    arguments: list[Supply | ScalarArgument] = []
     held: list[Sealed] = []
+
+    def supply(spec: TensorSpec) -> Supply:
+        pool = pools[spec.name]
+        elements = _shared(pool.elements)
+        if isinstance(elements, Sealed):
+            held.append(elements)
+        return Supply(
+            name=spec.name,
+            dtype=str(pool.elements.dtype).removeprefix("torch."),
+            shape=pool.shape,
+            pool=b"" if isinstance(elements, Sealed) else elements,
+            path=elements.path if isinstance(elements, Sealed) else None,
+            member_of=spec.member_of,
+            fixed=pool.fixed,
+            shown=spec.name in written,
+        )
+
+    arguments = tuple(_arguments(task, case, supply))
+    return Inputs(arguments=arguments, pools=pools, held=tuple(held))
+
+
+def rehearsed(task: Task, case: Case) -> tuple[Blank | ScalarArgument, ...]:
+    """What calls on a case take, with nothing in it."""
+    settings = task.scalars(case.sizes, case.settings)
+
+    def blank(spec: TensorSpec) -> Blank:
+        return Blank(
+            name=spec.name,
+            dtype=spec.dtype(case.dtype),
+            shape=task.shape(spec, case.sizes, settings),
+            member_of=spec.member_of,
+        )
+
+    return tuple(_arguments(task, case, blank))
+
+
+def _arguments(
+    task: Task, case: Case, tensor: Callable[[TensorSpec], T]
+) -> Iterator[T | ScalarArgument]:
+    """The arguments of a call in order; `tensor` makes one of a tensor that the case passes."""
+    settings = task.scalars(case.sizes, case.settings)
     for spec in task.arguments:
         if not isinstance(spec, TensorSpec):
             if isinstance(spec, Derived) or not spec.hidden:
                 default = getattr(spec, "default", None)
-                arguments.append(
-                    ScalarArgument(name=spec.name, value=settings[spec.name], default=default)
-                )
-            continue
-        pool = pools.get(spec.name)
-        if pool is None:
-            if spec.member_of is None:
-                arguments.append(ScalarArgument(name=spec.name, value=None))
-            continue
-        elements = _shared(pool.elements)
-        if isinstance(elements, Sealed):
-            held.append(elements)
-        arguments.append(
-            Supply(
-                name=spec.name,
-                dtype=str(pool.elements.dtype).removeprefix("torch."),
-                shape=pool.shape,
-                pool=b"" if isinstance(elements, Sealed) else elements,
-                path=elements.path if isinstance(elements, Sealed) else None,
-                member_of=spec.member_of,
-                fixed=pool.fixed,
-                shown=spec.name in written,
-            )
-        )
-    return Inputs(arguments=tuple(arguments), pools=pools, held=tuple(held))
+                yield ScalarArgument(name=spec.name, value=settings[spec.name], default=default)
+        elif spec.name not in case.absent:
+            yield tensor(spec)
+        elif spec.member_of is None:
+            yield ScalarArgument(name=spec.name, value=None)
 
 
 def _shared(elements: Tensor) -> bytes | Sealed:

@@ -48,7 +48,7 @@ OUT_OF_MEMORY = "OutOfMemoryError"
 _ASKED = threading.Lock()
 
 
-def check_baselines(names: Iterable[str], *, option: str) -> None:
+def check_baselines(names: Iterable[str]) -> None:
     """Refuse what is no baseline.
 
     Raises:
@@ -56,7 +56,7 @@ def check_baselines(names: Iterable[str], *, option: str) -> None:
     """
     for name in names:
         if name not in BASELINES:
-            raise UserError(f"{option} {name!r}: must be one of {', '.join(BASELINES)}")
+            raise UserError(f"--against {name!r}: must be one of {', '.join(BASELINES)}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def judge_submissions(
 def _judge(
     options: RunOptions, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
-    check_baselines(options.against, option="--against")
+    check_baselines(options.against)
     tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []

@@ -47,6 +47,7 @@ class Timekeeper:
         seed: int,
         baselines: tuple[str, ...] = DEFAULT_BASELINES,
         effort: Effort | None = None,
+        cold: bool = False,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
         """A timekeeper.
@@ -57,13 +58,15 @@ class Timekeeper:
             seed: of contents and of the order of calls; a candidate must not know it.
             baselines: which, of `BASELINES`.
             effort: what a contest may cost.
+            cold: whether Triton candidates compile anew: else nobody could tell what that takes.
             sources: gives a task's `eager` and `control` candidates, where there are such.
         """
-        check_baselines(baselines, option="--baseline")
+        check_baselines(baselines)
         self._runner = runner
         self._machine = machine
         self._seed = seed
         self._effort = effort or Effort()
+        self._cold = cold
         self._on_gpu = runner.device != "cpu"
         self._turns = Turns(runner, baselines=baselines, seed=seed, sources=sources)
         self._count = 0
@@ -170,7 +173,8 @@ class Timekeeper:
         if child is not None and child.candidate != candidate:
             child.close(wait=False)
             child = None
-        child = child or self._runner.open(candidate, mode="time")
+        cold = self._cold and candidate.language == "triton"
+        child = child or self._runner.open(candidate, mode="time", cold=cold)
         child.load()
         if then is not None:
             self._next = self._runner.open(then, mode="time", ahead=True)

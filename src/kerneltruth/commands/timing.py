@@ -64,12 +64,16 @@ def _time_file(
         )
     if runner.device == "cpu" and "control" in (options.baselines or ()):
         raise UserError(
-            "--baseline control: the corpus's kernels are Triton, which is interpreted without a "
+            "--against control: the corpus's kernels are Triton, which is interpreted without a "
             "GPU, and that is not timed; use eager or compile"
         )
     if runner.device != "cpu" and candidate.language == "numpy":
         raise UserError(
             f"{options.file} is a NumPy kernel, which runs on the host: use --device cpu"
+        )
+    if task.unrefereeable is not None:
+        raise EnvironmentFault(
+            f"no candidate of {task.key} can be judged, so none is timed: {task.unrefereeable}"
         )
     dtype = _dtype(options.dtype, task)
     if options.measure_again or not is_known(runner):
@@ -82,6 +86,7 @@ def _time_file(
         seed=secrets.randbits(64) if options.seed is None else options.seed,
         baselines=options.baselines or DEFAULT_BASELINES,
         effort=Effort(budget_s=options.budget_s, deadline_s=options.deadline_s),
+        cold=True,
         sources=opponents,
     )
     try:

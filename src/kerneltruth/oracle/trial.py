@@ -6,6 +6,7 @@ questions of the same candidate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -17,7 +18,7 @@ from kerneltruth.oracle.judge import Ruling, rule
 from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.candidate import Candidate, block_sizes
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.protocol import Binary, Blank, Launch, Observation, Rehearse, ScalarArgument
 from kerneltruth.tasks.spec import Task
 
 MAX_CONFIGS = 64
@@ -128,6 +129,15 @@ class Trial:
             laid.arguments, poison=poison_of(case, poison), deadline_s=self.deadline_s
         )
         return observation, laid.placed
+
+    def rehearse(self, arguments: Sequence[Blank | ScalarArgument]) -> None:
+        """Call the candidate in all its configurations, for what it compiles.
+
+        That is in the candidate's cache then. What fails fails again for whoever asks for more.
+        """
+        for config in range(self.configs):
+            rehearsal = Rehearse(arguments=tuple(arguments), config=config)
+            self.session.errand(rehearsal, deadline_s=self.deadline_s)
 
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int

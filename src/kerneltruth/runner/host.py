@@ -97,18 +97,26 @@ class Runner:
         """Versions of Python, torch and Triton that candidates meet; waits for the warm-up."""
         return self._zygote("run").ready()
 
-    def open(self, candidate: Candidate, mode: Mode = "run", *, ahead: bool = False) -> Session:
+    def open(
+        self,
+        candidate: Candidate,
+        mode: Mode = "run",
+        *,
+        ahead: bool = False,
+        cold: bool = False,
+    ) -> Session:
         """A session for the candidate; its child is loading when this returns.
 
         Args:
             candidate: to be loaded.
             mode: what the child does with it.
             ahead: whether the child only gets ready, and loads nothing before it is first asked.
+            cold: whether it compiles anew what was compiled before.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
         """
-        session = Session(self, candidate, mode, ahead=ahead)
+        session = Session(self, candidate, mode, ahead=ahead, cold=cold)
         self._sessions.add(session)
         return session
 
@@ -135,8 +143,9 @@ class Runner:
                 )
             return self._zygotes[key]
 
-    def _fork(self, candidate: Candidate, mode: Mode) -> Link:
-        cache = self._cache_root / candidate.sha256 if self._cache_root else None
+    def _fork(self, candidate: Candidate, mode: Mode, *, cold: bool) -> Link:
+        root = None if cold else self._cache_root
+        cache = root / candidate.sha256 if root else None
         errand = {
             "folder": f"child-{os.getpid()}-{next(self._numbers)}",
             "cache": str(cache) if cache else None,
@@ -182,7 +191,7 @@ class Session:
     """One candidate, called as often as wanted; a dead child is replaced on the next call."""
 
     def __init__(
-        self, runner: Runner, candidate: Candidate, mode: Mode, *, ahead: bool = False
+        self, runner: Runner, candidate: Candidate, mode: Mode, *, ahead: bool, cold: bool
     ) -> None:
         self.candidate = candidate
         self.mode: Mode = mode
@@ -191,6 +200,7 @@ class Session:
         self._loaded: Observation | None = None
         self._load_deadline = 0.0
         self._ahead = ahead
+        self._cold = cold
         self._preparing = False
         self._begin()
 
@@ -247,7 +257,7 @@ class Session:
     def errand(
         self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = CALL_S
     ) -> Observation:
-        """Have a child in mode "time" do one thing, and say what came of it.
+        """Have a child do one thing, all but `Rehearse` in mode "time", and say what came of it.
 
         What it holds is lost with it: nothing is tried again.
 
@@ -302,7 +312,7 @@ class Session:
 
     def _begin(self) -> None:
         self._loaded = None
-        self._link = self._runner._fork(self.candidate, self.mode)
+        self._link = self._runner._fork(self.candidate, self.mode, cold=self._cold)
         if not self._ahead:
             self._send_load()
             return

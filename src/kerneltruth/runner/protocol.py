@@ -1,8 +1,8 @@
 """What crosses the wall between judge and child: messages; `wire` makes bytes of them.
 
-The judge sends `Load` and then `Call`, or, to a child that is timed, `Stock`, `Rows`, `Refill`,
-`Sample`, `Capture`, `Lap` and `Show`; the child answers each with an `Observation`, which holds
-claims: the judge checks what it can.
+The judge sends `Load` and then `Call` and `Rehearse`, or, to a child that is timed, `Stock`,
+`Rows`, `Refill`, `Sample`, `Capture`, `Lap` and `Show`; the child answers each with an
+`Observation`, which holds claims: the judge checks what it can.
 
 This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
 """
@@ -113,6 +113,29 @@ class Call:
 
     arguments: tuple[Argument, ...]
     poison: bytes
+    config: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """A contiguous tensor argument of zeros; `member_of` as in `TensorArgument`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    member_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearse:
+    """Call the entry once for what it compiles: nobody looks at what it gives.
+
+    Attributes:
+        arguments: in call order.
+        config: as in `Call`.
+    """
+
+    arguments: tuple[Blank | ScalarArgument, ...]
     config: int = 0
 
 
@@ -346,5 +369,5 @@ class Observation:
     dirty: bool = False
 
 
-Errand = Call | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded
+Errand = Call | Rehearse | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded
 Message = Prepare | Load | Errand | Observation

@@ -13,6 +13,7 @@ from typing import Any
 
 from kerneltruth.runner.protocol import (
     Binary,
+    Blank,
     Call,
     Capture,
     Data,
@@ -26,6 +27,7 @@ from kerneltruth.runner.protocol import (
     Prepare,
     ProtocolError,
     Refill,
+    Rehearse,
     Rows,
     Sample,
     ScalarArgument,
@@ -48,6 +50,8 @@ _KINDS: dict[str, Any] = {
         Prepare,
         Load,
         Call,
+        Blank,
+        Rehearse,
         Supply,
         Stock,
         Rows,

@@ -28,6 +28,7 @@ from kerneltruth.runner import binding, facade, failures, guards, models, optimi
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
+    Blank,
     Call,
     Data,
     Errand,
@@ -35,6 +36,8 @@ from kerneltruth.runner.protocol import (
     Loaded,
     Observation,
     Prepare,
+    Rehearse,
+    ScalarArgument,
     Stock,
     TensorArgument,
     UnsupportedHere,
@@ -207,6 +210,9 @@ class Worker:
     def _timed(self, errand: Errand) -> Observation:
         if isinstance(errand, Call):
             return Observation(ended="lost", message="a call is no errand of a timed candidate")
+        if isinstance(errand, Rehearse):
+            self._rehearse(errand)
+            return Observation(ended="returned")
         if isinstance(errand, Stock):
             _seed()
             self._tracks.pop(errand.slot, None)
@@ -220,6 +226,29 @@ class Worker:
         if rows is None:
             return Observation(ended="lost", message="a lap came before its stock")
         return rows.do(errand)
+
+    def _rehearse(self, asked: Rehearse) -> None:
+        _seed()
+        if self._launches is not None:
+            self._launches.begin(asked.config)
+        with facade.suspended():
+            row = [self._blank(a) for a in asked.arguments]
+        (call,) = self._calls(None, [row])
+        with torch.no_grad():
+            call()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def _blank(self, argument: Blank | ScalarArgument) -> binding.Offered:
+        if isinstance(argument, ScalarArgument):
+            return track.offered_scalar(argument)
+        dtype = placing.dtype_of(argument.dtype)
+        return binding.Offered(
+            name=argument.name,
+            value=torch.zeros(argument.shape, dtype=dtype, device=self._device),
+            tensor=True,
+            member_of=argument.member_of,
+        )
 
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]

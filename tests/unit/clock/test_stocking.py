@@ -8,8 +8,15 @@ from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import MOST_ELEMENTS, SHARED_FROM, left_out, stocked, timed_cases
-from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.clock.stocking import (
+    MOST_ELEMENTS,
+    SHARED_FROM,
+    left_out,
+    rehearsed,
+    stocked,
+    timed_cases,
+)
+from kerneltruth.runner.protocol import Blank, ScalarArgument, Supply
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -149,3 +156,26 @@ def test_contents_that_were_drawn_can_be_given_again(kind):
     given = inputs.given([*drawn])
     assert inputs.refill(range(5), given) == inputs.refill(range(5), drawn)
     assert bool(inputs.refill(range(5), given).scales) is (kind is not None)
+
+
+@pytest.mark.parametrize("name", ["Adam", "fused_embedding_add_tanh", "cholesky", "softmax"])
+@pytest.mark.parametrize("dtype", [0, -1])
+def test_what_is_rehearsed_has_the_form_of_what_is_timed(name, dtype):
+    found = find(f"kernelbenchx/{name}")
+    case = timed_cases(replace(found, perf=()), dtype=found.dtypes[dtype])[0]
+    blank, supplied = rehearsed(found, case), stocked(found, case).arguments
+    assert [form(a) for a in blank] == [form(a) for a in supplied]
+    assert any(isinstance(a, Blank) for a in blank)
+
+
+def test_an_absent_tensor_is_rehearsed_as_none():
+    case = replace(timed_cases(NORM)[0], absent=("weight",))
+    assert [form(a) for a in rehearsed(NORM, case)] == [
+        form(a) for a in stocked(NORM, case).arguments
+    ]
+
+
+def form(argument):
+    if isinstance(argument, ScalarArgument):
+        return argument
+    return argument.name, argument.dtype, argument.shape, argument.member_of

@@ -4,14 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.running import _not_timed
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.protocol import Blank
+from kerneltruth.tasks.registry import find
 
 CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
 
@@ -189,3 +193,55 @@ def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
 
 def test_a_lost_job_has_no_perf_stage_of_its_own():
     assert lost(job(), "the judge died").perf is None
+
+
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.maximum(tl.load(x + at, at < n), 0), at < n)
+
+def relu(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    kernel[(triton.cdiv(x.numel(), 64),)](x.contiguous(), y, x.numel(), 64)
+    return y
+"""
+WRONG = TRITON.replace("tl.maximum(", "tl.minimum(")
+TORCH = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
+    court = Court(policy=Policy(), targets=())
+
+    def judge(source, timed, monkeypatch):
+        rehearsed = []
+        monkeypatch.setattr("kerneltruth.commands.court.not_timed", on_a_gpu)
+        monkeypatch.setattr(Trial, "rehearse", lambda trial, blanks: rehearsed.append(blanks))
+        candidate = read_candidate(source, "k.py", task_names=("relu",), task="relu")
+        plan = Plan(cases=2, dtypes=("float32",), compile=False)
+        court.hear(job(candidate=candidate, plan=plan, timed=timed))
+        return [a.shape for blanks in rehearsed for a in blanks if isinstance(a, Blank)]
+
+    yield judge
+    court.close()
+
+
+def on_a_gpu(attempt, device):
+    return not_timed(attempt, "cuda:0")
+
+
+def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged, monkeypatch):
+    shapes = [case.dims for case in timed_cases(find("kernelbenchx/relu"))]
+    assert len(judged(TRITON, True, monkeypatch)) == len(shapes) > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "timed"), [(TRITON, False), (WRONG, True), (TORCH, True)], ids=["", "wrong", "torch"]
+)
+def test_nothing_else_is_rehearsed(judged, source, timed, monkeypatch):
+    assert judged(source, timed, monkeypatch) == []

@@ -601,3 +601,23 @@ def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):
     document = keeper("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert document["outcome"] == "failed"
     assert "OutOfMemoryError no memory" in document["detail"]
+
+
+@pytest.mark.parametrize(
+    ("language", "cold", "anew"),
+    [("triton", True, True), ("triton", False, False), ("cuda", True, False)],
+)
+def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
+    runner, keeper, monkeypatch, language, cold, anew
+):
+    candidate = replace(of(RIGHT), language=language)
+    asked = []
+
+    def opened(given, mode, **how):
+        asked.append((given, mode, how.get("cold", False)))
+        raise MemoryError("enough is known")
+
+    monkeypatch.setattr(runner, "open", opened)
+    with pytest.raises(MemoryError):
+        keeper("eager", cold=cold).time(TASK, candidate)
+    assert asked == [(candidate, "time", anew)]

@@ -92,6 +92,7 @@ class ScriptedRunner:
     targets: tuple = ()
     device: str = "cpu"
     calls: list = field(default_factory=list)
+    rehearsed: list = field(default_factory=list)
     opened: list = field(default_factory=list)
     waited: list = field(default_factory=list)
 
@@ -117,6 +118,11 @@ class _Session:
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         return answer if isinstance(answer, Observation) else returned(answer)
+
+    def errand(self, message, *, deadline_s):
+        del deadline_s
+        self.runner.rehearsed.append(message)
+        return Observation(ended="died")
 
     def close(self, wait=True):
         self.runner.opened.remove(self.mode)

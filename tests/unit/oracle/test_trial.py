@@ -7,7 +7,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.arguments import poison_of
 from kerneltruth.oracle.trial import MAX_CONFIGS
 from kerneltruth.oracle.verdict import Passed
-from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.protocol import Binary, Blank, Launch, Observation
 
 
 def right(call):
@@ -126,3 +126,15 @@ def test_nothing_launched_is_nothing_to_compile():
     trial = compiling(ok=True)
     assert trial.compile(expected(trial), (), 0) is None
     assert trial.runner.opened == []
+
+
+@pytest.mark.parametrize("configs", [1, 3])
+def test_all_configurations_are_rehearsed_whatever_comes_of_it(configs):
+    trial = trial_of(RELU, launching(launch(configs=configs)))
+    arguments = (Blank(name="x", dtype="float32", shape=(8, 8)),)
+    with trial:
+        trial.call(expected(trial))
+        trial.rehearse(arguments)
+        rehearsed = trial.runner.rehearsed
+    assert [r.config for r in rehearsed] == [*range(configs)]
+    assert {r.arguments for r in rehearsed} == {arguments}

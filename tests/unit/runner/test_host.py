@@ -8,7 +8,13 @@ from children import OTHER, POISON, call, floats, vector
 
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import context_environment
-from kerneltruth.runner.protocol import OtherResult, ScalarArgument, TensorArgument
+from kerneltruth.runner.protocol import (
+    Blank,
+    OtherResult,
+    Rehearse,
+    ScalarArgument,
+    TensorArgument,
+)
 
 
 def test_outputs_come_back_as_bytes(opened):
@@ -192,3 +198,60 @@ def test_one_hardware_queue_is_enough_unless_the_source_speaks_of_streams():
     )
     assert context_environment(plain) == {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     assert context_environment(streams) == {}
+
+
+def test_a_rehearsal_calls_the_entry_on_zeros_of_that_form(opened):
+    session = opened("""
+        seen = []
+        def f(x, params=(), eps=1e-6, odd=None):
+            seen.append((x.tolist(), x.dtype, [tuple(p.shape) for p in params], eps, odd))
+            return [repr(each) for each in seen[0]]
+    """)
+    blank = Blank(name="x", dtype="float16", shape=(2, 1))
+    one, other = (replace(blank, name=f"p{n}", shape=(n,), member_of="params") for n in (2, 3))
+    eps = ScalarArgument(name="eps", value=0.5, default=1e-6)
+    done = session.errand(Rehearse(arguments=(blank, one, other, eps)))
+    assert (done.ended, done.results) == ("returned", ())
+    seen = call(session, vector(1.0)).results
+    assert [s.text.strip("'") for s in seen] == [
+        "[[0.0], [0.0]]",
+        "torch.float16",
+        "[(2,), (3,)]",
+        "0.5",
+        "None",
+    ]
+
+
+def test_a_rehearsal_that_raises_leaves_the_child_as_it_is(opened):
+    session = opened("def f(x):\n    if not x.any(): raise ValueError('nothing')\n    return x")
+    blank = Blank(name="x", dtype="float32", shape=(2,))
+    seen = session.errand(Rehearse(arguments=(blank,)))
+    assert (seen.ended, seen.message) == ("raised", "nothing")
+    assert floats(call(session, vector(2.0)).results[0].data) == (2.0,)
+
+
+def test_an_autotuned_kernel_is_rehearsed_in_the_configuration_that_is_asked_for(opened):
+    session = opened("""
+        import torch, triton
+        import triton.language as tl
+
+        sizes = []
+
+        @triton.autotune(
+            [triton.Config({"B": 2}), triton.Config({"B": 4}, pre_hook=lambda of: sizes.append(4))],
+            key=["n"],
+        )
+        @triton.jit
+        def kernel(x, y, n, B: tl.constexpr):
+            at = tl.program_id(0) * B + tl.arange(0, B)
+            tl.store(y + at, tl.load(x + at, at < n), at < n)
+
+        def f(x):
+            y = torch.empty_like(x)
+            kernel[lambda of: (triton.cdiv(x.numel(), of["B"]),)](x, y, x.numel())
+            return y, len(sizes)
+    """)
+    for config in (0, 1, 1):
+        blank = Blank(name="x", dtype="float32", shape=(5,))
+        assert session.errand(Rehearse(arguments=(blank,), config=config)).ended == "returned"
+    assert call(session, vector(1.0, 2.0)).results[1].text == "2"

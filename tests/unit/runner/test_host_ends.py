@@ -250,6 +250,16 @@ def test_one_candidate_does_not_see_anothers_files(runner):
     assert not any(os.path.exists(f) for f in folders)
 
 
+@pytest.mark.parametrize("cold", [True, False])
+def test_a_child_may_be_kept_from_what_was_compiled_before(tmp_path, cold):
+    source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
+    candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
+    cache = tmp_path / "cache"
+    with Runner(device=CPU, cache_root=cache) as own, own.open(candidate, cold=cold) as session:
+        place = call(session, vector(1.0)).results[0].text
+    assert (str(cache) in place) is not cold
+
+
 def test_a_compile_cache_outlives_the_runner_and_its_folder_does_not(tmp_path):
     source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
     candidate = read_candidate(source, "f.py", task_names=("f",))

@@ -7,11 +7,13 @@ from dataclasses import asdict, replace
 import pytest
 
 from kerneltruth.runner.protocol import (
+    Blank,
     Capture,
     Lap,
     Observation,
     ProtocolError,
     Refill,
+    Rehearse,
     Rows,
     Sample,
     ScalarArgument,
@@ -45,6 +47,14 @@ def crossed(message, limit=2**20):
             slot=3,
             flush_bytes=2**28,
             compiled="default",
+        ),
+        Rehearse(
+            arguments=(
+                Blank(name="x", dtype="bfloat16", shape=(2, 3)),
+                Blank(name="p0", dtype="float32", shape=(), member_of="params"),
+                ScalarArgument(name="eps", value=1e-6, default=1e-6),
+            ),
+            config=2,
         ),
         Rows(count=768, slot=2),
         Refill(rows=(4, 2, 9), windows=((1, 2, 3), (4, 5, 6)), slot=1),

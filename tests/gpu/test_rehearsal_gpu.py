@@ -1,0 +1,76 @@
+"""What a kernel is timed with is compiled while it is checked, beside others."""
+
+import pytest
+
+from kerneltruth.clock.contestants import Effort
+from kerneltruth.commands.court import Court, Job
+from kerneltruth.commands.machine import Machine
+from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.commands.timing import opponents
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import find
+
+pytestmark = pytest.mark.gpu
+
+DEVICE = "cuda:0"
+TASK = "kernelbenchx/softmax"
+# Its block is as wide as a row, so that each shape takes a kernel of its own.
+TUNED = """
+import torch, triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({}, num_warps=n) for n in (2, 4, 8)], key=["n"])
+@triton.jit
+def kernel(x, out, n, B: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, B)
+    v = tl.load(x + row * n + at, at < n, other=float("-inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * n + at, e / tl.sum(e, 0), at < n)
+
+def softmax(input, dim=-1):
+    at = dim % input.dim()
+    moved = input.movedim(at, -1).contiguous()
+    out = torch.empty_like(moved)
+    n = moved.shape[-1]
+    if out.numel():
+        kernel[(out.numel() // n,)](moved, out, n, triton.next_power_of_2(n))
+    return out.movedim(-1, at)
+"""
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
+    court = Court(device=DEVICE, policy=Policy(), cache_root=tmp_path)
+    court.start()
+    try:
+        candidate = read_candidate(TUNED, "k.py", task_names=("softmax",), task="softmax")
+        plan = Plan(cases=8, compile=False, deadline_s=60.0)
+        job = Job(name="one", task=TASK, candidate=candidate, plan=plan, timed=timed)
+        heard = court.hear(job)
+        assert heard.attempt.verdict == Passed(), heard.attempt
+        assert heard.perf is None
+        before = compiled(tmp_path / candidate.sha256)
+        keeper = Timekeeper(
+            court.runner,
+            machine=Machine(device=DEVICE),
+            seed=5,
+            baselines=("eager",),
+            effort=Effort(blocks=(6, 6), budget_s=0.5, memory_bytes=2**31, deadline_s=120.0),
+            sources=opponents,
+        )
+        document = keeper.time(find(TASK), candidate)
+        keeper.close(wait=True)
+    finally:
+        court.close()
+    assert document["outcome"] == "timed", document
+    assert len(document["shapes"]) > 1
+    after = compiled(tmp_path / candidate.sha256)
+    assert (before == after) is timed, after - before
+
+
+def compiled(folder):
+    """Names of the kernels there; the folder's name is the kernel's key."""
+    return {path.parent.name for path in folder.rglob("*.cubin")}
