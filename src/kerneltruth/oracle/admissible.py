@@ -70,7 +70,7 @@ def implementations(
         narrow = _attempt(task, cast(task, tensors, DTYPES[working]), scalars)
         if narrow is not None:
             outputs = _widen(narrow)
-            yield Implementation(name=working, outputs=outputs, settles=task.foreign)
+            yield Implementation(name=working, outputs=outputs, settles=task.as_written)
     yield from _other_formulas(task, working, inner, tensors, scalars)
     if is_float(inner) and not (few or task.foreign):
         yield from _on_gpu(task, working, inner, tensors, scalars)

@@ -38,9 +38,10 @@ class Task:
             dims' roles say.
         tf32: the reference with factors in TF32, where products are not of the inputs alone.
         unrefereeable: why no candidate can be judged on this task.
-        foreign: whether the reference is someone else's program, run in another process. What it
-            gives in a narrow dtype is then what the task asks for there, NaN and infinity too;
-            and nothing that this process does to torch's operators reaches it.
+        foreign: whether the reference is someone else's program, run in another process: nothing
+            that this process does to torch's operators reaches it.
+        as_written: whether what the reference gives in a narrow dtype is what the task asks for
+            there, NaN and infinity too.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Task:
     tf32: tuple[Callable[..., Any], ...] = ()
     unrefereeable: str | None = None
     foreign: bool = False
+    as_written: bool = False
 
     @property
     def key(self) -> str:

@@ -17,6 +17,7 @@ from flashinfer_data import (
     workload,
 )
 
+from kerneltruth.analysis.reference_facts import facts_of
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.stocking import timed_cases
@@ -96,6 +97,12 @@ def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, 
         *_, last = try_candidate(trial, Plan(cases=4, compile=False))
     assert isinstance(last, AttemptEnded)
     assert isinstance(last.attempt.verdict, Passed), last.attempt.failure or last.attempt.verdict
+
+
+def test_a_reference_that_runs_elsewhere_has_no_lines_here_to_count(opened):
+    task = opened(gemm())["flashinfer/gemm_n48_k80"]
+    assert task.foreign
+    assert (facts_of(task).lines, facts_of(task).operators) == (None, None)
 
 
 @pytest.mark.parametrize("definition", [gemm(), rms()], ids=["gemm", "rms"])

@@ -205,6 +205,7 @@ def _task(definition: Definition, reference: Callable[..., Any]) -> Task:
         # A definition says shapes and dtypes; its tensors are contiguous.
         layouts=False,
         entry=definition.entry,
+        foreign=True,
     )
 
 

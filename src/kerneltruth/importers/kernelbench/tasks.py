@@ -158,6 +158,7 @@ def _task(
         tf32=tf32,
         unrefereeable=schema.trouble,
         foreign=True,
+        as_written=True,
     )
 
 
