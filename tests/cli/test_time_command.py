@@ -7,6 +7,8 @@ import pytest
 
 from kerneltruth.clock import stocking
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.commands import timing
+from kerneltruth.errors import UserError
 
 SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
 NUMPY = "import numpy as np\ndef relu(input, inplace=False):\n    return np.maximum(input, 0)\n"
@@ -189,3 +191,20 @@ def test_a_kernel_that_raises_is_bad_and_says_why(kt, candidate):
     document = json.loads(ran.out)
     assert (ran.code, document["outcome"]) == (1, "failed")
     assert document["detail"].endswith("OSError no")
+
+
+def test_a_kernel_compiles_anew_each_time_it_is_timed_and_in_a_run_it_does_not(
+    kt, softmax, monkeypatch
+):
+    given = []
+
+    def keeper(runner, **how):
+        given.append(how.get("cold", False))
+        raise UserError("enough is known")
+
+    monkeypatch.setattr(timing, "Timekeeper", keeper)
+    monkeypatch.setattr(timing, "known_machine", lambda runner, **how: None)
+    assert mistake(kt("time", softmax, *QUICK)).endswith("enough is known")
+    with pytest.raises(UserError):
+        timing.keeper_for_runs(None)
+    assert given == [True, False]

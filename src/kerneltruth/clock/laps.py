@@ -75,6 +75,7 @@ class Laps:
         A child that is stocked has compiled before.
         """
         side.warm_s = None
+        allowed_s = max(FIRST_S, self.effort.deadline_s)
         if not side.stocked:
             stock = Stock(
                 arguments=self.inputs.arguments,
@@ -82,14 +83,14 @@ class Laps:
                 flush_bytes=self.effort.flush_bytes if self.on_gpu else 0,
                 compiled=side.compiled,
             )
-            side.do(stock, FIRST_S)
-        side.do(Rows(count=SPARE, slot=side.slot), FIRST_S)
+            side.do(stock, allowed_s)
+        side.do(Rows(count=SPARE, slot=side.slot), allowed_s)
         contents = self.inputs.draw(stream(0, "warm-up", side.name), SPARE)
         self.refill(side, range(SPARE), contents)
-        first_s = self.lap(side, [0], deadline_s=FIRST_S).wall_s
+        first_s = self.lap(side, [0], deadline_s=allowed_s).wall_s
         # In another process, or a second time, it finds compiled what the first had to compile.
         side.first_s = side.first_s or first_s
-        side.second_s = self.lap(side, [1], deadline_s=FIRST_S).wall_s
+        side.second_s = self.lap(side, [1], deadline_s=allowed_s).wall_s
         side.stocked = side.warmed = True
 
     def gauge(self, side: Contestant) -> None:

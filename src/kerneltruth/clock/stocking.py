@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +15,9 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contestants import Inputs
 from kerneltruth.clock.traffic import output_shapes
-from kerneltruth.runner.protocol import Blank, ScalarArgument, Supply
+from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec
-
-T = TypeVar("T")
 
 # Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
 # and to grade.
@@ -91,25 +89,27 @@ def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     return Inputs(arguments=arguments, pools=pools, held=tuple(held))
 
 
-def rehearsed(task: Task, case: Case) -> tuple[Blank | ScalarArgument, ...]:
-    """What calls on a case take, with nothing in it."""
+def rehearsed(task: Task, case: Case) -> tuple[Supply | ScalarArgument, ...]:
+    """What calls on a case take, with zeros where the task does not say what tensors hold."""
     settings = task.scalars(case.sizes, case.settings)
 
-    def blank(spec: TensorSpec) -> Blank:
-        return Blank(
+    def supply(spec: TensorSpec) -> Supply:
+        held = None if spec.held is None else spec.held(settings)
+        return Supply(
             name=spec.name,
             dtype=spec.dtype(case.dtype),
             shape=task.shape(spec, case.sizes, settings),
+            pool=b"" if held is None else bytes(_bytes_of(held)),
             member_of=spec.member_of,
         )
 
-    return tuple(_arguments(task, case, blank))
+    return tuple(_arguments(task, case, supply))
 
 
 def _arguments(
-    task: Task, case: Case, tensor: Callable[[TensorSpec], T]
-) -> Iterator[T | ScalarArgument]:
-    """The arguments of a call in order; `tensor` makes one of a tensor that the case passes."""
+    task: Task, case: Case, supply: Callable[[TensorSpec], Supply]
+) -> Iterator[Supply | ScalarArgument]:
+    """The arguments of a call in order; `supply` makes those of tensors that the case passes."""
     settings = task.scalars(case.sizes, case.settings)
     for spec in task.arguments:
         if not isinstance(spec, TensorSpec):
@@ -117,12 +117,16 @@ def _arguments(
                 default = getattr(spec, "default", None)
                 yield ScalarArgument(name=spec.name, value=settings[spec.name], default=default)
         elif spec.name not in case.absent:
-            yield tensor(spec)
+            yield supply(spec)
         elif spec.member_of is None:
             yield ScalarArgument(name=spec.name, value=None)
 
 
 def _shared(elements: Tensor) -> bytes | Sealed:
     """A pool's bytes; large ones lie where every child can read them."""
-    data = memoryview(elements.contiguous().view(torch.uint8).numpy().data)
+    data = _bytes_of(elements)
     return bytes(data) if len(data) < SHARED_FROM else Sealed(data)
+
+
+def _bytes_of(elements: Tensor) -> memoryview:
+    return memoryview(elements.contiguous().reshape(-1).view(torch.uint8).numpy().data)

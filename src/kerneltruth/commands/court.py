@@ -39,6 +39,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
+# For what a candidate compiles at the shapes that are timed: others wait for the device.
+REHEARSAL_S = 60.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -162,11 +165,15 @@ class Court:
                 cache=self.draws,
             )
         perf = not_timed(attempt, self.runner.device) if job.timed else None
-        if job.timed and perf is None and job.candidate.language == "triton":
+        if job.timed and perf is None and self._compiles_ahead(job.candidate):
             # Here many compile side by side; whoever times has the device alone.
-            for case in timed_cases(task):
-                trial.rehearse(rehearsed(task, case))
+            calls = (rehearsed(task, case) for case in timed_cases(task))
+            trial.rehearse(calls, budget_s=REHEARSAL_S)
         return Heard(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
+
+    def _compiles_ahead(self, candidate: Candidate) -> bool:
+        """Whether who is timed finds what was compiled here."""
+        return candidate.language == "triton" and self.runner.keeps_compiled
 
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""

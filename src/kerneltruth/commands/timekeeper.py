@@ -173,12 +173,15 @@ class Timekeeper:
         if child is not None and child.candidate != candidate:
             child.close(wait=False)
             child = None
-        cold = self._cold and candidate.language == "triton"
-        child = child or self._runner.open(candidate, mode="time", cold=cold)
+        child = child or self._open(candidate)
         child.load()
         if then is not None:
-            self._next = self._runner.open(then, mode="time", ahead=True)
+            self._next = self._open(then, ahead=True)
         return child
+
+    def _open(self, candidate: Candidate, *, ahead: bool = False) -> Session:
+        cold = self._cold and candidate.language == "triton"
+        return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
     def _look_again(self, shapes: list[dict[str, Any]], contests: list[Contest]) -> None:
         """Time baselines that were beaten once more, now that the candidate is gone."""

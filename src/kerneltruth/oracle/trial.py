@@ -6,7 +6,8 @@ questions of the same candidate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -18,10 +19,21 @@ from kerneltruth.oracle.judge import Ruling, rule
 from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.candidate import Candidate, block_sizes
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import Binary, Blank, Launch, Observation, Rehearse, ScalarArgument
+from kerneltruth.runner.protocol import (
+    Binary,
+    Launch,
+    Observation,
+    Rehearse,
+    ScalarArgument,
+    Supply,
+)
 from kerneltruth.tasks.spec import Task
 
 MAX_CONFIGS = 64
+# Of the device's memory: who is judged meanwhile needs it more than who rehearses.
+SPARE = 0.25
+# How a rehearsal may end so that the next one finds its child.
+_GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 
 class Trial:
@@ -130,14 +142,29 @@ class Trial:
         )
         return observation, laid.placed
 
-    def rehearse(self, arguments: Sequence[Blank | ScalarArgument]) -> None:
-        """Call the candidate in all its configurations, for what it compiles.
+    def rehearse(
+        self, calls: Iterable[Sequence[Supply | ScalarArgument]], *, budget_s: float
+    ) -> None:
+        """Make calls for what they compile, each in all configurations, which differ by shape.
 
-        That is in the candidate's cache then. What fails fails again for whoever asks for more.
+        That is in the candidate's cache then. No more is tried of a child that is lost, nor when
+        the seconds of all calls together are spent: whoever asks for the rest finds it not
+        compiled.
         """
-        for config in range(self.configs):
-            rehearsal = Rehearse(arguments=tuple(arguments), config=config)
-            self.session.errand(rehearsal, deadline_s=self.deadline_s)
+        end = time.monotonic() + budget_s
+        for arguments in calls:
+            config, configs = 0, 1
+            while config < configs:
+                left_s = end - time.monotonic()
+                if left_s <= 0:
+                    return
+                rehearsal = Rehearse(arguments=tuple(arguments), config=config, spare=SPARE)
+                seen = self.session.errand(rehearsal, deadline_s=left_s)
+                if seen.ended not in _GOES_ON:
+                    return
+                launched = [min(launch.configs, MAX_CONFIGS) for launch in seen.launches]
+                configs = max([configs, *launched])
+                config += 1
 
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int

@@ -97,6 +97,11 @@ class Runner:
         """Versions of Python, torch and Triton that candidates meet; waits for the warm-up."""
         return self._zygote("run").ready()
 
+    @property
+    def keeps_compiled(self) -> bool:
+        """Whether what a child compiles is there for the next one of its candidate."""
+        return self._cache_root is not None
+
     def open(
         self,
         candidate: Candidate,

@@ -117,34 +117,11 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blank:
-    """A contiguous tensor argument of zeros; `member_of` as in `TensorArgument`."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    member_of: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearse:
-    """Call the entry once for what it compiles: nobody looks at what it gives.
-
-    Attributes:
-        arguments: in call order.
-        config: as in `Call`.
-    """
-
-    arguments: tuple[Blank | ScalarArgument, ...]
-    config: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
     """A tensor argument of timed calls, contiguous: each row holds a window of `pool`.
 
     Attributes:
-        pool: elements; at least as many as the tensor has.
+        pool: elements; at least as many as the tensor has, or none, which are zeros.
         path: of a file with these elements, in place of `pool`: one that nobody can write to.
         member_of: as in `TensorArgument`.
         fixed: all calls share one copy of the pool's beginning, such as weights.
@@ -159,6 +136,21 @@ class Supply:
     member_of: str | None = None
     fixed: bool = False
     shown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearse:
+    """Call the entry once for what it compiles; only its launches are looked at.
+
+    Attributes:
+        arguments: in call order.
+        config: as in `Call`.
+        spare: nothing is called where less than this share of the device's memory is free.
+    """
+
+    arguments: tuple[Supply | ScalarArgument, ...]
+    config: int = 0
+    spare: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +336,7 @@ class Observation:
         results: what the entry returned, flattened from a tuple or list.
         buffers: each input's whole buffer after the call, guard bands and gaps included.
         guards_hit: names of candidate allocations whose guard bands were written.
-        launches: distinct kernel launches of this call.
+        launches: distinct kernel launches of this call or rehearsal.
         binaries: what was compiled, in compile mode.
         timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
             returned; of a single call also `peak_bytes` of memory allocated meanwhile.

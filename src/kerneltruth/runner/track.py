@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
@@ -109,13 +110,7 @@ class Track:
         return Observation(ended="returned", timings=timings)
 
     def _hold(self, supply: Supply) -> Held:
-        dtype = placing.dtype_of(supply.dtype)
-        if supply.path is None:
-            data = torch.frombuffer(bytearray(supply.pool), dtype=dtype)
-        else:
-            size = os.stat(supply.path).st_size // dtype.itemsize
-            data = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
-        return Held(supply=supply, pool=data.to(self._device))
+        return Held(supply=supply, pool=pooled(supply, self._device))
 
     def _flush_words(self) -> int:
         """As much memory as the judge says, and at least twice the L2 cache."""
@@ -302,6 +297,17 @@ class Track:
     def _wait(self) -> None:
         if self._on_gpu and _synchronize is not None:
             _synchronize()
+
+
+def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
+    """The elements of a supply's pool, flat, on the device."""
+    dtype = placing.dtype_of(supply.dtype)
+    if supply.path is not None:
+        size = os.stat(supply.path).st_size // dtype.itemsize
+        return torch.from_file(supply.path, shared=False, size=size, dtype=dtype).to(device)
+    if supply.pool:
+        return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
+    return torch.zeros(prod(supply.shape), dtype=dtype, device=device)
 
 
 def offered_scalar(argument: ScalarArgument) -> Offered:

@@ -13,7 +13,6 @@ from typing import Any
 
 from kerneltruth.runner.protocol import (
     Binary,
-    Blank,
     Call,
     Capture,
     Data,
@@ -50,7 +49,6 @@ _KINDS: dict[str, Any] = {
         Prepare,
         Load,
         Call,
-        Blank,
         Rehearse,
         Supply,
         Stock,

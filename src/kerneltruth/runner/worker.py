@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import importlib
 import linecache
+import math
 import random
 import socket
 import sys
@@ -28,7 +29,6 @@ from kerneltruth.runner import binding, facade, failures, guards, models, optimi
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
-    Blank,
     Call,
     Data,
     Errand,
@@ -39,6 +39,7 @@ from kerneltruth.runner.protocol import (
     Rehearse,
     ScalarArgument,
     Stock,
+    Supply,
     TensorArgument,
     UnsupportedHere,
 )
@@ -211,8 +212,7 @@ class Worker:
         if isinstance(errand, Call):
             return Observation(ended="lost", message="a call is no errand of a timed candidate")
         if isinstance(errand, Rehearse):
-            self._rehearse(errand)
-            return Observation(ended="returned")
+            return self._rehearse(errand)
         if isinstance(errand, Stock):
             _seed()
             self._tracks.pop(errand.slot, None)
@@ -227,25 +227,38 @@ class Worker:
             return Observation(ended="lost", message="a lap came before its stock")
         return rows.do(errand)
 
-    def _rehearse(self, asked: Rehearse) -> None:
+    def _rehearse(self, asked: Rehearse) -> Observation:
+        if self._device.type == "cuda":
+            # Of calls before, and of one that raised.
+            torch.cuda.empty_cache()
+            free, total = torch.cuda.mem_get_info(self._device)
+            if free < asked.spare * total:
+                return Observation(ended="unsupported", message="others need the memory")
         _seed()
         if self._launches is not None:
             self._launches.begin(asked.config)
+        self._call_once(asked)
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        launches = self._launches.collect() if self._launches is not None else ()
+        return Observation(ended="returned", launches=tuple(launches))
+
+    def _call_once(self, asked: Rehearse) -> None:
         with facade.suspended():
-            row = [self._blank(a) for a in asked.arguments]
+            row = [self._supplied(a) for a in asked.arguments]
         (call,) = self._calls(None, [row])
         with torch.no_grad():
             call()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
-    def _blank(self, argument: Blank | ScalarArgument) -> binding.Offered:
+    def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
             return track.offered_scalar(argument)
-        dtype = placing.dtype_of(argument.dtype)
+        held = track.pooled(argument, self._device)[: math.prod(argument.shape)]
         return binding.Offered(
             name=argument.name,
-            value=torch.zeros(argument.shape, dtype=dtype, device=self._device),
+            value=held.view(argument.shape),
             tensor=True,
             member_of=argument.member_of,
         )

@@ -16,7 +16,7 @@ from kerneltruth.clock.stocking import (
     stocked,
     timed_cases,
 )
-from kerneltruth.runner.protocol import Blank, ScalarArgument, Supply
+from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -165,7 +165,19 @@ def test_what_is_rehearsed_has_the_form_of_what_is_timed(name, dtype):
     case = timed_cases(replace(found, perf=()), dtype=found.dtypes[dtype])[0]
     blank, supplied = rehearsed(found, case), stocked(found, case).arguments
     assert [form(a) for a in blank] == [form(a) for a in supplied]
-    assert any(isinstance(a, Blank) for a in blank)
+    assert {a.pool for a in blank if isinstance(a, Supply)} == {b""}
+
+
+def test_what_a_task_says_that_a_tensor_holds_is_rehearsed(tmp_path):
+    numbers = torch.tensor([[0, 2], [9, 5]])
+    held = replace(NORM.arguments[1], kind="int64", dims=("N",), optional=False)
+    table = replace(held, held=lambda settings: numbers.T)
+    norm = replace(NORM, arguments=(NORM.arguments[0], table, *NORM.arguments[2:]))
+    case = timed_cases(norm)[0]
+    rows, offsets = (a for a in rehearsed(norm, case) if isinstance(a, Supply))
+    assert (rows.pool, offsets.dtype) == (b"", "int64")
+    assert torch.frombuffer(bytearray(offsets.pool), dtype=torch.int64).tolist() == [0, 9, 2, 5]
+    assert offsets.pool == next(a for a in stocked(norm, case).arguments if a.name == "weight").pool
 
 
 def test_an_absent_tensor_is_rehearsed_as_none():

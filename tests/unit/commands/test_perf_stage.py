@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.running import _not_timed
 from kerneltruth.errors import EnvironmentFault
@@ -14,8 +13,7 @@ from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import Blank
-from kerneltruth.tasks.registry import find
+from kerneltruth.runner.protocol import Supply
 
 CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
 
@@ -214,34 +212,48 @@ TORCH = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
 
 
 @pytest.fixture(scope="module")
-def judged():
-    """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
-    court = Court(policy=Policy(), targets=())
+def court(tmp_path_factory):
+    court = Court(policy=Policy(), targets=(), cache_root=tmp_path_factory.mktemp("cache"))
+    yield court
+    court.close()
 
-    def judge(source, timed, monkeypatch):
+
+@pytest.fixture
+def judged(court, monkeypatch):
+    """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
+
+    def judge(source, *, timed=True, keeps=True):
         rehearsed = []
+
+        def rehearse(trial, calls, *, budget_s):
+            assert budget_s > 0
+            rehearsed.extend(calls)
+
         monkeypatch.setattr("kerneltruth.commands.court.not_timed", on_a_gpu)
-        monkeypatch.setattr(Trial, "rehearse", lambda trial, blanks: rehearsed.append(blanks))
+        monkeypatch.setattr(Trial, "rehearse", rehearse)
+        if not keeps:
+            monkeypatch.setattr(court.runner, "_cache_root", None)
         candidate = read_candidate(source, "k.py", task_names=("relu",), task="relu")
         plan = Plan(cases=2, dtypes=("float32",), compile=False)
         court.hear(job(candidate=candidate, plan=plan, timed=timed))
-        return [a.shape for blanks in rehearsed for a in blanks if isinstance(a, Blank)]
+        return [a.shape for given in rehearsed for a in given if isinstance(a, Supply)]
 
-    yield judge
-    court.close()
+    return judge
 
 
 def on_a_gpu(attempt, device):
     return not_timed(attempt, "cuda:0")
 
 
-def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged, monkeypatch):
-    shapes = [case.dims for case in timed_cases(find("kernelbenchx/relu"))]
-    assert len(judged(TRITON, True, monkeypatch)) == len(shapes) > 0
+def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
+    assert judged(TRITON) == [(1024, 1024), (4096, 4096)]
 
 
-@pytest.mark.parametrize(
-    ("source", "timed"), [(TRITON, False), (WRONG, True), (TORCH, True)], ids=["", "wrong", "torch"]
-)
-def test_nothing_else_is_rehearsed(judged, source, timed, monkeypatch):
-    assert judged(source, timed, monkeypatch) == []
+@pytest.mark.parametrize("source", [WRONG, TORCH], ids=["wrong", "torch"])
+def test_nobody_else_rehearses(judged, source):
+    assert judged(source) == []
+
+
+@pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
+def test_nothing_compiles_for_nobody(judged, how):
+    assert judged(TRITON, **how) == []

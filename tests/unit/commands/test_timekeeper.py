@@ -607,17 +607,21 @@ def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):
     ("language", "cold", "anew"),
     [("triton", True, True), ("triton", False, False), ("cuda", True, False)],
 )
+@pytest.mark.parametrize("ahead", [False, True])
 def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
-    runner, keeper, monkeypatch, language, cold, anew
+    runner, keeper, monkeypatch, language, cold, anew, ahead
 ):
     candidate = replace(of(RIGHT), language=language)
-    asked = []
+    asked, opened = [], runner.open
 
-    def opened(given, mode, **how):
-        asked.append((given, mode, how.get("cold", False)))
+    def watched(given, mode, **how):
+        if given is not candidate:
+            return opened(given, mode, **how)
+        asked.append((mode, how["ahead"], how["cold"]))
         raise MemoryError("enough is known")
 
-    monkeypatch.setattr(runner, "open", opened)
+    monkeypatch.setattr(runner, "open", watched)
+    first, then = (of(SKIPS), candidate) if ahead else (candidate, None)
     with pytest.raises(MemoryError):
-        keeper("eager", cold=cold).time(TASK, candidate)
-    assert asked == [(candidate, "time", anew)]
+        keeper("eager", cold=cold).time(TASK, first, then=then)
+    assert asked == [("time", ahead, anew)]

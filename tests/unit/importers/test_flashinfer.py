@@ -32,7 +32,7 @@ from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import Passed
+from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
 
 
@@ -103,6 +103,24 @@ def test_a_reference_that_runs_elsewhere_has_no_lines_here_to_count(opened):
     task = opened(gemm())["flashinfer/gemm_n48_k80"]
     assert task.foreign
     assert (facts_of(task).lines, facts_of(task).operators) == (None, None)
+
+
+def test_what_overflows_in_half_precision_alone_is_wrong(opened, runner):
+    """Unlike KernelBench's, a definition's reference does not say what is due in a narrow dtype."""
+    half = {"dtype": "float16"}
+    squares = {
+        **rms(name="squares", reference="def run(x):\n    return x * x / 256 / 256\n"),
+        "inputs": {"x": tensor("rows", "width", **half)},
+        "outputs": {"y": tensor("rows", "width", **half)},
+    }
+    data_set = opened(squares)
+    task = data_set["flashinfer/squares"]
+    own = data_set.own_reference(task.key)
+    plan = Plan(cases=32, compile=False, deadline_s=20.0)
+    with Trial(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
+        *_, last = try_candidate(trial, plan)
+    assert isinstance(last.attempt.verdict, Failed)
+    assert last.attempt.verdict.kind in ("inf", "nan")
 
 
 @pytest.mark.parametrize("definition", [gemm(), rms()], ids=["gemm", "rms"])

@@ -9,10 +9,10 @@ from children import OTHER, POISON, call, floats, vector
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import context_environment
 from kerneltruth.runner.protocol import (
-    Blank,
     OtherResult,
     Rehearse,
     ScalarArgument,
+    Supply,
     TensorArgument,
 )
 
@@ -207,7 +207,7 @@ def test_a_rehearsal_calls_the_entry_on_zeros_of_that_form(opened):
             seen.append((x.tolist(), x.dtype, [tuple(p.shape) for p in params], eps, odd))
             return [repr(each) for each in seen[0]]
     """)
-    blank = Blank(name="x", dtype="float16", shape=(2, 1))
+    blank = Supply(name="x", dtype="float16", shape=(2, 1))
     one, other = (replace(blank, name=f"p{n}", shape=(n,), member_of="params") for n in (2, 3))
     eps = ScalarArgument(name="eps", value=0.5, default=1e-6)
     done = session.errand(Rehearse(arguments=(blank, one, other, eps)))
@@ -222,9 +222,17 @@ def test_a_rehearsal_calls_the_entry_on_zeros_of_that_form(opened):
     ]
 
 
+def test_a_rehearsal_holds_what_is_given_and_tells_no_result(opened):
+    session = opened("seen = []\ndef f(x):\n    seen.append(x.tolist())\n    return repr(seen[0])")
+    given = Supply(name="x", dtype="int64", shape=(2,), pool=struct.pack("<3q", 5, 7, 9))
+    done = session.errand(Rehearse(arguments=(given,)))
+    assert (done.ended, done.results, done.launches) == ("returned", (), ())
+    assert call(session, vector(1.0)).results[0].text == "'[5, 7]'"
+
+
 def test_a_rehearsal_that_raises_leaves_the_child_as_it_is(opened):
     session = opened("def f(x):\n    if not x.any(): raise ValueError('nothing')\n    return x")
-    blank = Blank(name="x", dtype="float32", shape=(2,))
+    blank = Supply(name="x", dtype="float32", shape=(2,))
     seen = session.errand(Rehearse(arguments=(blank,)))
     assert (seen.ended, seen.message) == ("raised", "nothing")
     assert floats(call(session, vector(2.0)).results[0].data) == (2.0,)
@@ -252,6 +260,7 @@ def test_an_autotuned_kernel_is_rehearsed_in_the_configuration_that_is_asked_for
             return y, len(sizes)
     """)
     for config in (0, 1, 1):
-        blank = Blank(name="x", dtype="float32", shape=(5,))
-        assert session.errand(Rehearse(arguments=(blank,), config=config)).ended == "returned"
+        blank = Supply(name="x", dtype="float32", shape=(5,))
+        done = session.errand(Rehearse(arguments=(blank,), config=config))
+        assert {launch.configs for launch in done.launches} == {2}
     assert call(session, vector(1.0, 2.0)).results[1].text == "2"

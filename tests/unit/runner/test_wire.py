@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 import pytest
 
 from kerneltruth.runner.protocol import (
-    Blank,
     Capture,
     Lap,
     Observation,
@@ -50,11 +49,12 @@ def crossed(message, limit=2**20):
         ),
         Rehearse(
             arguments=(
-                Blank(name="x", dtype="bfloat16", shape=(2, 3)),
-                Blank(name="p0", dtype="float32", shape=(), member_of="params"),
+                replace(SUPPLY, pool=b""),
+                Supply(name="p0", dtype="float32", shape=(), member_of="params"),
                 ScalarArgument(name="eps", value=1e-6, default=1e-6),
             ),
             config=2,
+            spare=0.25,
         ),
         Rows(count=768, slot=2),
         Refill(rows=(4, 2, 9), windows=((1, 2, 3), (4, 5, 6)), slot=1),
