@@ -146,3 +146,16 @@ def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, process, tmp_
     assert [k["name"] for k in json.loads(again.out)["kernels"]] == list(names)
     assert log.read_bytes().startswith(before)
     assert len(RunStore.open(run).results()) == len(names)
+
+
+def test_an_interrupted_first_call_that_never_ends_is_not_waited_for(begin, tmp_path):
+    kernel, child = tmp_path / "relu.py", tmp_path / "child"
+    kernel.write_text(SLOW.format(folder=str(tmp_path)))
+    how = ("--task", "kernelbenchx/relu", "--suite", "kernelbenchx", "--against", "eager")
+    process = begin("time", kernel, *how, "--device", "cpu", "--budget", "0")
+    wait_until(process, lambda: child.exists() and child.read_text())
+    out, err = strike(process)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "kerneltruth: interrupted"
+    assert started_by(process.pid) == []
+    assert not alive(int(child.read_text()))

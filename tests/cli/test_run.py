@@ -177,3 +177,26 @@ def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_
     assert process(*command, "--out", killed).code == 0
     assert outcomes(killed) == outcomes(plain)
     assert len(lines_of(killed)) == 8
+
+
+def test_a_mistake_that_is_found_late_leaves_no_run_behind(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    how = ("run", "--candidates", handed_in, "--out", run, *ARGUMENTS)
+    ran = kt(*how, "--strategy", "nope")
+    assert ran.code == 2
+    assert "unknown strategy 'nope'" in ran.err
+    assert not run.exists()
+    assert kt(*how, "--strategy", "boundary").code == 0
+
+
+def test_what_is_no_python_has_a_word_for_every_stage(kt, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "relu.py").write_text("def relu(x:")
+    suite = ("--suite", "core", "--device", "cpu", "--workers", "1")
+    kt("run", "--candidates", tmp_path / "in", "--out", tmp_path / "run", *suite)
+    (line,) = lines_of(tmp_path / "run")
+    assert {n: s["outcome"] for n, s in line["stages"].items()} == {
+        "call": "compile_error",
+        "exe": "not_run",
+        "perf": "not_run",
+    }

@@ -75,6 +75,8 @@ def mistake(ran, code=2):
         (("--budget", "soon"), "--budget"),
         (("--seed", "-1"), "--seed"),
         (("--timeout", "0"), "--timeout"),
+        (("--timeout", "inf"), "--timeout"),
+        (("--timeout", "1e10"), "--timeout"),
         (("--device", "tpu"), "must be auto, cpu, cuda or cuda:N"),
         (("another.py",), "another.py"),
     ],
@@ -180,7 +182,7 @@ def test_a_wrong_kernel_is_bad_and_says_so(kt, candidate):
     file = candidate(SOFTMAX.replace("torch.softmax(input, dim)", "input * 0"), "softmax.py")
     ran = kt("time", file, *QUICK)
     assert ran.code == 1
-    assert ran.out.splitlines()[-1].startswith("wrong: fail")
+    assert re.match(r"wrong: M=\d+ .*: fail: ", ran.out.splitlines()[-1])
 
 
 def test_a_kernel_that_raises_is_bad_and_says_why(kt, candidate):
@@ -208,3 +210,48 @@ def test_a_kernel_compiles_anew_each_time_it_is_timed_and_in_a_run_it_does_not(
     with pytest.raises(UserError):
         timing.keeper_for_runs(None)
     assert given == [True, False]
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(kt):
+    said = mistake(kt("time", f"{'long' * 100}.py", *QUICK))
+    assert "cannot use 'longlong" in said
+    assert "File name too long" in said
+
+
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """Nothing may be measured before the mistake is found."""
+    monkeypatch.setattr(timing, "known_machine", None)
+
+
+def test_a_result_that_is_there_is_not_replaced(kt, softmax, tmp_path, unmeasured):
+    for name in ("time.json", "run.json"):
+        out = tmp_path / name.partition(".")[0]
+        out.mkdir()
+        (out / name).write_text("{}")
+        said = mistake(kt("time", softmax, *QUICK, "--out", out))
+        assert f"it holds a {name} already; name a new directory" in said
+        assert (out / name).read_text() == "{}"
+
+
+def test_a_file_is_no_directory_for_the_result(kt, softmax, unmeasured):
+    for out in (softmax, softmax / "below"):
+        said = mistake(kt("time", softmax, *QUICK, "--out", out))
+        assert "is a file; name a directory" in said
+
+
+def test_where_nothing_can_be_written_nothing_is_measured(kt, softmax, unmeasured):
+    said = mistake(kt("time", softmax, *QUICK, "--out", "/proc/nothing"), code=3)
+    assert "cannot be written" in said
+
+
+def test_what_cannot_run_here_is_no_judgement(kt, candidate):
+    file = candidate(NUMPY.replace("relu", "softmax"), "softmax.py")
+    ran = kt("time", file, *QUICK, "--dtype", "bfloat16")
+    assert ran.code == 3
+    assert "unsupported_here: " in ran.out
+
+
+def test_each_shape_has_a_line_in_a_pipe(kt, softmax):
+    ran = kt("time", softmax, *QUICK)
+    assert re.match(r"0/\d timing M=", ran.err)

@@ -178,7 +178,7 @@ def generate(
     Raises:
         UserError: an unknown strategy, or dtypes of which the task has none.
     """
-    names = tuple(dict.fromkeys(_strategy(name) for name in strategies)) or STRATEGIES
+    names = strategies_of(strategies)
     wanted = None if dtypes is None else set(dtypes)
     core = tuple(d for d in task.dtypes if wanted is None or d in wanted)
     more = tuple(d for d in task.extended_dtypes if wanted is None or d in wanted)
@@ -199,6 +199,15 @@ def generate(
         blocks=tuple(blocks),
     )
     return Cases(scene, names, count)
+
+
+def strategies_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The strategies of these names, as users write them; none means all.
+
+    Raises:
+        UserError: an unknown one.
+    """
+    return tuple(dict.fromkeys(_strategy(name) for name in names)) or STRATEGIES
 
 
 def _strategy(name: str) -> str:

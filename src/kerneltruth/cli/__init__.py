@@ -29,7 +29,7 @@ from kerneltruth.cli import (  # noqa: F401
 
 # isort: on
 from kerneltruth.cli.application import app
-from kerneltruth.errors import Interrupted
+from kerneltruth.errors import Interrupted, KernelTruthError
 
 __all__ = ["app", "main", "run"]
 
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as leave:
         code = leave.exit_code
     except (Exception, KeyboardInterrupt) as error:
-        code = _complain(error)
+        code = _complain(KeyboardInterrupt() if _INTERRUPTS.made(error) else error)
     return code if isinstance(code, int) else 0
 
 
@@ -72,11 +72,22 @@ class _Interrupts:
             self._last = now
             raise KeyboardInterrupt
 
+    def made(self, error: BaseException) -> bool:
+        """Whether an error is what became of an interrupt.
+
+        Libraries that were being imported drop it, or turn it into errors of theirs.
+        """
+        ours = isinstance(error, KernelTruthError | KeyboardInterrupt | OSError)
+        return not ours and self._last > -math.inf
+
+
+_INTERRUPTS = _Interrupts()
+
 
 def main() -> None:
     """Entry point of the `kerneltruth` command."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _Interrupts())
+        signal.signal(signal.SIGINT, _INTERRUPTS)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -88,6 +99,8 @@ def main() -> None:
     code = run(sys.argv[1:])
     # All is said and ended; Python's own end must not be taken for an interrupted command.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Else Python ends itself by that signal where the interrupt passed through an `exec` of text.
+    exec("")
     sys.exit(code)
 
 

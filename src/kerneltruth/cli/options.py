@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+# A day: nobody waits for longer, and the system's clocks do not take any number.
+MOST_S = 86_400.0
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Seed = Annotated[
@@ -27,7 +30,10 @@ FindingsSuite = Annotated[
     typer.Option("--suite", help="kernelbench:PATH or the like, if not where it was judged."),
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.1, help="Seconds allowed for one call of a kernel.")
+    float,
+    typer.Option(
+        "--timeout", min=0.1, max=MOST_S, help="Seconds allowed for one call of a kernel."
+    ),
 ]
 
 JUnit = Annotated[

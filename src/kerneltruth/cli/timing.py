@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import AsJson, Device, Out, Timeout, follow, show_document
+from kerneltruth.cli.options import MOST_S, AsJson, Device, follow, show_document
 from kerneltruth.commands import exit_codes
 
 
@@ -33,7 +33,12 @@ def time_(
         ),
     ] = None,
     budget: Annotated[
-        float, typer.Option("--budget", min=0.0, help="Seconds of measuring for each shape.")
+        float,
+        typer.Option(
+            "--budget",
+            min=0.0,
+            help="Seconds of measuring for each shape, past the first 8 blocks.",
+        ),
     ] = 2.0,
     measure_again: Annotated[
         bool, typer.Option("--measure-again", help="Forget what was measured of this device.")
@@ -49,8 +54,20 @@ def time_(
             "--seed", min=0, max=2**64 - 1, metavar="N", help="Of contents and order; default: any."
         ),
     ] = None,
-    out: Out = None,
-    timeout: Timeout = 30.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Directory for time.json, what --json prints; not replaced."),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            min=0.1,
+            max=MOST_S,
+            help="Seconds allowed for a lap of calls; first calls, which compile, get 300 at least "
+            "and loading 60.",
+        ),
+    ] = 30.0,
 ) -> None:
     """Time one kernel file side by side with its baselines."""
     from kerneltruth.commands.time import TimeOptions, run_time

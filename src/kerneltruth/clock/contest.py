@@ -128,8 +128,14 @@ class Contest:
         """
         cold = [side for side in self.sides if not side.rows and not side.warmed]
         with ThreadPoolExecutor(max(len(cold), 1)) as pool:
-            for done in [pool.submit(self._laps.warm_up, side) for side in cold]:
-                done.result()
+            try:
+                for done in [pool.submit(self._laps.warm_up, side) for side in cold]:
+                    done.result()
+            except KeyboardInterrupt:
+                # Else those that compile, or never answer, would be waited for.
+                for side in cold:
+                    side.child.close(wait=False)
+                raise
 
     def _around(self, side: Contestant, *, show: bool = False) -> float:
         """What a shortest lap costs beyond its device time, on rows of the last lap."""

@@ -30,6 +30,10 @@ class Timed(Protocol):
         """Begin anew in a fresh process."""
         ...
 
+    def close(self, *, wait: bool = True) -> None:
+        """End; without `wait` this is only asked for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
@@ -163,6 +167,8 @@ class Contestant:
             ContestError: it did not return.
         """
         seen = self.child.errand(message, deadline_s=deadline_s)
+        if seen.ended == "timeout":
+            seen = replace(seen, message=f"no answer within {deadline_s:g} s")
         if seen.ended != "returned":
             raise ContestError(self.name, seen)
         return seen

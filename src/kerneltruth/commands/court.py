@@ -15,7 +15,7 @@ from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.gate import checking, timing
 from kerneltruth.clock.stocking import rehearsed, timed_cases
 from kerneltruth.commands.head_start import begin, cache_root
-from kerneltruth.commands.stages import NOT_RUN
+from kerneltruth.commands.stages import NOT_RUN, call_stage
 from kerneltruth.commands.suites import is_foreign, register_at
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
@@ -273,9 +273,10 @@ class CourtFactory:
 def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
     """Why a judged candidate is not timed: its perf stage. None where it is to be timed."""
     if not isinstance(attempt.verdict, Passed):
-        return {"outcome": NOT_RUN, "detail": f"exe: {word(attempt.verdict)}"}
+        stage = "exe" if call_stage(attempt)["outcome"] == "pass" else "call"
+        return {"outcome": NOT_RUN, "detail": f"{stage}: {word(attempt.verdict)}"}
     if device == "cpu":
-        return {"outcome": NOT_RUN, "detail": "no GPU: kernels are interpreted here"}
+        return {"outcome": NOT_RUN, "detail": "no GPU: `run` times on one only"}
     if attempt.candidate.language == "numpy":
         return {"outcome": NOT_RUN, "detail": "a NumPy kernel runs on the host"}
     return None

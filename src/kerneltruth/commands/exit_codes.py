@@ -48,6 +48,8 @@ def of_generate(document: dict[str, Any]) -> int:
 
 def of_time(document: dict[str, Any]) -> int:
     """Whether the candidate was timed, and its times hold."""
+    if document["outcome"] in _NOT_JUDGED:
+        return NO_JUDGEMENT
     return GOOD if document["outcome"] == "timed" else BAD
 
 

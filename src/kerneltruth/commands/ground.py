@@ -162,6 +162,9 @@ class _Shared:
     ) -> Observation:
         return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
 
+    def close(self, *, wait: bool = True) -> None:
+        self.session.close(wait=wait)
+
     def restart(self) -> None:
         """Begin anew: what the slots held is gone."""
         self.session.restart()
@@ -271,7 +274,7 @@ class Grounds:
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""
         for shared in self._shared.values():
-            shared.session.close(wait=wait)
+            shared.close(wait=wait)
         self._shared.clear()
         self._made.clear()
 

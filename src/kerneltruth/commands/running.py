@@ -9,8 +9,9 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.codec import content_hash, plain
-from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost
+from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
 from kerneltruth.commands.ground import check_baselines
@@ -52,7 +53,9 @@ def judge_submissions(
 def _judge(
     options: RunOptions, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
+    # Before anything is begun.
     check_baselines(options.against)
+    strategies_of(options.strategies)
     tasks = accepted_by(suite)
     data_set = data_set_of(suite)
     entries: list[Entry] = []
@@ -216,6 +219,8 @@ class _Run:
         self._store.write_source(entry.submission.source)
         line = {"name": entry.key, "attempt": record_to_json(attempt), "finding": None}
         about = _about(entry, attempt)
+        if "perf" in self._options.stages:
+            about["stages"]["perf"] = not_timed(attempt, self._device)
         self._store.append(entry.key, {**line, **about})
         self._count(about["stages"])
 

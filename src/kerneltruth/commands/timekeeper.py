@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
@@ -109,6 +109,26 @@ class Timekeeper:
             dtype: of the shapes; None takes the task's first.
             then: who is timed next: its process gets ready meanwhile, and loads nothing.
         """
+        shapes = self.shapes(task, candidate, dtype=dtype, then=then)
+        while True:
+            try:
+                next(shapes)
+            except StopIteration as end:
+                document: dict[str, Any] = end.value
+                return document
+
+    def shapes(
+        self,
+        task: Task,
+        candidate: Candidate,
+        *,
+        dtype: str | None = None,
+        then: Candidate | None = None,
+    ) -> Generator[tuple[int, int, Case], None, dict[str, Any]]:
+        """As `time`, which explains the arguments; yields each shape before it is timed.
+
+        With its number, from 0, and that of all.
+        """
         grounds = self._turns.begin(task, dtype)
         self._count += 1
         began = time.perf_counter()
@@ -118,29 +138,15 @@ class Timekeeper:
         # Its end takes a while; what it showed is graded meanwhile.
         with ThreadPoolExecutor(1) as ending:
             try:
-                document, contests = self._measure(grounds, candidate, child)
+                document, contests = yield from self._measure(grounds, candidate, child)
             finally:
                 ending.submit(child.close)
             with self._spent.on("grading"):
                 shapes = [shape_document(found, machine=self._machine) for found in contests]
-        document |= {"shapes": shapes, "not_timed": list(grounds.left_out)}
-        if document["outcome"] == "failed":
-            return document
-        with self._spent.on("again"):
-            self._look_again(shapes, [found.contest for found in contests])
-        wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
-        if wrong is not None:
-            document |= {"outcome": "wrong", "detail": wrong["graded"]["wrong"][0]}
-            for b in (b for s in shapes for b in s["baselines"].values()):
-                # Whatever took so long, it was not the task.
-                b["outcome"] = "tie" if b["outcome"] == "faster" else b["outcome"]
-        elif any(CONTRADICTED & {*s["flags"]} for s in shapes):
-            document["outcome"] = "timing_suspect"
         peaks = [s.pop("peak_bytes") for s in shapes]
-        return document | {
-            "device_s": self._alone_s + self._spent["again"],
-            "spent": dict(self._spent),
-            "seconds": time.perf_counter() - began,
+        document |= {
+            "shapes": shapes,
+            "not_timed": list(grounds.left_out),
             "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
             "peak_bytes": max((p[CANDIDATE] for p in peaks), default=0),
             "baseline_peak_bytes": {
@@ -148,14 +154,33 @@ class Timekeeper:
                 for name in dict.fromkeys(n for p in peaks for n in p if n != CANDIDATE)
             },
         }
+        if document["outcome"] != "timed":
+            return document
+        with self._spent.on("again"):
+            self._look_again(shapes, [found.contest for found in contests])
+        wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
+        if wrong is not None:
+            said = f"{wrong['summary']}: {wrong['graded']['wrong'][0]}"
+            document |= {"outcome": "wrong", "detail": said}
+            for b in (b for s in shapes for b in s["baselines"].values()):
+                # Whatever took so long, it was not the task.
+                b["outcome"] = "tie" if b["outcome"] == "faster" else b["outcome"]
+        elif any(CONTRADICTED & {*s["flags"]} for s in shapes):
+            document["outcome"] = "timing_suspect"
+        return document | {
+            "device_s": self._alone_s + self._spent["again"],
+            "spent": dict(self._spent),
+            "seconds": time.perf_counter() - began,
+        }
 
     def _measure(
         self, grounds: Grounds, candidate: Candidate, child: Session
-    ) -> tuple[dict[str, Any], list[Finished]]:
+    ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[Finished]]]:
         """The start of the document, and a contest for each shape until one fails."""
         contests: list[Finished] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": []}
-        for case in grounds.cases:
+        for number, case in enumerate(grounds.cases):
+            yield number, len(grounds.cases), case
             side = Contestant(name=CANDIDATE, child=child)
             try:
                 with self._spent.on("inputs"):
@@ -280,8 +305,8 @@ class Timekeeper:
 def _failed(error: ContestError, case: Case) -> dict[str, Any]:
     """The outcome of a candidate that could not be timed to the end."""
     seen = error.seen
-    said = seen.message or seen.ended
+    said = " ".join(text for text in (seen.error, seen.message) if text)
     return {
-        "outcome": "failed",
-        "detail": f"{case.summary()}: {seen.ended}: {seen.error or ''} {said}"[:400],
+        "outcome": "unsupported_here" if seen.ended == "unsupported" else "failed",
+        "detail": f"{case.summary()}: {': '.join(t for t in (seen.ended, said) if t)}"[:400],
     }

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -33,6 +34,9 @@ from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import FOREIGN, tasks_of
 from kerneltruth.tasks.spec import Task
+
+# What `--out` holds.
+RESULT = "time.json"
 
 # Of a shape, in a run: baselines included a few tenths of a second.
 RUN_EFFORT = Effort(
@@ -76,6 +80,8 @@ def _time_file(
             f"no candidate of {task.key} can be judged, so none is timed: {task.unrefereeable}"
         )
     dtype = _dtype(options.dtype, task)
+    if options.out is not None:
+        _make_folder(options.out)
     if options.measure_again or not is_known(runner):
         yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
     machine = known_machine(runner, again=options.measure_again)
@@ -91,7 +97,8 @@ def _time_file(
     )
     try:
         yield Step(done=0, total=1, text=f"timing {task.key}")
-        timed = keeper.time(task, candidate, dtype=dtype)
+        shapes = keeper.shapes(task, candidate, dtype=dtype)
+        timed = yield from _told(shapes)
     finally:
         keeper.close()
     if options.profile:
@@ -115,6 +122,21 @@ def _time_file(
     if options.out is not None:
         _write(options, document)
     return document
+
+
+def _told(
+    shapes: Generator[tuple[int, int, Case], None, dict[str, Any]],
+) -> Generator[Step, None, dict[str, Any]]:
+    """What a timekeeper yields, as steps."""
+    try:
+        while True:
+            number, count, case = next(shapes)
+            yield Step(done=number, total=count, text=f"timing {case.summary()}", notable=True)
+    except StopIteration as end:
+        document: dict[str, Any] = end.value
+        return document
+    finally:
+        shapes.close()
 
 
 def _profiled(
@@ -159,12 +181,26 @@ def _dtype(name: str | None, task: Task) -> str | None:
 def _write(options: TimeOptions, document: dict[str, Any]) -> None:
     assert options.out is not None
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "time.json").write_text(dumps(document, indent=1) + "\n", "utf-8")
+        (options.out / RESULT).write_text(dumps(document, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise EnvironmentFault(
             f"--out {options.out}: cannot be written: {error.strerror}"
         ) from error
+
+
+def _make_folder(out: Path) -> None:
+    """The folder of the result, before anything is measured; what is there is not replaced."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in (RESULT, "run.json"):
+            if (out / name).exists():
+                raise UserError(f"--out {out}: it holds a {name} already; name a new directory")
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise EnvironmentFault(f"--out {out}: cannot be written: it is read-only")
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(f"--out {out}: is a file; name a directory") from error
+    except OSError as error:
+        raise EnvironmentFault(f"--out {out}: cannot be written: {error.strerror}") from error
 
 
 def opponents(task: Task) -> dict[str, Candidate]:

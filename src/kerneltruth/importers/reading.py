@@ -62,7 +62,7 @@ class _Reader:
                 continue
             if path.is_dir():
                 yield from self.folder(path, f"{origin}{path.name}/")
-            elif path.suffix in (".py", ".jsonl", ".json"):
+            elif path.is_file() and path.suffix in (".py", ".jsonl", ".json"):
                 yield from self.file(path, f"{origin}{path.name}")
 
     def file(self, path: Path, origin: str) -> Iterator[Read]:

@@ -20,6 +20,9 @@ _MACHINE_ERRORS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
     *(errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE),
 )
+# And where a path that the user gave leads nowhere.
+_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
+_LONGEST_NAME = 80
 
 
 def complain(error: BaseException) -> int:
@@ -39,6 +42,10 @@ def complain(error: BaseException) -> int:
         # The reader of our pipe has gone, as with `| head`: not an error of anyone's.
         drop_output()
         return 0
+    if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename:
+        name = ascii(error.filename)[1:-1]
+        short = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+        return _line(f"cannot use {short!r}: {error.strerror}; name another", UserError.exit_code)
     if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
         where = f": {error.filename}" if error.filename else ""
         return _line(f"{error.strerror}{where}", EnvironmentFault.exit_code)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.report.figures import visible
 
 WIDTH = 41
+# On a terminal with fewer columns a table would leave out what tells its rows apart.
+NARROW = 72
 _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 
 
@@ -21,7 +25,7 @@ def time_view(document: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(f"{document['task']} on {document['device']}", "bold")]
     shapes = document["shapes"]
     if shapes:
-        parts += [_table(shapes), _plot(shapes), _costs(document)]
+        parts += [_Shapes(shapes), _costs(document)]
     for shape in shapes:
         parts += _remarks(shape)
     if document.get("not_timed"):
@@ -35,6 +39,33 @@ def time_view(document: dict[str, Any]) -> RenderableType:
         )
         parts.append(Text(f"{document['outcome']}: {said}", "red"))
     return Group(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Each shape's times and ratios, as wide as the terminal allows."""
+
+    shapes: list[dict[str, Any]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= NARROW:
+            yield _table(self.shapes)
+            yield _plot(self.shapes, WIDTH)
+            return
+        for index, shape in enumerate(self.shapes, 1):
+            yield from _lines(index, shape)
+        names = max((len(name) for s in self.shapes for name in s["baselines"]), default=0)
+        # An odd number: 1 stands in the middle.
+        room = (options.max_width - names - 6) // 2 * 2 + 1
+        yield _plot(self.shapes, min(max(room, 11), WIDTH))
+
+
+def _lines(index: int, shape: dict[str, Any]) -> Iterator[Text]:
+    yield Text(f"{index} {shape['summary']}: {duration(shape['candidate_us'])}")
+    for name, b in shape["baselines"].items():
+        said = f"  {name} {duration(b['us'])}: {b['ratio']:.3f}x "
+        said += f"({b['low']:.3f} to {b['high']:.3f}) "
+        yield Text(said).append(b["outcome"], _COLOURS[b["outcome"]])
 
 
 def _table(shapes: list[dict[str, Any]]) -> Table:
@@ -61,7 +92,7 @@ def _table(shapes: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _plot(shapes: list[dict[str, Any]]) -> RenderableType:
+def _plot(shapes: list[dict[str, Any]], width: int) -> RenderableType:
     """Intervals on a logarithmic scale around 1, one line for each shape and baseline."""
     bars = [(i, name, b) for i, s in enumerate(shapes, 1) for name, b in s["baselines"].items()]
     if not bars:
@@ -70,21 +101,21 @@ def _plot(shapes: list[dict[str, Any]]) -> RenderableType:
     reach = max(reach, math.log(1.1)) * 1.05
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
     for index, name, b in bars:
-        table.add_row(f"{index} {name}", Text(_bar(b, reach), _COLOURS[b["outcome"]]))
+        table.add_row(f"{index} {name}", Text(_bar(b, reach, width), _COLOURS[b["outcome"]]))
     low, high = f"{math.exp(-reach):.2g}x", f"{math.exp(reach):.2g}x"
-    half = WIDTH // 2
-    scale = low + "1x".rjust(half + 1 - len(low)) + high.rjust(WIDTH - half - 1)
+    half = width // 2
+    scale = low + "1x".rjust(half + 1 - len(low)) + high.rjust(width - half - 1)
     table.add_row("", Text(scale, "dim"))
     return table
 
 
-def _bar(b: dict[str, Any], reach: float) -> str:
+def _bar(b: dict[str, Any], reach: float, width: int) -> str:
     def place(ratio: float) -> int:
         share = (math.log(max(ratio, 1e-9)) / reach + 1) / 2
-        return min(max(round(share * (WIDTH - 1)), 0), WIDTH - 1)
+        return min(max(round(share * (width - 1)), 0), width - 1)
 
-    cells = [" "] * WIDTH
-    cells[WIDTH // 2] = "|"
+    cells = [" "] * width
+    cells[width // 2] = "|"
     for i in range(place(b["low"]), place(b["high"]) + 1):
         cells[i] = "-"
     cells[place(b["ratio"])] = "o"
@@ -100,10 +131,12 @@ def _costs(document: dict[str, Any]) -> Text:
         parts.append(f"import {document['import_s']:.2f} s")
     if document.get("launch_us") is not None:
         parts.append(f"launch {document['launch_us']:.1f} us")
-    parts.append(f"peak memory {memory(document['peak_bytes'])}")
-    for name, peak in document.get("baseline_peak_bytes", {}).items():
-        parts.append(f"{name} {memory(peak)}")
-    parts.append(f"noise of this machine {document['noise_floor']:.2%}")
+    if document["shapes"][0]["regime"] != "cpu":
+        # Neither is measured there.
+        parts.append(f"peak memory {memory(document['peak_bytes'])}")
+        for name, peak in document.get("baseline_peak_bytes", {}).items():
+            parts.append(f"{name} {memory(peak)}")
+        parts.append(f"noise of this machine {document['noise_floor']:.2%}")
     graded = sum(shape["graded"]["calls"] for shape in document["shapes"])
     parts.append(f"results graded of {graded:,} calls")
     return Text("; ".join(parts))

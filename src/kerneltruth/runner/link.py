@@ -50,6 +50,7 @@ class Link:
         self._tail = bytearray()
         self._death: Observation | None = None
         self._gone = False
+        self._closed = False
         self.pid: int | None = None
 
     def send(self, message: Message, *, deadline: float) -> None:
@@ -128,7 +129,11 @@ class Link:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptors; the warden takes that for an order to kill."""
+        """Close the descriptors; the warden takes that for an order to kill.
+
+        Another thread that waits for an answer meanwhile gets `Ended`.
+        """
+        self._closed = True
         self._wire.close()
         self._channel.close()
         if self._output >= 0:
@@ -139,6 +144,8 @@ class Link:
         """Wait for news; True when the wire is ready."""
         left = 0.0 if self._death else deadline - time.monotonic()
         ready = {d for d, _ in self._poll.poll(max(0.0, left) * 1000)}
+        if self._closed:
+            raise Ended(Observation(ended="died", message="ended by the judge"))
         if self._output in ready and not self._drain():
             self._poll.unregister(self._output)
         if self._channel.fileno() in ready and not self._gone:

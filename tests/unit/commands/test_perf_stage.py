@@ -11,7 +11,7 @@ from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import Crashed, Failed, Infra, Passed
+from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import Supply
 
@@ -20,7 +20,8 @@ CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("
 
 def attempt(verdict, language="triton"):
     ref = CandidateRef(sha256="0" * 64, path="k.py", language=language, entry="relu")
-    return Attempt(task="relu", candidate=ref, verdict=verdict, cases=3, failed=0)
+    failed = 3 if isinstance(verdict, CompileError) else 0
+    return Attempt(task="relu", candidate=ref, verdict=verdict, cases=3, failed=failed)
 
 
 def job(name="one", **more):
@@ -55,15 +56,15 @@ def test_a_right_kernel_is_to_be_timed_on_a_gpu(language):
 @pytest.mark.parametrize(
     ("verdict", "says"),
     [
-        (Failed(kind="value", detail="5 of 9"), "fail"),
-        (Crashed(signal=11, detail=""), "crash"),
-        (Infra(reason="lost"), "infra"),
+        (Failed(kind="value", detail="5 of 9"), "exe: fail"),
+        (Crashed(signal=11, detail=""), "exe: crash"),
+        (CompileError(detail="no entry"), "call: compile_error"),
+        (Infra(reason="lost"), "call: infra"),
     ],
 )
 def test_what_is_not_right_is_not_timed_and_says_why(verdict, says):
     perf = not_timed(attempt(verdict), "cuda:0")
-    assert perf["outcome"] == "not_run"
-    assert perf["detail"].startswith(f"exe: {says}")
+    assert perf == {"outcome": "not_run", "detail": says}
 
 
 def test_nothing_is_timed_where_kernels_are_interpreted():

@@ -165,7 +165,7 @@ def test_what_it_costs_before_its_steady_state_is_said(timed):
 def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
     document = keeper("eager").time(TASK, of(SKIPS))
     assert document["outcome"] == "wrong"
-    assert document["detail"].startswith("fail")
+    assert document["detail"].startswith(f"{document['shapes'][0]['summary']}: fail: ")
     outcomes = {b["outcome"] for s in document["shapes"] for b in s["baselines"].values()}
     assert "faster" not in outcomes
 
@@ -625,3 +625,37 @@ def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
     with pytest.raises(MemoryError):
         keeper("eager", cold=cold).time(TASK, first, then=then)
     assert asked == [("time", ahead, anew)]
+
+
+LATER = """
+import torch
+def softmax(input, dim=-1):
+    if input.shape[0] > 4:
+        raise ValueError("too many rows")
+    return torch.softmax(input, dim)
+"""
+
+
+def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(keeper, timed):
+    document = keeper("eager").time(TASK, of(LATER))
+    assert document["outcome"] == "failed"
+    assert "M=8" in document["detail"]
+    assert "raised: ValueError too many rows" in document["detail"]
+    assert len(document["shapes"]) == 1
+    assert document["shapes"][0].keys() == timed["shapes"][0].keys()
+    assert timed.keys() - document.keys() == {"device_s", "spent", "seconds"}
+
+
+def test_each_shape_is_told_before_it_is_timed(keeper):
+    shapes = keeper("eager").shapes(TASK, of(RIGHT))
+    told = [(number, count, case.sizes) for number, count, case in shapes]
+    assert told == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
+
+
+def test_whoever_takes_too_long_is_said_to_and_for_how_long(keeper, monkeypatch):
+    monkeypatch.setattr("kerneltruth.clock.laps.FIRST_S", 0.5)
+    slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
+    effort = replace(EFFORT, deadline_s=0.5)
+    document = keeper("eager", effort=effort).time(TASK, of(slow))
+    assert document["outcome"] == "failed"
+    assert document["detail"].endswith("timeout: no answer within 0.5 s")

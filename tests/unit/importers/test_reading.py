@@ -1,6 +1,7 @@
 """Submissions of every form, and files that are none."""
 
 import json
+import os
 
 import pytest
 
@@ -80,6 +81,12 @@ def test_a_source_of_a_hundred_megabytes_is_refused_without_being_parsed(tmp_pat
     assert "at most" in big_file.reason
     assert "longer than" in big_line.reason
     assert good.name == "x"
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "relu.py").write_text("def relu(x): return x")
+    assert [s.name for s in read_submissions(tmp_path)] == ["relu"]
 
 
 def test_a_folder_is_read_in_the_order_of_names_below_categories_too(tmp_path):

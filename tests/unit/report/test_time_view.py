@@ -242,3 +242,30 @@ def test_shapes_that_are_not_timed_are_named():
     said = text(changed(not_timed=["M=65536 N=65536", "M=1 N=99999999"]))
     assert "not timed: M=65536 N=65536; M=1 N=99999999" in said
     assert "not timed" not in text(changed(not_timed=[]))
+
+
+def at_width(width, document=TIMED):
+    sink = io.StringIO()
+    Console(file=sink, width=width, highlight=False, markup=False).print(time_view(document))
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_shows_shapes_ratios_and_words_too(width):
+    shown = at_width(width)
+    assert max(len(line) for line in shown.splitlines()) <= width
+    words = " ".join(shown.split())
+    assert "…" not in words
+    assert "1 M=1024 N=1024 float32 uniform01: 12.3 us" in words
+    assert "eager 30 us: 2.000x (1.980 to 2.020) faster" in words
+    assert words.count("slower") == 2
+    bars = [line for line in shown.splitlines() if line.startswith("1 ") and "o" in line[20:]]
+    assert any("|" in bar for bar in bars)
+
+
+def test_what_a_cpu_does_not_measure_is_not_shown():
+    shown = text(with_shape(regime="cpu"))
+    assert "compile 1.25 s" in shown
+    assert "memory" not in shown.split("compile 1.25 s")[1].split("M=4")[0]
+    assert "noise" not in shown
+    assert "noise of this machine 0.34%" in text(TIMED)

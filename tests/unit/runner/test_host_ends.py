@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from children import CPU, call, is_running, vector
@@ -358,3 +359,15 @@ def test_a_small_call_and_a_fresh_child_are_cheap(runner):
     # Generous, for a busy machine; benchmarks measure.
     assert min(fresh) < 0.5
     assert min(small) < 0.05
+
+
+def test_whoever_waits_in_another_thread_is_told_when_the_child_is_ended(opened):
+    session = opened("import time\ndef f(x): time.sleep(1000)")
+    assert session.loaded.ended == "returned"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(call, session, vector(1.0), deadline_s=100.0)
+        time.sleep(0.5)
+        began = time.monotonic()
+        session.close(wait=False)
+        assert waiting.result(timeout=20).ended == "died"
+    assert time.monotonic() - began < 20
