@@ -1,6 +1,7 @@
 """What a kernel is timed with is compiled while it is checked, beside others."""
 
 import pytest
+from softmax_kernel import KERNEL
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.court import Court, Job
@@ -19,7 +20,7 @@ DEVICE = "cuda:0"
 TASK = "kernelbenchx/softmax"
 # Its block is as wide as a row, so that each shape takes a kernel of its own; rows of the sizes
 # that are checked have one configuration, those that are timed have more.
-TUNED = """
+TUNED = f"""
 import torch, triton
 import triton.language as tl
 
@@ -27,17 +28,11 @@ def pruned(configs, named, **more):
     return configs if named["n"] > 512 else configs[:1]
 
 @triton.autotune(
-    [triton.Config({}, num_warps=n) for n in (2, 4, 8)],
+    [triton.Config({{}}, num_warps=n) for n in (2, 4, 8)],
     key=["n"],
-    prune_configs_by={"early_config_prune": pruned},
+    prune_configs_by={{"early_config_prune": pruned}},
 )
-@triton.jit
-def kernel(x, out, n, B: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, B)
-    v = tl.load(x + row * n + at, at < n, other=float("-inf")).to(tl.float32)
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * n + at, e / tl.sum(e, 0), at < n)
-
+{KERNEL}
 def softmax(input, dim=-1):
     at = dim % input.dim()
     moved = input.movedim(at, -1).contiguous()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from softmax_kernel import KERNEL
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.ground import Ground
@@ -21,17 +22,11 @@ pytestmark = pytest.mark.gpu
 TASK = replace(find("kernelbenchx/softmax"), perf=({"M": 1024, "N": 1024},))
 EFFORT = Effort(blocks=(8, 16), budget_s=1.0, memory_bytes=2**31, deadline_s=120.0)
 
-TRITON = """
+TRITON = f"""
 import torch, triton
 import triton.language as tl
 
-@triton.jit
-def kernel(x, out, n, B: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, B)
-    v = tl.load(x + row * n + at, at < n, other=float("-inf")).to(tl.float32)
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * n + at, e / tl.sum(e, 0), at < n)
-
+{KERNEL}
 def softmax(input, dim=-1):
     out = torch.empty_like(input)
     kernel[(input.shape[0],)](input, out, input.shape[1], triton.next_power_of_2(input.shape[1]))

@@ -61,24 +61,7 @@ def _time_file(
     options: TimeOptions, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     candidate, task = recognize(options.file, options.task, options.suite)
-    if runner.device == "cpu" and candidate.language in NEEDS_A_GPU:
-        raise EnvironmentFault(
-            f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
-            "and that is not timed; run this where `kerneltruth doctor` shows a device"
-        )
-    if runner.device == "cpu" and "control" in (options.baselines or ()):
-        raise UserError(
-            "--against control: the corpus's kernels are Triton, which is interpreted without a "
-            "GPU, and that is not timed; use eager or compile"
-        )
-    if runner.device != "cpu" and candidate.language == "numpy":
-        raise UserError(
-            f"{options.file} is a NumPy kernel, which runs on the host: use --device cpu"
-        )
-    if task.unrefereeable is not None:
-        raise EnvironmentFault(
-            f"no candidate of {task.key} can be judged, so none is timed: {task.unrefereeable}"
-        )
+    _refuse(options, candidate, task, runner.device)
     dtype = _dtype(options.dtype, task)
     if options.out is not None:
         _make_folder(options.out)
@@ -122,6 +105,28 @@ def _time_file(
     if options.out is not None:
         _write(options, document)
     return document
+
+
+def _refuse(options: TimeOptions, candidate: Candidate, task: Task, device: str) -> None:
+    """Say what cannot be timed here, before anything is measured."""
+    if device == "cpu" and candidate.language in NEEDS_A_GPU:
+        raise EnvironmentFault(
+            f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
+            "and that is not timed; run this where `kerneltruth doctor` shows a device"
+        )
+    if device == "cpu" and "control" in (options.baselines or ()):
+        raise UserError(
+            "--against control: the corpus's kernels are Triton, which is interpreted without a "
+            "GPU, and that is not timed; use eager or compile"
+        )
+    if device != "cpu" and candidate.language == "numpy":
+        raise UserError(
+            f"{options.file} is a NumPy kernel, which runs on the host: use --device cpu"
+        )
+    if task.unrefereeable is not None:
+        raise EnvironmentFault(
+            f"no candidate of {task.key} can be judged, so none is timed: {task.unrefereeable}"
+        )
 
 
 def _told(

@@ -138,11 +138,7 @@ class Track:
             if isinstance(a, ScalarArgument):
                 offered.append(offered_scalar(a))
             else:
-                offered.append(
-                    Offered(
-                        name=a.name, value=next(held).row(row), tensor=True, member_of=a.member_of
-                    )
-                )
+                offered.append(offered_tensor(a, next(held).row(row)))
         return offered
 
     def refill(
@@ -308,6 +304,11 @@ def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
     if supply.pool:
         return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
     return torch.zeros(prod(supply.shape), dtype=dtype, device=device)
+
+
+def offered_tensor(supply: Supply, value: torch.Tensor) -> Offered:
+    """A tensor as the candidate is offered it."""
+    return Offered(name=supply.name, value=value, tensor=True, member_of=supply.member_of)
 
 
 def offered_scalar(argument: ScalarArgument) -> Offered:

@@ -7,12 +7,10 @@ observation; only a death of the process is not reported from here.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import linecache
 import math
 import random
-import socket
 import sys
 import time
 import types
@@ -30,12 +28,10 @@ from kerneltruth.runner.protocol import (
     Argument,
     Binary,
     Call,
-    Data,
     Errand,
     Load,
     Loaded,
     Observation,
-    Prepare,
     Rehearse,
     ScalarArgument,
     Stock,
@@ -43,53 +39,13 @@ from kerneltruth.runner.protocol import (
     TensorArgument,
     UnsupportedHere,
 )
-from kerneltruth.runner.wire import decode, pieces
-
-_LIMIT = 2**40
 
 
 class _NoEntry(Exception):
     """The source loaded and has no such entry."""
 
 
-def main(wire: int) -> None:
-    """Serve one host until it hangs up."""
-    failures.keep_folder()
-    connection = socket.socket(fileno=wire)
-    reader = connection.makefile("rb")
-    worker: Worker | None = None
-
-    def read(count: int) -> bytes:
-        data = reader.read(count)
-        if len(data) != count:
-            raise EOFError
-        return data
-
-    while True:
-        try:
-            message = decode(read, limit=_LIMIT)
-        except EOFError:
-            return
-        if isinstance(message, Prepare):
-            # What fails now fails again, and is told, when the candidate is loaded.
-            with contextlib.suppress(Exception):
-                _make_context(message.device)
-            answer = Observation(ended="returned")
-        elif isinstance(message, Load):
-            worker = Worker(message)
-            answer = worker.load()
-        elif isinstance(message, Call) and worker is not None:
-            answer = worker.call(message)
-        elif isinstance(message, Errand) and worker is not None:
-            answer = worker.time(message)
-        else:
-            answer = Observation(ended="lost", message="a call came before its load")
-        _flush()
-        for piece in _encoded(answer):
-            connection.sendall(piece)
-
-
-def _make_context(device: str) -> None:
+def make_context(device: str) -> None:
     """Have CUDA begin: most of a fresh child's time, overlapping with what the judge does."""
     if device != "cpu":
         torch.zeros(1, device=device)
@@ -102,13 +58,6 @@ def _seed() -> None:
     torch.default_generator.manual_seed(0)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(0)
-
-
-def _encoded(answer: Observation) -> list[Data]:
-    try:
-        return pieces(answer)
-    except (TypeError, ValueError) as error:
-        return pieces(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
 
 
 class Worker:
@@ -151,7 +100,7 @@ class Worker:
 
     def _prepare(self) -> None:
         on_cpu = self._device.type == "cpu"
-        _make_context(self._load.device)
+        make_context(self._load.device)
         if self._load.language == "cuda" and on_cpu:
             raise UnsupportedHere("a CUDA source needs a CUDA device")
         if self._load.language != "triton":
@@ -256,12 +205,7 @@ class Worker:
         if isinstance(argument, ScalarArgument):
             return track.offered_scalar(argument)
         held = track.pooled(argument, self._device)[: math.prod(argument.shape)]
-        return binding.Offered(
-            name=argument.name,
-            value=held.view(argument.shape),
-            tensor=True,
-            member_of=argument.member_of,
-        )
+        return track.offered_tensor(argument, held.view(argument.shape))
 
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
@@ -399,12 +343,3 @@ def _import(load: Load) -> types.ModuleType:
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
-
-
-def _flush() -> None:
-    """Push out what the candidate printed, from Python and from C."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):
-            stream.flush()
-    with contextlib.suppress(BaseException):
-        ctypes.CDLL(None).fflush(None)

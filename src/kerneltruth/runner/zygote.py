@@ -38,7 +38,7 @@ _PRELOADED = (
     "triton.compiler.errors",
     "triton.runtime.errors",
     "triton.runtime.interpreter",
-    "kerneltruth.runner.worker",
+    "kerneltruth.runner.serving",
     "kerneltruth.runner.launches",
 )
 # Absent in some versions of Triton; what a first launch would import.
@@ -142,7 +142,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
     )
     pid = os.fork()
     if pid == 0:
-        work = sys.modules["kerneltruth.runner.worker"].main
+        work = sys.modules["kerneltruth.runner.serving"].main
         warden.guard(errand, zygote=zygote, work=work)
     return pid
 
