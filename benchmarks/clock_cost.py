@@ -113,6 +113,7 @@ def main() -> int:
         submissions, run = Path(folder) / "submissions.jsonl", Path(folder) / "run"
         write_submissions(submissions, options.attempts)
         command = [sys.executable, "-m", "kerneltruth", "run", "--suite", "core", "--json"]
+        command += ["--seed", "0"]
         command += ["--candidates", str(submissions), "--device", device, "--out", str(run)]
         command += ["--workers", str(options.workers)] if options.workers else []
         command += [word for name in options.against for word in ("--against", name)]

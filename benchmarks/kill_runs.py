@@ -71,7 +71,7 @@ def make_submissions(folder: Path) -> Path:
 
 def command(options: argparse.Namespace, submissions: Path, out: Path) -> list[str]:
     return [
-        *(sys.executable, "-m", "kerneltruth", "run", "--suite", "core"),
+        *(sys.executable, "-m", "kerneltruth", "run", "--suite", "core", "--seed", "0"),
         *("--candidates", str(submissions), "--out", str(out), "--device", options.device),
         *("--cases", "8", "--no-explain", "--stage", "exe", "--workers", str(options.workers)),
     ]

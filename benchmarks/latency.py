@@ -61,6 +61,7 @@ def main() -> int:
         (folder / f"{entry.name}.py").write_text(source(entry))
         program = [sys.executable, "-m", "kerneltruth"]
         check = [*program, "check", f"{entry.name}.py", "--task", entry.task, "--device", device]
+        check += ["--seed", "0"]
         checked = f"`kerneltruth check {entry.name}.py`"
         times = {
             "`kerneltruth --help`": walls([*program, "--help"], environment, folder, 10),

@@ -97,6 +97,7 @@ def run(options: Any, device: str, folder: Path) -> tuple[dict[str, Any], Watch,
     write_submissions(submissions, options.attempts, small=options.small)
     command = [
         *(sys.executable, "-m", "kerneltruth", "run", "--suite", "core", "--json"),
+        *("--seed", "0"),
         *("--candidates", str(submissions), "--out", str(out), "--device", device),
         *("--cases", str(options.cases), "--stage", "exe"),
         *(("--workers", str(options.workers)) if options.workers else ()),

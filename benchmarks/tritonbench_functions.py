@@ -26,6 +26,7 @@ MEASURED = "## Measured\n"
 def judged(options: argparse.Namespace) -> dict[str, Any]:
     """The document of the run; its attempts are in the run's directory."""
     command = [sys.executable, "-m", "kerneltruth", "run", "--suite", "tritonbench", "--json"]
+    command += ["--seed", "0"]
     command += ["--candidates", str(options.checkout / FUNCTIONS), "--out", str(options.out)]
     command += ["--stage", "exe", "--no-explain", "--cases", str(options.cases)]
     command += ["--device", options.device, "--seed", str(options.seed)]

@@ -21,7 +21,7 @@ ask() {
   method=$1
   shift
   "$kt" generate --suite kernelbenchx --method "$method" \
-    --model "replay:$here/replies/$method.jsonl" --out "$out/answers/$method" "$@"
+    --seed 0 --model "replay:$here/replies/$method.jsonl" --out "$out/answers/$method" "$@"
 }
 
 if [ "$part" != tell ]; then
@@ -29,7 +29,7 @@ if [ "$part" != tell ]; then
   ask best_of_n --samples 3
   ask refine --rounds 3 --cases "$cases"
   "$kt" run --suite kernelbenchx --candidates "$out/answers" --cases "$cases" --baselines \
-    --out "$out/run"
+    --seed 0 --out "$out/run"
 fi
 if [ "$part" != judge ]; then
   "$kt" analyze "$out/run"

@@ -65,15 +65,22 @@ def _shared_runners():
     shared.end()
 
 
+def with_seed(arguments):
+    """The arguments with a seed, for commands that would draw one."""
+    words = [str(a) for a in arguments]
+    drawn = words and words[0] in ("check", "run", "generate") and "--seed" not in words
+    return [*words, "--seed", "0"] if drawn and "--help" not in words else words
+
+
 @pytest.fixture(scope="session")
 def kt(_shared_runners):
-    """Run a command in this process."""
+    """Run a command in this process; `fixed=False` leaves it to draw its seed."""
     from kerneltruth import cli
 
-    def run(*arguments):
+    def run(*arguments, fixed=True):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = cli.run([str(a) for a in arguments])
+            code = cli.run(with_seed(arguments) if fixed else [str(a) for a in arguments])
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run
@@ -92,7 +99,7 @@ def process(environment):
     def run(*arguments, **options):
         changed = options.pop("env", {})
         ran = subprocess.run(
-            [sys.executable, "-m", "kerneltruth", *map(str, arguments)],
+            [sys.executable, "-m", "kerneltruth", *with_seed(arguments)],
             env={**environment, **changed},
             capture_output="stdout" not in options,
             text=True,

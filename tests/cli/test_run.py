@@ -89,6 +89,16 @@ def test_a_run_again_changes_nothing(kt, handed_in, tmp_path):
     assert json.loads(ran.out)["attempts"] == 8
 
 
+def test_a_run_draws_its_seed_and_keeps_it_when_it_goes_on(kt, candidate, tmp_path):
+    arguments = ["run", "--candidates", candidate(RIGHT, "relu.py"), "--json", *ARGUMENTS]
+    seeds = []
+    for out in ("one", "one", "other"):
+        ran = kt(*arguments, "--out", tmp_path / out, fixed=False)
+        assert ran.code == 0, ran.err
+        seeds.append(json.loads(ran.out)["seed"])
+    assert seeds[0] == seeds[1] != seeds[2]
+
+
 def test_labels_given_by_the_user_fill_what_the_format_leaves_open(kt, handed_in, tmp_path):
     run = tmp_path / "run"
     given = ("--method", "one-shot", "--model", "mine")
@@ -160,7 +170,7 @@ def test_nothing_to_judge_is_told_with_the_first_reason(kt, tmp_path):
 
 def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_in, tmp_path):
     plain, killed = tmp_path / "plain", tmp_path / "killed"
-    command = ("run", "--candidates", handed_in, *ARGUMENTS)
+    command = ("run", "--candidates", handed_in, "--seed", 0, *ARGUMENTS)
     assert process(*command, "--out", plain).code == 0
     begun = subprocess.Popen(
         [sys.executable, "-m", "kerneltruth", *map(str, command), "--out", str(killed)],

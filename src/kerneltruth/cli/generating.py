@@ -11,14 +11,15 @@ from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     AsJson,
     Device,
+    DrawnSeed,
     Out,
-    Seed,
     Timeout,
     Workers,
     follow,
     show_document,
 )
 from kerneltruth.commands import exit_codes
+from kerneltruth.commands.seeds import settled_seed
 
 
 @app.command()
@@ -106,7 +107,7 @@ def generate(
     example: Annotated[bool, typer.Option(help="Show a small worked example.")] = True,
     as_json: AsJson = False,
     device: Device = "auto",
-    seed: Seed = 0,
+    seed: DrawnSeed = None,
     out: Out = None,
     workers: Workers = None,
     timeout: Timeout = 20.0,
@@ -158,7 +159,7 @@ def generate(
         prices=prices_of(price_prompt, price_completion),
         source=source,
         device=device,
-        seed=seed,
+        seed=settled_seed(seed, out),
         out=out,
         workers=workers,
         deadline_s=timeout,

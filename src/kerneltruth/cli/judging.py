@@ -12,6 +12,7 @@ from kerneltruth.cli.options import (
     Annotations,
     AsJson,
     Device,
+    DrawnSeed,
     JUnit,
     Out,
     Seed,
@@ -22,6 +23,7 @@ from kerneltruth.cli.options import (
     show_document,
 )
 from kerneltruth.commands import exit_codes
+from kerneltruth.commands.seeds import settled_seed
 
 
 @app.command()
@@ -110,7 +112,7 @@ def check(
     annotations: Annotations = False,
     as_json: AsJson = False,
     device: Device = "auto",
-    seed: Seed = 0,
+    seed: DrawnSeed = None,
     out: Out = None,
     workers: Workers = None,
     timeout: Timeout = 20.0,
@@ -132,7 +134,7 @@ def check(
         domain=domain,
         targets=tuple(target or ("sm_90",)),
         device=device,
-        seed=seed,
+        seed=settled_seed(seed, out),
         out=out,
         deadline_s=timeout,
     )
@@ -192,7 +194,7 @@ def run_(
     annotations: Annotations = False,
     as_json: AsJson = False,
     device: Device = "auto",
-    seed: Seed = 0,
+    seed: DrawnSeed = None,
     out: Out = None,
     workers: Workers = None,
     timeout: Timeout = 20.0,
@@ -206,7 +208,7 @@ def run_(
         suite=suite,
         candidates=candidates,
         device=device,
-        seed=seed,
+        seed=settled_seed(seed, out),
         out=out,
         workers=workers,
         deadline_s=timeout,

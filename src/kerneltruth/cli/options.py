@@ -19,6 +19,16 @@ Seed = Annotated[
         "--seed", min=0, max=2**64 - 1, metavar="N", help="Master seed of every random stream."
     ),
 ]
+DrawnSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**64 - 1,
+        metavar="N",
+        help="Master seed of every random stream; default: drawn, or that of the run in --out.",
+    ),
+]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Run directory; an unfinished one is resumed.")
 ]

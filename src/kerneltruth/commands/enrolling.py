@@ -10,7 +10,12 @@ from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Broken, Labels, Read, Submission
-from kerneltruth.runner.candidate import GENERIC_ENTRIES, Candidate, read_candidate
+from kerneltruth.runner.candidate import (
+    GENERIC_ENTRIES,
+    Candidate,
+    only_function,
+    read_candidate,
+)
 from kerneltruth.tasks.registry import Listed
 
 # TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
@@ -88,7 +93,7 @@ def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
 
 def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
     """The task of that name, or the one that another benchmark calls so."""
-    for known in (name, _PREFIX + name, _OTHER_NAMES.get(name, "")):
+    for known in (name, _PREFIX + name, name.removeprefix(_PREFIX), _OTHER_NAMES.get(name, "")):
         if known in tasks:
             return tasks[known]
     return None
@@ -126,12 +131,17 @@ def candidate_of(entry: Entry) -> Candidate:
     Raises:
         UserError: it is not Python, or has no entry, or several; that is the candidate's verdict.
     """
-    task, name = entry.task, entry.submission.name
+    task, given = entry.task, entry.submission
+    names = [task.entry, task.name, given.name]
+    if given.entry == "":
+        names += only_function(given.source)
+    elif given.entry is not None:
+        names.append(given.entry)
     refusal: UserError | None = None
-    for wanted in dict.fromkeys((task.entry, task.name, name)):
+    for wanted in dict.fromkeys(names):
         try:
             return read_candidate(
-                entry.submission.source, f"{task.name}.py", task_names=(wanted,), task=wanted
+                given.source, f"{task.name}.py", task_names=(wanted,), task=wanted
             )
         except UserError as error:
             refusal = refusal or error

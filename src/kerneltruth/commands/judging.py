@@ -177,6 +177,7 @@ def _document(
         "stats": None if failure is None else plain(failure.stats),
         "worst_ratio": attempt.worst_ratio,
         "binaries": plain(attempt.binaries),
+        "seed": store.manifest.seed,
         "seconds": seconds,
         "run": str(store.path),
     }

@@ -273,6 +273,7 @@ class _Run:
         return {
             "schema": 1,
             "suite": self._options.suite,
+            "seed": self._options.seed,
             "attempts": len(lines),
             "stages": {stage: dict(c) for stage, c in self._counts.items()},
             "by_category": dict(sorted(by_category.items())),

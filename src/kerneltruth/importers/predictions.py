@@ -17,7 +17,7 @@ from kerneltruth.importers.submission import MAX_SOURCE_BYTES, Broken, Labels, R
 
 _ANSWERS = ("predict", "prediction", "code", "response")
 _ASKED = ("instruction", "prompt")
-_ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(?:def\s+)?(?:\w+\.)*(\w+)\s*\(")
+_ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(def\s+)?((?:\w+\.)*(\w+))(\s*)\(")
 
 
 def read_predictions(path: Path, origin: str) -> Iterator[Read]:
@@ -39,7 +39,13 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
     if name is None:
         reason = "no task: needs `file`, or an instruction with `Wrapper Entry Information`"
         return Broken(origin=where, reason=reason)
-    return Submission(origin=where, name=name, source=code_of(answer), labels=labels_of(line))
+    return Submission(
+        origin=where,
+        name=name,
+        source=code_of(answer),
+        entry=_asked_entry(line),
+        labels=labels_of(line),
+    )
 
 
 def _task_name(line: Mapping[str, Any]) -> str | None:
@@ -48,7 +54,25 @@ def _task_name(line: Mapping[str, Any]) -> str | None:
             return PurePosixPath(line[key].strip()).name.removesuffix(".py")
     for key in _ASKED:
         if isinstance(line.get(key), str) and (found := _ENTRY.search(line[key])):
-            return found[1]
+            return found[3]
+    return None
+
+
+def _asked_entry(line: Mapping[str, Any]) -> str | None:
+    """The function that the prompt asks for; "" where its text describes arguments alone.
+
+    A dotted name (`linalg.eig`) cannot be defined as it is printed: its dots become underscores.
+    """
+    for key in _ASKED:
+        if not isinstance(line.get(key), str):
+            continue
+        found = _ENTRY.search(line[key])
+        if found is None:
+            return None
+        _, dotted, _, space = found.groups()
+        # `input (Tensor): the input` describes an argument, and names no function.
+        described = bool(space) and found[1] is None
+        return "" if described else dotted.replace(".", "_")
     return None
 
 

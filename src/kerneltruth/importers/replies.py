@@ -12,6 +12,8 @@ TESTS_BELOW = "#" * 146
 # What models that think aloud say before their answer.
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
+# A fence that follows prose on its line, or ends on the last line of the code.
+_LOOSE_FENCE = re.compile(r"(`{3,}|~{3,})[^\n`~]*\n(.*?)(?:\1|\Z)", re.S)
 _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
 
 
@@ -33,6 +35,9 @@ def code_of(reply: str) -> str:
     if not blocks and (opened := _OPEN_FENCE.search(text)):
         blocks = [text[opened.end() :]]
     good = [block for block in blocks if _is_python(block)]
+    if not good:
+        loose = [match[2] for match in _LOOSE_FENCE.finditer(text)]
+        good = [block for block in loose if _is_python(block)]
     return max(good or blocks or [text], key=len)
 
 

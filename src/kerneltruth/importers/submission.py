@@ -40,6 +40,8 @@ class Submission:
     Attributes:
         origin: where it stands, relative to what was given: a file, or a file and a line.
         name: what it calls its task, in its own suite's words.
+        entry: the function that its prompt asks for, where that is known and is not `name`; ""
+            where the prompt names none, so that any function may stand for it.
         source: the code alone, without fences and prose.
         peer: what the peer's own evaluation said of it, where the format holds that.
     """
@@ -47,6 +49,7 @@ class Submission:
     origin: str
     name: str
     source: str
+    entry: str | None = None
     labels: Labels = field(default_factory=Labels)
     peer: Mapping[str, Any] | None = None
 

@@ -30,7 +30,7 @@ def run_view(document: dict[str, Any]) -> RenderableType:
     parts.append(
         Text(
             f"{document['attempts']} attempts in {document['seconds']:.1f} s{speed} "
-            f"on {document['device']}"
+            f"on {document['device']}, seed {document['seed']}"
         )
     )
     parts.append(Text(f"run: {document['run']}"))

@@ -42,7 +42,7 @@ def check_view(document: dict[str, Any]) -> RenderableType:
     if document["finding"]:
         table.add_row("finding", document["finding"])
         table.add_row("next", f"kerneltruth minimize {shlex.quote(document['finding'])}")
-    table.add_row("took", f"{document['seconds']:.1f} s")
+    table.add_row("took", f"{document['seconds']:.1f} s, seed {document['seed']}")
     return table
 
 

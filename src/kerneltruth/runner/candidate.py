@@ -117,6 +117,20 @@ def read_candidate(
     )
 
 
+def only_function(source: str) -> tuple[str, ...]:
+    """The one public function that a source defines, kernels aside; empty where there are others.
+
+    Where a prompt does not say what the function is called, this is it.
+    """
+    try:
+        tree = _parse(source, "<candidate>")
+    except UserError:
+        return ()
+    functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
+    public = {n for s in functions for n in _bound(s, ()) if not n.startswith(("_", "test_"))}
+    return tuple(public) if len(public) == 1 else ()
+
+
 def block_sizes(source: str) -> tuple[int, ...]:
     """Tile sizes that the source names: keyword arguments, defaults, assignments, dict entries.
 

@@ -6,6 +6,7 @@ import pytest
 from tritonbench_entries import ARGUMENTS, DOTTED, FUSED, NONE, OWN, SAME
 
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll
+from kerneltruth.errors import UserError
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken, Labels
 from kerneltruth.tasks.registry import accepted_by
@@ -97,3 +98,21 @@ def test_a_generic_entry_is_judged_for_the_suites_own_task(enrolled, accepted):
 
 def test_other_suites_do_not_take_these_tasks():
     assert not any(t.key.startswith("tritonbench/") for t in accepted_by("core").values())
+
+
+def test_an_entry_printed_with_dots_may_be_defined_with_underscores(enrolled):
+    found = enrolled({"eig": function("linalg_eig")})
+    assert candidate_of(found["eig"]).entry == "linalg_eig"
+
+
+def test_where_the_prompt_names_no_function_the_only_one_is_the_entry(enrolled):
+    found = enrolled({"A": function("solve_system"), "input": function("a") + function("b")})
+    assert candidate_of(found["A"]).entry == "solve_system"
+    with pytest.raises(UserError, match="no entry for 'mean'"):
+        candidate_of(found["input"])
+
+
+def test_another_name_is_no_entry_where_the_prompt_names_one(enrolled):
+    found = enrolled({"relu": function("my_relu")})
+    with pytest.raises(UserError, match="no entry for 'relu'"):
+        candidate_of(found["relu"])

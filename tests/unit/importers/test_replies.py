@@ -44,3 +44,9 @@ def test_hashes_in_a_comment_of_another_length_stay():
 def test_what_is_not_python_is_left_for_its_own_verdict():
     assert code_of("I cannot do that.") == "I cannot do that."
     assert code_of("```python\ndef broken(:\n```") == "def broken(:\n"
+
+
+@pytest.mark.parametrize("end", ["```", "\n```\nIt is fast.", ""])
+def test_a_fence_may_follow_prose_on_its_line(end):
+    reply = f"Here is the kernel: ```python\n{CODE.rstrip()}{end}"
+    assert code_of(reply).strip() == CODE.strip()

@@ -27,6 +27,7 @@ CHECK = {
     "binaries": [{"ok": True, "target": "sm_90"}, {"ok": False, "target": "sm_80"}],
     "finding": "my runs/x.json",
     "seconds": 1.25,
+    "seed": 0,
 }
 
 
