@@ -20,7 +20,7 @@ from kerneltruth.clock import sampling
 from kerneltruth.clock.stocking import MOST_ELEMENTS
 from kerneltruth.commands import exit_codes
 from kerneltruth.commands.audit import AuditOptions
-from kerneltruth.commands.check import CheckOptions
+from kerneltruth.commands.check import CASES
 from kerneltruth.commands.court import Court, Job
 from kerneltruth.corpus import entry as corpus_entry
 from kerneltruth.oracle import bounds, decoys, probes, verdict
@@ -242,7 +242,7 @@ def test_every_kind_of_failure_is_told():
 
 
 def test_counts_in_the_prose_are_the_codes():
-    assert f"judges {CheckOptions(file=Path()).cases} cases" in TEXTS["docs/verdicts.md"]
+    assert f"judges {CASES} cases" in TEXTS["docs/verdicts.md"]
     assert f"`audit` {AuditOptions().cases} per kernel" in TEXTS["docs/verdicts.md"]
     assert probes.REPEATS == 2
     assert "twice unchanged" in TEXTS["docs/verdicts.md"]

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kerneltruth.cases import shapes
-from kerneltruth.cases.case import Domain
+from kerneltruth.cases.fitting import fit_anywhere
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.shapes import Axis, Device, Sizes
-from kerneltruth.cases.singles import in_pairs, singles_of
+from kerneltruth.cases.singles import Single, grouped, singles_of
 from kerneltruth.tasks.spec import Scalar, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What drafts are made for."""
+    """What drafts are made for; `departures` are what `attributes` tries first."""
 
     task: Task
     seed: int
@@ -23,7 +23,7 @@ class Scene:
     axes: tuple[Axis, ...]
     dtypes: tuple[str, ...]
     extended_dtypes: tuple[str, ...]
-    domain: Domain
+    departures: tuple[Single, ...]
     blocks: tuple[int, ...]
 
     def pick(self, n: int, *purpose: str | int) -> int:
@@ -48,15 +48,15 @@ class Scene:
 class Draft:
     """What a strategy asks for; `keep` is the dim whose size matters most.
 
-    `dtype` is an index into the dtypes in rotation; None lets the count choose. `exact` sizes are
-    not shrunk, whatever they cost; others are, to odd sizes or by halves.
+    `dtype` is a dtype, or an index into those in rotation; None lets the count choose. `exact`
+    sizes are not shrunk, whatever they cost; others are, to odd sizes or by halves.
     """
 
     sizes: Sizes
     keep: str | None = None
     recipe: str = "uniform"
     layout: str = "contiguous"
-    dtype: int | None = None
+    dtype: int | str | None = None
     settings: dict[str, Scalar] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     exact: bool = False
@@ -65,7 +65,7 @@ class Draft:
 
 Strategy = Callable[[Scene, int], Draft | None]
 
-# More values than this are tried two at a time, or few cases would reach the last of them.
+# More departures than this are tried several at a time, or few cases would reach the last one.
 MANY_SINGLES = 6
 
 
@@ -246,23 +246,38 @@ def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
     }
 
 
+def departures_of(task: Task, axes: tuple[Axis, ...], device: Device) -> tuple[Single, ...]:
+    """What cases try beside the defaults, each at least once: values, absent tensors, dtypes."""
+    defaults = {a.name: a.default for a in task.attributes}
+
+    def fits(single: Single) -> bool:
+        return fit_anywhere(task, axes, device, {**defaults, **single.settings}) is not None
+
+    singles = singles_of(task)
+    return tuple(grouped(singles, fits, most=-(-len(singles) // MANY_SINGLES)))
+
+
 def _attributes(scene: Scene, k: int) -> Draft | None:
     """Each value of each attribute and each absent tensor, then all together at random."""
-    optional = tuple(spec.name for spec in scene.task.tensors if spec.optional)
-    singles = singles_of(scene.task)
-    if len(singles) > MANY_SINGLES:
-        singles = in_pairs(singles)
-    if not singles:
+    departures = scene.departures
+    if not departures:
         return None
-    recipe = ("uniform", "ties", "normal", "zero_rows")[k // len(singles) % 4]
+    recipe = ("uniform", "ties", "normal", "zero_rows")[k // len(departures) % 4]
     sizes = _ordinary(scene, k, "attributes")
-    if k < len(singles):
-        settings, absent = singles[k]
-        return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=absent)
+    if k < len(departures):
+        one = departures[k]
+        dtype = one.dtype or scene.task.promised_dtypes[0]
+        if dtype not in (*scene.dtypes, *scene.extended_dtypes):
+            if one.dtype is not None:
+                return None
+            dtype = (*scene.dtypes, *scene.extended_dtypes)[0]
+        settings = dict(one.settings)
+        return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=one.absent, dtype=dtype)
     settings = {
         a.name: a.values[scene.pick(len(a.values), "attributes", a.name, k)]
         for a in scene.task.attributes
     }
+    optional = tuple(spec.name for spec in scene.task.tensors if spec.optional)
     absent = tuple(name for name in optional if scene.pick(2, "attributes", name, k))
     return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=absent)
 
@@ -289,23 +304,32 @@ def _empty(scene: Scene, k: int) -> Draft | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """When a strategy first has its turn, and how long it then waits."""
+    """When a strategy first has its turn, and how long it then waits.
+
+    The more departures from the defaults there are, the sooner `attributes` has its next turn.
+    """
 
     draft: Strategy
     start: float
-    step: float
+    pause: float
+
+    def step(self, scene: Scene) -> float:
+        """How long the strategy waits for its next turn."""
+        if self.draft is not _attributes:
+            return self.pause
+        return max(1.0, min(self.pause, 12.0 / max(len(scene.departures), 1)))
 
 
 TURNS = {
-    "default": Turn(draft=_default, start=0.0, step=7.0),
-    "boundary": Turn(draft=_boundary, start=0.5, step=4.0),
-    "structured": Turn(draft=_structured, start=1.0, step=2.4),
-    "tiles": Turn(draft=_tiles, start=1.5, step=4.0),
-    "attributes": Turn(draft=_attributes, start=2.0, step=3.5),
-    "layouts": Turn(draft=_layouts, start=2.5, step=5.0),
-    "nan_injected": Turn(draft=_nan_injected, start=4.0, step=9.0),
-    "adversarial": Turn(draft=_adversarial, start=5.0, step=9.0),
-    "empty": Turn(draft=_empty, start=6.0, step=8.0),
-    "regular": Turn(draft=_regular, start=10.0, step=12.0),
-    "single_dtype": Turn(draft=_single_dtype, start=12.0, step=16.0),
+    "default": Turn(draft=_default, start=0.0, pause=7.0),
+    "boundary": Turn(draft=_boundary, start=0.5, pause=4.0),
+    "structured": Turn(draft=_structured, start=1.0, pause=2.4),
+    "tiles": Turn(draft=_tiles, start=1.5, pause=4.0),
+    "attributes": Turn(draft=_attributes, start=2.0, pause=3.5),
+    "layouts": Turn(draft=_layouts, start=2.5, pause=5.0),
+    "nan_injected": Turn(draft=_nan_injected, start=4.0, pause=9.0),
+    "adversarial": Turn(draft=_adversarial, start=5.0, pause=9.0),
+    "empty": Turn(draft=_empty, start=6.0, pause=8.0),
+    "regular": Turn(draft=_regular, start=10.0, pause=12.0),
+    "single_dtype": Turn(draft=_single_dtype, start=12.0, pause=16.0),
 }

@@ -2,31 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
 from kerneltruth.tasks.spec import Scalar, Task
 
-Single = tuple[dict[str, Scalar], tuple[str, ...]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single:
+    """A departure from the defaults.
+
+    Attributes:
+        settings: attribute values.
+        absent: optional tensors that are None.
+        dtype: None leaves it to the first promised one.
+        promised: whether the task promises it.
+    """
+
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+    dtype: str | None = None
+    promised: bool = True
+
+    def agrees(self, other: Single) -> bool:
+        """Whether both can be asked of one case, each on its own terms."""
+        return (
+            self.dtype == other.dtype
+            and self.promised == other.promised
+            and not set(self.settings) & set(other.settings)
+        )
+
+    def and_also(self, other: Single) -> Single:
+        """Both departures at once."""
+        return Single(
+            settings={**self.settings, **other.settings},
+            absent=tuple(dict.fromkeys((*self.absent, *other.absent))),
+            dtype=self.dtype,
+            promised=self.promised,
+        )
 
 
 def singles_of(task: Task) -> list[Single]:
-    """What differs from the defaults in one point: an absent tensor, or one attribute's value.
+    """One attribute's value, an absent tensor, or a promised dtype at a time.
 
-    The first further value of every attribute comes before the second of any.
+    What the task promises comes first. Then the first further value of every attribute comes before
+    the second of any.
     """
     found: list[Single] = []
-    rounds = max((len(a.values) for a in task.attributes), default=0)
-    for turn in range(1, rounds):
-        found += [({a.name: a.values[turn]}, ()) for a in task.attributes if turn < len(a.values)]
+    optional = [spec.name for spec in task.tensors if spec.optional]
+    rounds = max((len(a.values) for a in task.attributes), default=1)
+    for turn in range(1, max(rounds, 2)):
+        for a in (a for a in task.attributes if turn < len(a.values)):
+            settings = {a.name: a.values[turn]}
+            found.append(Single(settings=settings, promised=task.is_core(settings)))
         if turn == 1:
-            found += [({}, (spec.name,)) for spec in task.tensors if spec.optional]
-    return found or [({}, (spec.name,)) for spec in task.tensors if spec.optional]
+            found += [Single(absent=(name,)) for name in optional]
+    first, *others = task.promised_dtypes
+    found += [Single(dtype=dtype) for dtype in others]
+    for dtype in (d for d in task.dtypes if d != first):
+        promised = dtype in others
+        found += [Single(absent=(n,), dtype=dtype, promised=promised) for n in optional]
+    return sorted(found, key=lambda single: not single.promised)
 
 
-def in_pairs(alone: list[Single]) -> list[Single]:
-    """Two neighbours at a time where they speak of different attributes."""
-    pairs: list[Single] = []
-    for one, other in zip(alone[::2], [*alone[1::2], ({}, ())], strict=False):
-        if set(one[0]) & set(other[0]):
-            pairs += [one, other]
+def grouped(alone: Iterable[Single], fits: Callable[[Single], bool], *, most: int) -> list[Single]:
+    """Up to `most` departures in one case, where they speak of different things and fit together.
+
+    One that does not fit alone, such as a dim that only a higher rank has, takes another one along.
+    """
+    singles = list(alone)
+    groups: list[tuple[Single, int]] = []
+    for single in singles:
+        for i, (group, size) in enumerate(groups):
+            together = group.and_also(single)
+            if size < most and group.agrees(single) and fits(together):
+                groups[i] = (together, size + 1)
+                break
         else:
-            pairs.append(({**one[0], **other[0]}, one[1] + other[1]))
-    return pairs
+            lonely = [single] if fits(single) else _accompanied(single, singles, fits)
+            groups += [(found, 1) for found in lonely]
+    return [group for group, _ in groups]
+
+
+def _accompanied(
+    single: Single, singles: list[Single], fits: Callable[[Single], bool]
+) -> list[Single]:
+    """The departure with the first other one that makes it fit, if there is one."""
+    others = (single.and_also(o) for o in singles if o is not single and single.agrees(o))
+    found = next((pair for pair in others if fits(pair)), None)
+    return [] if found is None else [found]

@@ -11,90 +11,80 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from typing import Any
 
 from kerneltruth.cases import shapes
 from kerneltruth.cases.case import Case, Domain
-from kerneltruth.cases.drafts import TURNS, Draft, Scene
+from kerneltruth.cases.drafts import TURNS, Draft, Scene, departures_of
+from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
-from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.promised import domain_of, promises_of
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.spec import Scalar, Task
 
+# How many times the usual number of cases are looked through for those that try a promise.
+_FAR = 4
 # A strategy that fails this often in a row has nothing more to offer.
 _PATIENCE = 24
 
 STRATEGIES = tuple(TURNS)
 
 
-def _case(scene: Scene, strategy: str, k: int, draft: Draft) -> Case | str:
+def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool) -> Case | str:
     """Fit a draft to the task: a case, or the reason why there is none."""
     task = scene.task
-    recipe = RECIPES[draft.recipe]
-    extended = (
-        draft.layout != "contiguous" or recipe.domain == "extended" or 0 in draft.sizes.values()
-    )
-    if extended and scene.domain == "core":
-        return "extended domain"
     defaults = {a.name: a.default for a in task.attributes}
     # A task without dims has its shapes in hidden attributes: every case takes other ones.
     shapes_ = {} if scene.axes else scene.forms(strategy, k)
     settings = defaults | shapes_ | draft.settings
-    sizes = _fit(scene, draft, settings)
-    if sizes is None and draft.settings and strategy != "attributes":
+    sizes = _fitted(scene, draft, settings)
+    if sizes is None and strategy == "attributes":
+        # What is to be tried is the attributes' values, at whatever sizes.
+        sizes = fit_anywhere(task, scene.axes, scene.device, settings)
+    elif sizes is None and draft.settings:
         settings = defaults
-        sizes = _fit(scene, draft, settings)
+        sizes = _fitted(scene, draft, settings)
     if sizes is None:
         return "no sizes satisfy the task's constraints"
-    if scene.domain == "core" and not task.is_core(settings):
-        return "extended domain"
-    dtype = _dtype(scene, strategy, k, draft)
-    extended = (
-        extended or not task.is_core(settings) or dtype not in task.dtypes or 0 in sizes.values()
-    )
-    return Case(
+    case = Case(
         task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),
         attributes=tuple(settings.items()),
-        dtype=dtype,
+        dtype=_dtype(scene, strategy, k, draft),
         layout=draft.layout,
         recipe=draft.recipe,
         seed=derive(scene.seed, task.name, strategy, str(k)),
         absent=draft.absent,
         strategy=strategy,
-        domain="extended" if extended else "core",
+    )
+    domain = domain_of(task, case)
+    if domain == "extended" and only_core:
+        return "extended domain"
+    return replace(case, domain=domain)
+
+
+def _fitted(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | None:
+    return fit(
+        scene.task,
+        scene.axes,
+        scene.device,
+        draft.sizes,
+        settings,
+        keep=draft.keep,
+        exact=draft.exact,
+        odd=draft.odd,
     )
 
 
-def _fit(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | None:
-    """Sizes near the draft's that the task allows, at ordinary cost."""
-    task, axes = scene.task, scene.axes
-    if 0 in draft.sizes.values():
-        ordinary = {s: n or 1 for s, n in draft.sizes.items()}
-        fitted = shapes.shrink(
-            ordinary, axes, draft.keep, lambda s: _affordable(scene, s, settings)
-        )
-        fitted |= {s: 0 for s, n in draft.sizes.items() if n == 0}
-        return None if shapes.violations(task, fitted, settings, empty=True) else fitted
-    sizes = draft.sizes
-    if not draft.exact:
-
-        def fits(s: Sizes) -> bool:
-            return _affordable(scene, s, settings)
-
-        sizes = shapes.shrink(sizes, axes, draft.keep, fits, odd=draft.odd)
-    return shapes.repair(task, axes, sizes, settings, draft.keep)
-
-
-def _affordable(scene: Scene, sizes: Sizes, settings: dict[str, Scalar]) -> bool:
-    return shapes.within(scene.task, scene.axes, sizes, settings, scene.device)
-
-
 def _dtype(scene: Scene, strategy: str, k: int, draft: Draft) -> str:
-    """Dtypes in rotation; every fourth case takes one of the extended domain."""
+    """Dtypes in rotation; every fourth case takes one of the further ones."""
+    if isinstance(draft.dtype, str):
+        return draft.dtype
     index = k + STRATEGIES.index(strategy) if draft.dtype is None else draft.dtype
-    more = scene.extended_dtypes if scene.domain == "extended" else ()
+    more = scene.extended_dtypes
     if more and (k % 4 == 3 or not scene.dtypes) and strategy != "single_dtype":
         return more[(k // 4 + STRATEGIES.index(strategy)) % len(more)]
     return scene.dtypes[index % len(scene.dtypes)] if scene.dtypes else more[index % len(more)]
@@ -103,9 +93,12 @@ def _dtype(scene: Scene, strategy: str, k: int, draft: Draft) -> str:
 class Cases(Iterator[Case]):
     """The cases that `generate` yields; `skipped` counts the drafts that gave none, by reason."""
 
-    def __init__(self, scene: Scene, strategies: Sequence[str], count: int) -> None:
+    def __init__(
+        self, scene: Scene, strategies: Sequence[str], count: int, *, only_core: bool
+    ) -> None:
         self.skipped: Counter[str] = Counter()
         self._scene = scene
+        self._only_core = only_core
         self._left = count
         self._turns = {name: (TURNS[name].start, i) for i, name in enumerate(strategies)}
         self._drafted: Counter[str] = Counter()
@@ -126,7 +119,7 @@ class Cases(Iterator[Case]):
             if case is None:
                 del self._turns[name]
                 continue
-            self._turns[name] = (when + TURNS[name].step, order)
+            self._turns[name] = (when + TURNS[name].step(self._scene), order)
             self._left -= 1
             return case
         raise StopIteration
@@ -139,7 +132,7 @@ class Cases(Iterator[Case]):
             draft = TURNS[name].draft(self._scene, k)
             if draft is None:
                 continue
-            case = _case(self._scene, name, k, draft)
+            case = _case(self._scene, name, k, draft, only_core=self._only_core)
             if isinstance(case, str):
                 self.skipped[f"{name}: {case}"] += 1
                 continue
@@ -172,7 +165,7 @@ def generate(
         count: how many cases at most; fewer come if the strategies have no more to offer.
         device: "cpu" keeps launches small; anything else is taken for a GPU.
         dtypes: restriction of the task's dtypes.
-        domain: "core" leaves out what is beyond the core domain.
+        domain: "core" leaves out what the task does not promise.
         blocks: block sizes of the candidate, for `tiles`.
 
     Raises:
@@ -180,25 +173,48 @@ def generate(
     """
     names = strategies_of(strategies)
     wanted = None if dtypes is None else set(dtypes)
-    core = tuple(d for d in task.dtypes if wanted is None or d in wanted)
-    more = tuple(d for d in task.extended_dtypes if wanted is None or d in wanted)
-    if not core and (not more or domain == "core"):
-        declared = ", ".join((*task.dtypes, *(task.extended_dtypes if domain != "core" else ())))
+    known = dtypes_of(task, domain)
+    main = tuple(d for d in task.dtypes if d in known and (wanted is None or d in wanted))
+    more = tuple(d for d in known if d not in task.dtypes and (wanted is None or d in wanted))
+    if not main and not more:
         raise UserError(
-            f"{task.name} has none of the dtypes {sorted(wanted or ())}; it has {declared}"
+            f"{task.name} has none of the dtypes {sorted(wanted or ())}; it has {', '.join(known)}"
         )
     kind: Device = "cpu" if device == "cpu" else "cuda"
+    axes = shapes.axes(task, kind)
     scene = Scene(
         task=task,
         seed=seed,
         device=kind,
-        axes=shapes.axes(task, kind),
-        dtypes=core,
+        axes=axes,
+        dtypes=main,
         extended_dtypes=more,
-        domain=domain,
+        departures=departures_of(task, axes, kind),
         blocks=tuple(blocks),
     )
-    return Cases(scene, names, count)
+    return Cases(scene, names, count, only_core=domain == "core")
+
+
+def enough_cases(task: Task, *, least: int, **chosen: Any) -> int:
+    """The count from which on the cases of a task try all of its promises, but `least` at least.
+
+    `chosen` is what `generate` is told. A promise that such cases never try counts for nothing.
+    """
+    left = list(promises_of(task))
+    count = 0
+    for i, case in enumerate(generate(task, count=_FAR * least, **chosen), 1):
+        before = len(left)
+        left = [promise for promise in left if not promise.tried_by(case)]
+        count = i if len(left) < before else count
+        if not left:
+            break
+    return max(count, least)
+
+
+def dtypes_of(task: Task, domain: Domain) -> tuple[str, ...]:
+    """The dtypes that cases of a domain have: in the core, those that the task promises."""
+    every = (*task.dtypes, *task.extended_dtypes)
+    return tuple(d for d in every if domain == "extended" or d in task.promised_dtypes)
 
 
 def strategies_of(names: Sequence[str]) -> tuple[str, ...]:

@@ -49,8 +49,11 @@ def generate(
         int | None, typer.Option("--rounds", help="refine: answers in a chain at most; default 4.")
     ] = None,
     cases: Annotated[
-        int, typer.Option("--cases", min=1, help="refine: cases judged per round.")
-    ] = 16,
+        int | None,
+        typer.Option(
+            "--cases", min=1, help="refine: cases judged per round (16, or what the task promises)."
+        ),
+    ] = None,
     temperature: Annotated[
         float | None,
         typer.Option("--temperature", min=0, help="Default: best_of_n 0.8, else the endpoint's."),

@@ -68,6 +68,7 @@ def audit(
         only=tuple(only or ()),
         full=full,
         cases=cases or (32 if suite is None else 16),
+        promises=suite is not None and cases is None,
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),
         suite=suite,
@@ -97,7 +98,12 @@ def check(
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
     ] = None,
-    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases to judge.")] = 48,
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            "--cases", min=1, help="Cases to judge (48, or more where the task promises more)."
+        ),
+    ] = None,
     bounds: Annotated[
         str, typer.Option("--bounds", help="spread, calibrated or fixed.")
     ] = "spread",
@@ -159,7 +165,12 @@ def run_(
     suite: Annotated[
         str, typer.Option("--suite", help="The suite; kernelbench:PATH or flashinfer:PATH too.")
     ] = "kernelbenchx",
-    cases: Annotated[int, typer.Option("--cases", min=1, help="Cases per candidate.")] = 16,
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            "--cases", min=1, help="Cases per candidate (16, or more where the task promises more)."
+        ),
+    ] = None,
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
     ] = None,

@@ -29,6 +29,7 @@ class AuditOptions:
     only: tuple[str, ...] = ()
     full: bool = False
     cases: int = 32
+    promises: bool = False
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)
     suite: str | None = None

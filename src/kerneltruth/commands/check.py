@@ -13,6 +13,9 @@ from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import UserError
 
+# Judged unless told otherwise, or as many as it takes to try what the task promises.
+CASES = 48
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
@@ -23,7 +26,7 @@ class CheckOptions:
     suite: str | None = None
     dtypes: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ()
-    cases: int = 48
+    cases: int | None = None
     bounds: str = "spread"
     tf32: bool = True
     domain: str = "extended"

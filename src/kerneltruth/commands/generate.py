@@ -73,7 +73,7 @@ class GenerateOptions:
     Attributes:
         model: a name that the endpoint knows, or `replay:FILE`.
         source: what `--method import` reads.
-        cases: judged per round of `refine`.
+        cases: judged per round of `refine`; None as for `run`.
     """
 
     suite: str
@@ -92,7 +92,7 @@ class GenerateOptions:
     out: Path | None = None
     workers: int | None = None
     deadline_s: float = 20.0
-    cases: int = 16
+    cases: int | None = None
     targets: tuple[str, ...] = ("sm_90",)
 
 

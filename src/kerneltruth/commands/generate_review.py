@@ -14,6 +14,7 @@ from kerneltruth.cases.philox import derive
 from kerneltruth.commands.court import Court, Heard, Job, Timing, lost
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll
 from kerneltruth.commands.generate import GenerateOptions
+from kerneltruth.commands.run import CASES
 from kerneltruth.commands.stages import stages_of
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.executors.local import Done, Lost, Then, run_jobs
@@ -60,7 +61,8 @@ class Reviewer:
         self._workers = options.workers or len(os.sched_getaffinity(0))
         self._plan = Plan(
             seed=derive(options.seed, "feedback"),
-            cases=options.cases,
+            cases=options.cases or CASES,
+            promises=options.cases is None,
             deadline_s=options.deadline_s,
         )
 

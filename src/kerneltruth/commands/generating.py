@@ -14,6 +14,7 @@ from kerneltruth.commands.generate_answers import Chain, publish_answers, refine
 from kerneltruth.commands.generate_folder import close_generation, how_to_go_on, open_generation
 from kerneltruth.commands.generate_review import Reviewer
 from kerneltruth.commands.generate_tasks import briefs_of, keys_for
+from kerneltruth.commands.run import CASES
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suites import absolute, opened
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
@@ -109,7 +110,7 @@ def _asked(
         "prompts": {"version": prompts.version, "sha256": prompts.sha256},
         "show_reference": options.asking.show_reference,
         "show_example": options.asking.show_example,
-        "feedback": {"seed": options.seed, "cases": options.cases}
+        "feedback": {"seed": options.seed, "cases": options.cases or CASES}
         if method.asks_the_judge
         else None,
     }

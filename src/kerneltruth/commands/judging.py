@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.cases.case import Domain
-from kerneltruth.cases.strategies import generate
+from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.codec import content_hash, plain
-from kerneltruth.commands.check import CheckOptions
+from kerneltruth.commands.check import CASES, CheckOptions
 from kerneltruth.commands.court import Court, Job, why_not_loaded
 from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.commands.run_folder import environment, open_run
@@ -72,7 +72,8 @@ def _job(options: CheckOptions, policy: Policy) -> Job:
     plan = Plan(
         seed=options.seed,
         strategies=options.strategies,
-        cases=options.cases,
+        cases=options.cases or CASES,
+        promises=options.cases is None,
         dtypes=_dtypes(options.dtypes, task, domain) or bounded_dtypes(task, policy),
         domain=domain,
         deadline_s=options.deadline_s,
@@ -114,7 +115,7 @@ def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidat
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:
-    known = task.dtypes if domain == "core" else (*task.dtypes, *task.extended_dtypes)
+    known = dtypes_of(task, domain)
     for name in names:
         if SHORT_DTYPES.get(name, name) not in known:
             raise UserError(
@@ -126,7 +127,7 @@ def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ..
 def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
     judgements: list[Judgement] = []
     task = find(job.task)
-    total = job.plan.cases
+    total = job.plan.total(task, court.runner.device)
     with Trial(
         task, job.candidate, court.runner, court.cache, deadline_s=job.plan.deadline_s
     ) as trial:

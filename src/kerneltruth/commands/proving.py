@@ -83,7 +83,15 @@ def _proof(job: ProofJob, runner: Runner, cache: ExpectationCache, options: Audi
     task = find(job.task)
     try:
         candidate = eager_candidate(task, job.module)
-        return prove(task, candidate, runner, cache, cases=options.cases, seed=options.seed)
+        return prove(
+            task,
+            candidate,
+            runner,
+            cache,
+            cases=options.cases,
+            promises=options.promises,
+            seed=options.seed,
+        )
     except UserError:
         raise
     except Exception as error:

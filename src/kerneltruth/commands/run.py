@@ -20,6 +20,8 @@ from kerneltruth.tasks.registry import FOREIGN
 
 STAGES = ("call", "exe", "perf")
 EXECUTORS = ("local", "ray")
+# Judged unless told otherwise, or as many as it takes to try what the task promises.
+CASES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,8 @@ class RunOptions:
 
     Attributes:
         candidates: a file, a folder, or a run directory of KernelBench.
-        cases: judged per candidate in the exe stage.
+        cases: judged per candidate in the exe stage; None means 16, or as many as it takes to try
+            what its task promises.
         stages: which of `STAGES`, a prefix of them.
         baselines: whether the peers' checks are run on each candidate too.
         against: whom right candidates are timed against; empty means the usual ones.
@@ -43,7 +46,7 @@ class RunOptions:
     out: Path | None = None
     workers: int | None = None
     deadline_s: float = 20.0
-    cases: int = 16
+    cases: int | None = None
     strategies: tuple[str, ...] = ()
     stages: tuple[str, ...] = STAGES
     explain: bool = True

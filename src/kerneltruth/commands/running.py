@@ -15,7 +15,7 @@ from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, 
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
 from kerneltruth.commands.ground import check_baselines
-from kerneltruth.commands.run import RunOptions
+from kerneltruth.commands.run import CASES, RunOptions
 from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.stages import NOT_RUN, stages_of
 from kerneltruth.commands.step import Step
@@ -67,7 +67,7 @@ def _judge(
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))
-    asked = [options.suite, options.cases, options.strategies, options.stages, runner.device]
+    asked: list[Any] = [options.suite, options.cases, options.strategies, options.stages, runner.device]
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
     identity = content_hash(asked)
@@ -182,10 +182,12 @@ class _Run:
     def _jobs(self, entries: list[Entry]) -> Iterator[Job]:
         """Jobs as they are asked for; what cannot be one has its outcome at once."""
         options = self._options
+        only_call = options.stages == ("call",)
         plan = Plan(
             seed=options.seed,
             strategies=options.strategies,
-            cases=1 if options.stages == ("call",) else options.cases,
+            cases=1 if only_call else options.cases or CASES,
+            promises=options.cases is None and not only_call,
             deadline_s=options.deadline_s,
         )
         for entry in entries:

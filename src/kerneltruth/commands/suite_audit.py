@@ -105,10 +105,13 @@ def prove(
     cache: ExpectationCache,
     *,
     cases: int,
+    promises: bool = False,
     dtypes: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Proof:
     """Judge a candidate that must be right, on `cases` cases of each dtype.
+
+    With `promises` on more in the dtypes where it takes more to try all that the task promises.
 
     Raises:
         UserError: the task has none of the dtypes.
@@ -121,7 +124,14 @@ def prove(
         raise UserError(f"{task.key} has none of the dtypes {', '.join(dtypes)}")
     with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
         for dtype in chosen:
-            plan = Plan(seed=seed, cases=cases, dtypes=(dtype,), stop_at_first=False, compile=False)
+            plan = Plan(
+                seed=seed,
+                cases=cases,
+                promises=promises,
+                dtypes=(dtype,),
+                stop_at_first=False,
+                compile=False,
+            )
             _judge(trial, plan, dtype, proof)
     proof.idle = (*idle_attributes(task), *idle_dims(task))
     proof.seconds = time.monotonic() - start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kerneltruth.cases.promised import promises_of
 from kerneltruth.commands.suites import is_foreign, listed_at, opened
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -40,6 +41,7 @@ def _outline(task: Listed) -> dict[str, Any]:
         "signature": f"{task.entry}(*get_init_inputs())(*get_inputs())",
         "dtypes": [],
         "extended_dtypes": [],
+        "promises": [],
         "dims": {},
         "attributes": {},
         "constraints": [],
@@ -61,6 +63,7 @@ def _describe(task: Task) -> dict[str, Any]:
         "signature": task.signature,
         "dtypes": list(task.dtypes),
         "extended_dtypes": list(task.extended_dtypes),
+        "promises": [] if task.foreign else [str(promise) for promise in promises_of(task)],
         "dims": {d.symbol: {"role": d.role, "low": d.low, "high": d.high} for d in task.dims},
         "attributes": {a.name: list(a.values) for a in task.attributes},
         "constraints": list(task.constraints),

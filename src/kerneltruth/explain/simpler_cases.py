@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
+from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.recipes import RECIPES as DRAWN
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
@@ -80,22 +81,12 @@ def _attribute_order(case: Case, task: Task) -> tuple[Any, ...]:
 
 def domain(case: Case, task: Task) -> Domain:
     """Where the case belongs, whatever it was made from."""
-    core = (
-        case.dtype in task.dtypes
-        and case.layout == "contiguous"
-        and all(n > 0 for _, n in case.dims)
-        and task.is_core(case.settings)
-        and _ordinary_values(case)
-    )
-    return "core" if core else "extended"
-
-
-def _ordinary_values(case: Case) -> bool:
+    if not case.literals:
+        return domain_of(task, case)
     drawn_so = DRAWN[case.recipe].domain == "core"
     written = [v for _, tensor in case.literals for v in tensor]
-    if not written:
-        return drawn_so
-    return all(math.isfinite(v) and (drawn_so or abs(v) <= MODERATE) for v in written)
+    ordinary = all(math.isfinite(v) and (drawn_so or abs(v) <= MODERATE) for v in written)
+    return domain_of(task, replace(case, recipe="uniform")) if ordinary else "extended"
 
 
 def settings(case: Case, task: Task, recipes: Sequence[str] = RECIPES) -> Iterator[Case]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
-from kerneltruth.cases.strategies import generate
+from kerneltruth.cases.strategies import enough_cases, generate
 from kerneltruth.oracle.attempt import (
     Attempt,
     AttemptEnded,
@@ -38,6 +38,7 @@ from kerneltruth.oracle.verdict import (
 )
 from kerneltruth.runner.host import load_allowance
 from kerneltruth.runner.protocol import Observation
+from kerneltruth.tasks.spec import Task
 
 CONFIGS_ON_FIRST_CASE = 8
 
@@ -50,6 +51,8 @@ class Plan:
         seed: master seed of the cases.
         strategies: names of strategies; empty means all of them.
         cases: how many cases to judge.
+        promises: whether more are judged where that is what it takes to try each of the task's
+            promises once.
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
         deadline_s: wall time allowed for one call.
@@ -60,11 +63,27 @@ class Plan:
     seed: int = 0
     strategies: tuple[str, ...] = ()
     cases: int = 48
+    promises: bool = False
     dtypes: tuple[str, ...] | None = None
     domain: Domain = "extended"
     deadline_s: float = 20.0
     stop_at_first: bool = True
     compile: bool = True
+
+    def total(self, task: Task, device: str) -> int:
+        """How many cases are judged of a task."""
+        if not self.promises:
+            return self.cases
+        return enough_cases(task, least=self.cases, device=device, **self.chosen())
+
+    def chosen(self) -> dict[str, Any]:
+        """Which cases there are to judge, as `generate` is told."""
+        return {
+            "strategies": self.strategies,
+            "seed": self.seed,
+            "dtypes": self.dtypes,
+            "domain": self.domain,
+        }
 
 
 @dataclass(slots=True)
@@ -182,9 +201,9 @@ def _final(tally: _Tally) -> Verdict:
 
 
 def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
-    device = "cpu" if trial.runner.device == "cpu" else "cuda"
-    for count, case in enumerate(_cases(trial, plan, device)):
-        if tally.cases >= plan.cases:
+    total = plan.total(trial.task, trial.runner.device)
+    for count, case in enumerate(_cases(trial, plan, total)):
+        if tally.cases >= total:
             return
         expectation = trial.cache.get(trial.task, case)
         if expectation.invalid is not None:
@@ -200,25 +219,19 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
                 return
 
 
-def _cases(trial: Trial, plan: Plan, device: str) -> Iterator[Case]:
+def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:
     """The planned cases: one first, to see the launch, then the rest with its block sizes.
 
     Three times as many are offered as are wanted, so that cases that cannot be judged are replaced.
     """
-    settings: dict[str, Any] = {
-        "strategies": plan.strategies,
-        "seed": plan.seed,
-        "device": device,
-        "dtypes": plan.dtypes,
-        "domain": plan.domain,
-    }
+    settings = {**plan.chosen(), "device": trial.runner.device}
     seen: set[str] = set()
     first = next(generate(trial.task, count=1, **settings), None)
     if first is not None:
         seen.add(first.identity)
         yield first
     blocks = tuple(sorted(trial.blocks))
-    for case in generate(trial.task, count=3 * plan.cases, blocks=blocks, **settings):
+    for case in generate(trial.task, count=3 * total, blocks=blocks, **settings):
         if case.identity not in seen:
             seen.add(case.identity)
             yield case

@@ -41,6 +41,8 @@ def _one(task: dict[str, Any]) -> RenderableType:
     table.add_row("dtypes", " ".join(task["dtypes"]))
     if task["extended_dtypes"]:
         table.add_row("further dtypes", " ".join(task["extended_dtypes"]))
+    if task["promises"]:
+        table.add_row("promises", "; ".join(task["promises"]))
     if task["constraints"]:
         table.add_row("constraints", "; ".join(task["constraints"]))
     for output in task["outputs"]:

@@ -20,9 +20,16 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
+from kerneltruth.tasks.promises import Promises
 
 # The suite whose tasks go by their bare name.
 CORE = "core"
+# The suites whose prompts someone else wrote: what these do not name, nobody was told.
+PUBLISHED = ("kernelbenchx", "tritonbench")
+# The hidden attribute that says how a case's call departs from the plain one; the plain one first.
+CALL = "_call"
+PLAIN_CALL = "plain"
+WITH_OUT = "out"
 
 Contract = Callable[[Evidence], Iterable[Claim]]
 
@@ -69,6 +76,7 @@ class Task:
     random: bool = False
     perf: tuple[Mapping[str, Any], ...] = ()
     core: Mapping[str, tuple[Scalar, ...]] | None = None
+    promises: Promises = field(default_factory=Promises)
     entry: str = ""
     terms: str | None = None
     tf32: tuple[Callable[..., Any], ...] = ()
@@ -90,6 +98,18 @@ class Task:
     def attributes(self) -> tuple[Attribute, ...]:
         """The scalar arguments that cases vary, hidden ones too, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, Attribute))
+
+    @property
+    def promised_dtypes(self) -> tuple[str, ...]:
+        """The working dtypes that a kernel may not refuse.
+
+        They are those that the prompt names; where a published prompt names none, float32.
+        """
+        if self.promises.dtypes is not None:
+            return self.promises.dtypes
+        if self.suite in PUBLISHED and "float32" in self.dtypes:
+            return ("float32",)
+        return self.dtypes
 
     def dim(self, symbol: str) -> Dim:
         """The dim of that symbol."""
@@ -175,7 +195,7 @@ class Task:
         return (*self.written(scalars, tensors), *may)
 
     def is_core(self, attributes: Mapping[str, Scalar]) -> bool:
-        """Whether a plain kernel must serve these attributes."""
+        """Whether the prompt promises these attributes."""
         if self.core is None:
             return True
         more = self.core

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from kerneltruth.errors import UserError
-from kerneltruth.tasks.spec import CORE, Task
+from kerneltruth.tasks.model import CORE, PUBLISHED, Task
 
 _MODULES = {
     CORE: "kerneltruth.tasks.core",
@@ -21,7 +21,7 @@ _MODULES = {
     "tritonbench": "kerneltruth.tasks.tritonbench",
 }
 # Benchmarks that share tasks: what is submitted for one may be a task of the other.
-_SHARING = ("kernelbenchx", "tritonbench")
+_SHARING = PUBLISHED
 
 # The foreign suites that commands know how to read, and how one is named on a command line.
 FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}

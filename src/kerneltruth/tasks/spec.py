@@ -53,6 +53,7 @@ from kerneltruth.tasks.arguments import (
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
 from kerneltruth.tasks.model import CORE, Contract, Task
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import Given, parse_signature
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "Evidence",
     "Mask",
     "Output",
+    "Promises",
     "Role",
     "Scalar",
     "Task",
@@ -108,6 +110,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
     random: bool = False,
     perf: Sequence[Mapping[str, Any]] = (),
     core: Mapping[str, Sequence[Scalar]] | None = None,
+    promises: Promises | None = None,
     entry: str | None = None,
 ) -> Task:
     """Declare an operator.
@@ -124,8 +127,8 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         suite: where the task belongs.
         attributes: for each attribute, further values to try beside its default.
         outputs: dtype and comparison of each output.
-        dtypes: the main dtypes (core domain).
-        extended_dtypes: dtypes beyond the core domain.
+        dtypes: the main dtypes.
+        extended_dtypes: dtypes that are tried less often.
         constraints: expressions of dims and attributes that must hold.
         bytes: least bytes moved, an expression that may name `itemsize` too, the bytes of an
             element of the case's dtype; None means each input read once and each output written
@@ -142,7 +145,8 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             outputs compared by `contract`.
         random: whether two calls may differ.
         perf: shapes to time, small to large; with attributes, where those must change too.
-        core: attribute values beside the defaults that a plain kernel must serve; None means all.
+        core: attribute values beside the defaults that the prompt promises; None means all.
+        promises: what else the prompt promises.
         entry: the function to call, where it is not named as the task.
     """
     parsed = parse_signature(signature)
@@ -186,6 +190,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         random=random,
         perf=tuple(perf),
         core=None if core is None else {name: tuple(v) for name, v in core.items()},
+        promises=promises or Promises(),
         entry=entry or parsed.name,
     )
 

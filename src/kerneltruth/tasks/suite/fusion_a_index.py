@@ -57,7 +57,6 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1,),
             "_other": ("table", "row"),
         },
-        core={"padding_idx": (0,), "norm_type": (1.0,), "_rank": (1,), "_other": ("row",)},
         constraints=("_rank == 2 or B == 1", "norm_type == 2.0 or max_norm is not None"),
         reference=_embedding_add_tanh,
         may_overwrite={"weight": "max_norm is not None"},

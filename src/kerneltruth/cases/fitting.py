@@ -1,0 +1,58 @@
+"""Sizes near those asked for that a task allows, at ordinary cost."""
+
+from __future__ import annotations
+
+from kerneltruth.cases import shapes
+from kerneltruth.cases.shapes import Axis, Device, Settings, Sizes
+from kerneltruth.tasks.spec import Task
+
+
+def fit(
+    task: Task,
+    axes: tuple[Axis, ...],
+    device: Device,
+    sizes: Sizes,
+    settings: Settings,
+    *,
+    keep: str | None = None,
+    exact: bool = False,
+    odd: bool = True,
+) -> Sizes | None:
+    """Sizes near the given ones that the task allows with these attributes, or None.
+
+    Args:
+        task: what constrains them.
+        axes: its dims as sources of sizes.
+        device: what an ordinary case may cost there.
+        sizes: as asked for; those of 0 stay 0.
+        settings: every attribute's value.
+        keep: the dim whose size matters most.
+        exact: whether sizes stay whatever they cost.
+        odd: whether they are shrunk to odd sizes.
+    """
+
+    def affordable(s: Sizes) -> bool:
+        return shapes.within(task, axes, s, settings, device)
+
+    if 0 in sizes.values():
+        ordinary = {s: n or 1 for s, n in sizes.items()}
+        fitted = shapes.shrink(ordinary, axes, keep, affordable)
+        fitted |= {s: 0 for s, n in sizes.items() if n == 0}
+        return None if shapes.violations(task, fitted, settings, empty=True) else fitted
+    if not exact:
+        sizes = shapes.shrink(sizes, axes, keep, affordable, odd=odd)
+    return shapes.repair(task, axes, sizes, settings, keep)
+
+
+def fit_anywhere(
+    task: Task, axes: tuple[Axis, ...], device: Device, settings: Settings
+) -> Sizes | None:
+    """Sizes at which the attributes have a meaning: ordinary ones, else a few larger ones."""
+    for size, rows in ((17, 17), (9, 2), (17, 1)):
+        sizes = {
+            a.symbol: min(max(rows if a.kind == "batch" else size, a.low), a.cap) for a in axes
+        }
+        found = fit(task, axes, device, sizes, settings, exact=rows < size)
+        if found is not None:
+            return found
+    return None

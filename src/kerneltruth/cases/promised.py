@@ -1,0 +1,98 @@
+"""What a task promises, one by one, and which cases try it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from kerneltruth.cases.case import Case, Domain
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.tasks.spec import Scalar, Task
+
+Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One thing that a kernel may not refuse.
+
+    Attributes:
+        kind: of what it speaks.
+        name: the dtype, attribute, absent tensor, layout or recipe.
+        value: of an attribute: the value; of an absent tensor: the dtype.
+    """
+
+    kind: Kind
+    name: str = ""
+    value: Scalar = None
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "attribute":
+                return f"{self.name}={self.value!r}"
+            case "absent":
+                return f"{self.name}=None in {self.value}"
+            case _:
+                return " ".join(filter(None, (self.kind, self.name)))
+
+    def tried_by(self, case: Case) -> bool:
+        """Whether a kernel that refuses this, or gets it wrong, fails the case."""
+        if case.domain != "core":
+            return False
+        match self.kind:
+            case "dtype":
+                return case.dtype == self.name
+            case "attribute":
+                return _alike(case.settings.get(self.name), self.value)
+            case "absent":
+                return self.name in case.absent and case.dtype == self.value
+            case "layout":
+                return case.layout == self.name
+            case "recipe":
+                return case.recipe == self.name
+            case "empty":
+                return 0 in case.sizes.values()
+
+
+def _alike(one: Scalar, other: Scalar) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def promises_of(task: Task) -> tuple[Promise, ...]:
+    """Everything that a task promises."""
+    dtypes = task.promised_dtypes
+    found = [Promise(kind="dtype", name=dtype) for dtype in dtypes]
+    for a in task.attributes:
+        promised = [v for v in a.values if task.is_core({a.name: v})]
+        found += [Promise(kind="attribute", name=a.name, value=v) for v in promised]
+    optional = [spec.name for spec in task.tensors if spec.optional]
+    found += [Promise(kind="absent", name=n, value=d) for n in optional for d in dtypes]
+    found += [Promise(kind="layout", name=layout) for layout in task.promises.layouts]
+    found += [Promise(kind="recipe", name=recipe) for recipe in task.promises.recipes]
+    if task.promises.empty:
+        found.append(Promise(kind="empty"))
+    return tuple(found)
+
+
+def untried(task: Task, cases: Iterable[Case]) -> tuple[Promise, ...]:
+    """The promises that none of the cases tries."""
+    left = list(promises_of(task))
+    for case in cases:
+        left = [promise for promise in left if not promise.tried_by(case)]
+        if not left:
+            break
+    return tuple(left)
+
+
+def domain_of(task: Task, case: Case) -> Domain:
+    """`core` if the task promises everything about the case, whatever the case was made from."""
+    promised = (
+        case.dtype in task.promised_dtypes
+        and case.layout in ("contiguous", *task.promises.layouts)
+        and (task.promises.empty or prod(n for _, n in case.dims) > 0)
+        and task.is_core(case.settings)
+        and RECIPES[case.recipe].domain == "core"
+    )
+    return "core" if promised else "extended"

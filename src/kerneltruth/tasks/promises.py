@@ -1,0 +1,45 @@
+"""What a task's published prompt promises: on such inputs a kernel may not refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from kerneltruth.errors import InternalError
+
+# The layouts beside `contiguous` that a prompt can promise: it names the memory format, or says
+# that inputs need not be contiguous.
+Layout = Literal["transposed", "strided", "row_gaps", "offset", "channels_last"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """What a prompt promises beyond float32, a contiguous layout and its attributes' values.
+
+    Which attribute values and forms are promised, the task's `core` says; that each optional tensor
+    may be absent follows from its signature. Finite values of any size are always promised.
+
+    Attributes:
+        dtypes: that the prompt names, or that the task's name does; None means float32 where a
+            benchmark's prompt names no dtype, and all main dtypes of our own tasks.
+        layouts: see `Layout`.
+        numbers: the tensors in whose place the prompt admits a Python number.
+        recipes: the recipes of values that the prompt speaks of, such as `signed_zeros`.
+        out: whether the result may be asked for in a tensor `out=`.
+        empty: whether the prompt speaks of tensors without elements.
+        gradients: whether it says that the result is differentiable.
+    """
+
+    dtypes: tuple[str, ...] | None = None
+    layouts: tuple[Layout, ...] = ()
+    numbers: tuple[str, ...] = ()
+    recipes: tuple[str, ...] = ()
+    out: bool = False
+    empty: bool = False
+    gradients: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = set(self.layouts) - set(get_args(Layout))
+        if unknown:
+            known = ", ".join(get_args(Layout))
+            raise InternalError(f"layouts {sorted(unknown)}: a prompt promises one of {known}")
