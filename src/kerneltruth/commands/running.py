@@ -67,7 +67,8 @@ def _judge(
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))
-    asked: list[Any] = [options.suite, options.cases, options.strategies, options.stages, runner.device]
+    asked: list[Any] = [options.suite, options.cases, options.strategies, options.stages]
+    asked += [runner.device]
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
     identity = content_hash(asked)
