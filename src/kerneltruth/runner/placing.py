@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -23,6 +23,18 @@ from kerneltruth.runner.protocol import (
 _ALIGNMENT = 512
 _MOST_RESULTS = 64
 _REPR = 200
+# Reading these takes no code of the candidate's; that of a subclass may, and would run after the
+# guards have looked and the clock has stopped.
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_NUMPY = frozenset((np.ndarray, *np.sctypeDict.values()))
+_SHOWN = frozenset((*_TENSORS, *_NUMPY, type(None), bool, int, float, complex, str, bytes))
+_DEPTH = 4
+# How a tuple is read; a named tuple has all of them from its base.
+_READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
+_base = torch._C.TensorBase
+# Looked up before a candidate could replace them.
+_as_subclass, _detach, _layout = _base.as_subclass, _base.detach, _base.layout.__get__  # type: ignore[attr-defined]
+_mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", "__name__"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +95,21 @@ def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
 
 
-def collect(returned: Any, inputs: Sequence[Placed], *, arrays: bool) -> tuple[Result, ...]:
-    """What the entry returned, flattened; None alone is no result.
+def collect(values: Sequence[Any], inputs: Sequence[Placed], *, arrays: bool) -> tuple[Result, ...]:
+    """The `leaves` of what the entry returned, as results.
 
     NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
     though a result lies where the candidate was made to believe.
     """
-    return tuple(_result(value, inputs, arrays=arrays) for value in leaves(returned))
+    return tuple(_result(value, inputs, arrays=arrays) for value in values)
 
 
-def aliases(returned: Any, inputs: Sequence[Placed]) -> tuple[str | None, ...]:
-    """Which input each of a call's results shares memory with; one item per result of `collect`."""
+def aliases(values: Sequence[Any], inputs: Sequence[Placed]) -> tuple[str | None, ...]:
+    """Which input each of the `leaves` shares memory with, if any."""
+    tensors = [plain(value) for value in values]
     return tuple(
-        _alias(value.data_ptr(), _steps(value), inputs)
-        if isinstance(value, torch.Tensor) and value.layout == torch.strided
-        else None
-        for value in leaves(returned)
+        None if tensor is None else _alias(tensor.data_ptr(), _steps(tensor), inputs)
+        for tensor in tensors
     )
 
 
@@ -108,35 +119,54 @@ def with_alias(result: Result, alias: str | None) -> Result:
 
 
 def leaves(returned: Any) -> list[Any]:
-    """What the entry returned, flattened; None alone is nothing."""
+    """What the entry returned, flattened; None alone is nothing.
+
+    Exact tuples, lists and dicts are, and named tuples as their base holds them: no code of the
+    candidate's runs. Any other container is a result of its own, of the wrong type.
+    """
     return [] if returned is None else list(islice(_flattened(returned), _MOST_RESULTS))
 
 
+def plain(value: Any) -> torch.Tensor | None:
+    """A tensor as its memory is, without a graph, if it is exactly a tensor or a parameter."""
+    if type(value) not in _TENSORS or _layout(value) != torch.strided:
+        return None
+    return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
+
+
 def is_array(value: Any) -> bool:
-    """Whether it is NumPy's, and a dtype that PyTorch has, too."""
-    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc"
+    """Whether it is NumPy's own, and of a dtype that PyTorch has, too."""
+    return type(value) in _NUMPY and value.dtype.kind in "fiubc"
 
 
 def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
-    if isinstance(value, tuple | list) and depth < 4:
-        for item in value:
-            yield from _flattened(item, depth + 1)
-    elif isinstance(value, Mapping) and depth < 4:
-        for item in value.values():
-            yield from _flattened(item, depth + 1)
-    else:
+    kind = type(value)
+    items: Iterator[Any] | None = None
+    if kind is list or kind is dict:
+        items = iter(value) if kind is list else iter(value.values())
+    elif kind is tuple or _is_named_tuple(kind):
+        items = tuple.__iter__(value)
+    if items is None or depth >= _DEPTH:
         yield value
+        return
+    for item in items:
+        yield from _flattened(item, depth + 1)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    """Whether everybody reads such a value as its base `tuple` does."""
+    above = _mro(kind)
+    if tuple not in above:
+        return False
+    own = [_dict(k) for k in above[: above.index(tuple)]]
+    return not any(name in names for names in own for name in _READING)
 
 
 def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
     if arrays and is_array(value):
         return _array_result(np.asarray(value), inputs)
-    if not isinstance(value, torch.Tensor):
-        return _other(value)
-    tensor = torch.Tensor.detach(value)
-    if type(tensor) is not torch.Tensor:
-        tensor = tensor.as_subclass(torch.Tensor)
-    if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+    tensor = plain(value)
+    if tensor is None or tensor.is_meta or tensor.is_quantized:
         return _other(value)
     name = str(tensor.dtype).removeprefix("torch.")
     return TensorResult(
@@ -163,12 +193,11 @@ def _array_result(array: Any, inputs: Sequence[Placed]) -> TensorResult:
 
 
 def _other(value: Any) -> OtherResult:
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<repr raised {type(error).__name__}>"
-    name = type(value).__name__
-    return OtherResult(type=name if isinstance(name, str) else "?", text=str(text)[:_REPR])
+    name = _name(type(value))
+    if name == "NoneType" and value is not None:
+        name = "NoneType of its own"
+    shown = repr(value) if type(value) in _SHOWN else object.__repr__(value)
+    return OtherResult(type=name, text=shown[:_REPR])
 
 
 def _steps(tensor: torch.Tensor) -> list[tuple[int, int]]:

@@ -20,10 +20,9 @@ from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResul
 _take = torch.ops.aten.take.out
 # Looked up before a candidate could replace them, and be told by them of samples.
 _base = torch._C.TensorBase
-_as_subclass, _detach, _view = _base.as_subclass, _base.detach, _base.view
-_numel, _element_size = _base.numel, _base.element_size
+_view, _numel, _element_size = _base.view, _base.numel, _base.element_size
 _resolve_conj, _resolve_neg = _base.resolve_conj, _base.resolve_neg
-_dtype, _layout = _base.dtype.__get__, _base.layout.__get__  # type: ignore[attr-defined]
+_dtype = _base.dtype.__get__  # type: ignore[attr-defined]
 
 
 class Samples:
@@ -93,16 +92,9 @@ class Samples:
 def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
     """The tensors in a result as their memory is."""
     for value in placing.leaves(returned):
-        tensor = torch.as_tensor(np.asarray(value)) if placing.is_array(value) else plain(value)
+        tensor = torch.as_tensor(np.asarray(value)) if placing.is_array(value) else placing.plain(value)
         if tensor is not None:
             yield tensor
-
-
-def plain(value: Any) -> torch.Tensor | None:
-    """A tensor as its memory is, if it is one: no class has a say, and no graph is kept."""
-    if not isinstance(value, torch.Tensor) or _layout(value) != torch.strided:
-        return None
-    return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
 
 
 @contextlib.contextmanager

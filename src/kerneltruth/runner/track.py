@@ -38,7 +38,7 @@ from kerneltruth.runner.protocol import (
     Stock,
     Supply,
 )
-from kerneltruth.runner.samples import Samples, plain, unwatched
+from kerneltruth.runner.samples import Samples, unwatched
 
 Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
@@ -279,7 +279,7 @@ class Track:
             if h.count
         ]
         results = placing.collect(self._snapshot, [], arrays=True)
-        shared = placing.aliases(self._last, inputs)
+        shared = placing.aliases(placing.leaves(self._last), inputs)
         return Observation(
             ended="returned",
             results=tuple(placing.with_alias(r, a) for r, a in zip(results, shared, strict=True)),
@@ -322,7 +322,7 @@ def offered_scalar(argument: ScalarArgument) -> Offered:
 
 def _copied(value: Any) -> Any:
     """A copy of a tensor; what is none is shown as it is."""
-    tensor = plain(value)
+    tensor = placing.plain(value)
     return value if tensor is None else _clone(tensor)
 
 

@@ -132,9 +132,9 @@ class Worker:
                 arguments = [self._offered(a, inputs) for a in call.arguments]
                 if self._device.type == "cuda":
                     guard.prime_cuda(self._device)
-            returned = self._invoke(arguments, call, guard)
+            values = self._invoke(arguments, call, guard)
             with facade.suspended():
-                observation = self._observed(returned, inputs)
+                observation = self._observed(values, inputs)
         except BaseException as error:
             observation = failures.failure(error, caller=__file__)
         try:
@@ -237,7 +237,10 @@ class Worker:
             name=argument.name, value=value, tensor=True, member_of=argument.member_of
         )
 
-    def _invoke(self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard) -> Any:
+    def _invoke(
+        self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard
+    ) -> list[Any]:
+        """Call the entry and flatten what it returns, while the guards are up."""
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
         entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
@@ -246,9 +249,10 @@ class Worker:
             returned = entry(*positional, **named)
             if gradients:
                 returned = optimizers.stepped(returned, owners, gradients)
+            values = placing.leaves(returned)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        return returned
+        return values
 
     def _bound(
         self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool
@@ -280,12 +284,12 @@ class Worker:
             model = model.to(self._home)
         return model, [a for a in arguments if a not in own]
 
-    def _observed(self, returned: Any, inputs: list[placing.Placed]) -> Observation:
+    def _observed(self, values: Sequence[Any], inputs: list[placing.Placed]) -> Observation:
         if self._compiling:
             return Observation(ended="returned")
         arrays = self._load.language == "numpy"
         return Observation(
-            ended="returned", results=placing.collect(returned, inputs, arrays=arrays)
+            ended="returned", results=placing.collect(values, inputs, arrays=arrays)
         )
 
     def _completed(

@@ -61,11 +61,10 @@ def test_a_class_of_the_candidates_has_no_say():
 
     mine = torch.ones(6).as_subclass(Mine)
     with unwatched():
-        (found,) = plain_tensors([mine])
-        assert type(found) is torch.Tensor
+        assert list(plain_tensors([mine])) == []
         samples = Samples(ASKED, CPU, mine)
         samples.keep(7, mine)
-    assert samples.results()[0].shape == (2, 2)
+    assert samples.results()[0].type == "sample"
 
 
 ASKS = {
