@@ -2,7 +2,9 @@
 
 An input is handed over as one buffer: guard band, elements (with gaps where the layout has them),
 guard band. Guards and gaps hold poison: NaN and huge values of both signs, so that reading them
-shows in the result, and a fresh pattern each time, so that writing them shows in the bytes.
+shows in the result, and a fresh pattern each time, so that writing them shows in the bytes. Where
+a result is NaN for whatever reason, another call with small numbers in their place tells whether
+it depends on them.
 """
 
 from __future__ import annotations
@@ -44,22 +46,26 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Poison:
-    """Bit patterns of a float dtype: `base | (random & free)` is NaN, or huge."""
+    """Bit patterns of a float dtype: `base | (random & free)` is NaN, huge, or from 1 to 2."""
 
     nan: int
     nan_free: int
     huge: int
     huge_free: int
     sign: int
+    one: int
+    one_free: int
 
 
 _FLOAT_POISON = {
-    "float64": _Poison(0x7FF8 << 48, 2**51 - 1, 0x7FC0 << 48, 2**52 - 1, 1 << 63),
-    "float32": _Poison(0x7FC00000, 0x3FFFFF, 0x7E000000, 0x7FFFFF, 1 << 31),
-    "float16": _Poison(0x7E00, 0x1FF, 0x7800, 0x3FF, 1 << 15),
-    "bfloat16": _Poison(0x7FC0, 0x3F, 0x7E00, 0x7F, 1 << 15),
-    "float8_e4m3fn": _Poison(0x7F, 0, 0x78, 0x6, 1 << 7),
-    "float8_e5m2": _Poison(0x7E, 0x1, 0x78, 0x3, 1 << 7),
+    "float64": _Poison(
+        0x7FF8 << 48, 2**51 - 1, 0x7FC0 << 48, 2**52 - 1, 1 << 63, 0x3FF << 52, 2**52 - 1
+    ),
+    "float32": _Poison(0x7FC00000, 0x3FFFFF, 0x7E000000, 0x7FFFFF, 1 << 31, 0x3F800000, 0x7FFFFF),
+    "float16": _Poison(0x7E00, 0x1FF, 0x7800, 0x3FF, 1 << 15, 0x3C00, 0x3FF),
+    "bfloat16": _Poison(0x7FC0, 0x3F, 0x7E00, 0x7F, 1 << 15, 0x3F80, 0x7F),
+    "float8_e4m3fn": _Poison(0x7F, 0, 0x78, 0x6, 1 << 7, 0x38, 0x7),
+    "float8_e5m2": _Poison(0x7E, 0x1, 0x78, 0x3, 1 << 7, 0x3C, 0x3),
 }
 
 
@@ -84,8 +90,11 @@ class Inspection:
     tensor: Tensor
 
 
-def poison(count: int, dtype: str, seed: int) -> Array:
-    """Values that nothing should read, as bit patterns; a fresh pattern for each seed."""
+def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
+    """Values that nothing should read, as bit patterns; a fresh pattern for each seed.
+
+    `small`: finite numbers near zero, each of them another than the same seed gives otherwise.
+    """
     itemsize = torch_dtype(dtype).itemsize
     bits = _BITS[itemsize]
     need = count * (itemsize + 1)
@@ -96,10 +105,11 @@ def poison(count: int, dtype: str, seed: int) -> Array:
         noise_bytes = np.resize(noise_bytes, need)
     choice, random = noise_bytes[:count], noise_bytes[count:need].view(bits)
     if dtype == "bool":
-        return np.bitwise_and(choice, np.uint8(1))
+        truth: Array = np.bitwise_and(choice ^ np.uint8(small), np.uint8(1))
+        return truth
     if dtype not in _FLOAT_POISON:
-        return _extreme_integers(choice, random, dtype)
-    free, base = _quarters(dtype)
+        return _extreme_integers(choice, random, dtype, small=small)
+    free, base = _quarters(dtype, small=small)
     quarter = choice & np.uint8(3)
     chosen: Array = free.take(quarter)
     chosen &= random
@@ -108,17 +118,23 @@ def poison(count: int, dtype: str, seed: int) -> Array:
 
 
 @cache
-def _quarters(dtype: str) -> tuple[Array, Array]:
+def _quarters(dtype: str, *, small: bool) -> tuple[Array, Array]:
     """What is free and what is set in a float's poison: huge, NaN, huge and negative, NaN."""
     known = _FLOAT_POISON[dtype]
     bits = _BITS[torch_dtype(dtype).itemsize]
+    if small:
+        signs = np.array((0, known.sign, 0, known.sign), bits)
+        return np.full(4, known.one_free, bits), signs | bits(known.one)
     free = (known.huge_free, known.nan_free, known.huge_free, known.nan_free)
     base = (known.huge, known.nan, known.huge | known.sign, known.nan)
     return np.array(free, bits), np.array(base, bits)
 
 
-def _extreme_integers(choice: Array, random: Array, dtype: str) -> Array:
-    """Within 32 of the least or greatest value of an integer dtype."""
+def _extreme_integers(choice: Array, random: Array, dtype: str, *, small: bool) -> Array:
+    """Within 32 of the least or greatest value of an integer dtype; from 0 to 3 if `small`."""
+    if small:
+        few: Array = random & random.dtype.type(3)
+        return few
     signed = np.dtype(dtype)
     info = np.iinfo(signed)
     near = (random & random.dtype.type(31)).view(signed)
@@ -190,6 +206,7 @@ def place(
     layout: str,
     *,
     seed: int,
+    small: bool = False,
     guard_bytes: int = GUARD_BYTES,
     expand: int | None = None,
 ) -> Placed:
@@ -202,6 +219,7 @@ def place(
         tensor: the logical values.
         layout: one of `LAYOUTS`; see `effective_layout` for ranks that lack it.
         seed: 64 bits from which the poison is made.
+        small: whether the poison is small finite numbers.
         guard_bytes: size of each guard band, a multiple of 256.
         expand: for `expanded`, the dim of stride 0, along which the values must not vary; None
             takes the first dim along which they do not.
@@ -219,7 +237,7 @@ def place(
     shift = {"offset": _OFFSET_BYTES // bits.itemsize, "misaligned": 1}.get(layout, 0)
     guard = guard_bytes // bits.itemsize
     span = _span(shape, strides)
-    elements = poison(2 * guard + shift + span, dtype, seed)
+    elements = poison(2 * guard + shift + span, dtype, seed, small=small)
     placed = Placed(buffer=b"", dtype=dtype, shape=shape, strides=strides, offset=guard + shift)
     if bits.size:
         view = _view(elements, placed)
@@ -227,6 +245,12 @@ def place(
     return Placed(
         buffer=elements.tobytes(), dtype=dtype, shape=shape, strides=strides, offset=guard + shift
     )
+
+
+def is_contiguous(placed: Placed) -> bool:
+    """Whether the elements lie one after the other, row-major; sizes of 1 have any stride."""
+    pairs = zip(placed.shape, placed.strides, _dense(placed.shape), strict=True)
+    return 0 in placed.shape or all(n == 1 or given == dense for n, given, dense in pairs)
 
 
 def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

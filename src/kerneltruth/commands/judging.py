@@ -163,6 +163,8 @@ def _document(
         "verdict": word(verdict),
         "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
         "kind": getattr(verdict, "kind", None),
+        "causes": plain(getattr(verdict, "causes", ())),
+        "inputs": list(getattr(verdict, "inputs", ())),
         "detail": _detail(attempt),
         "explanation": attempt.explanation,
         "cases": attempt.cases,

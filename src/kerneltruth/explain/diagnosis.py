@@ -134,7 +134,6 @@ def _explain(
         },
         blocks=tuple(sorted(trial.blocks)),
         reduced=reduced,
-        probes=inquiry.probes(ruling),
         siblings=(*siblings_of(others), *inquiry.siblings),
     )
     fault = localize(evidence)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from kerneltruth.cases.case import Case
 from kerneltruth.oracle.attempt import Judgement
-from kerneltruth.oracle.probes import Probes
 from kerneltruth.oracle.verdict import Failed, Passed
 
 # A pattern is claimed only if chance would show it less often than this.
@@ -69,7 +68,6 @@ class Evidence:
         inputs: by name, as float64 CPU tensors of their logical shape.
         blocks: block sizes of the candidate.
         reduced: symbols of the dims that the operator sums or contracts over.
-        probes: what the output depends on beside the inputs.
         siblings: how other cases of the same candidate went.
     """
 
@@ -79,7 +77,6 @@ class Evidence:
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
     blocks: tuple[int, ...] = ()
     reduced: tuple[str, ...] = ()
-    probes: Probes = field(default_factory=Probes)
     siblings: tuple[Sibling, ...] = ()
 
 

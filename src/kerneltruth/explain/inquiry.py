@@ -11,22 +11,19 @@ from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.probes import REPEATS, Probes
+from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     Crashed,
     Failed,
-    FailKind,
     Passed,
     RuntimeFault,
     Verdict,
     word,
 )
 
-SYMPTOMS = ("value", "nan", "inf")
-CAUSES = ("nondeterministic", "uninitialized", "out_of_bounds")
 HALVINGS = 4
 
 
@@ -73,39 +70,16 @@ class Inquiry:
         wanted, found = self.failure.verdict, ruling.verdict
         if not isinstance(wanted, Failed) or not isinstance(found, Failed):
             return _alike(wanted, found)
+        if wanted.kind == "assumes_contiguous":
+            placed = self.trial.cache.layouts.of(
+                self.trial.task, expectation.case, expectation.inputs
+            ).placed
+            config = self.failure.config
+            return bool(needs_contiguous(self.trial, expectation, placed, config=config))
         if found.kind in SYMPTOMS and wanted.kind in CAUSES:
-            return self._depends(wanted.kind, expectation, ruling)
+            config = self.failure.config
+            return depends(self.trial, expectation, ruling, wanted.kind, config=config)
         return found.kind == wanted.kind
-
-    def _depends(self, kind: FailKind, expectation: Expectation, ruling: Ruling) -> bool:
-        """Whether the wrong output changes with what a verdict of that kind blames."""
-        if not ruling.outputs:
-            return False
-        first = tensors_digest(ruling.outputs)
-        poison, guards = int(kind == "uninitialized"), int(kind == "out_of_bounds")
-        for _ in range(REPEATS if kind == "nondeterministic" else 1):
-            again, _, _ = self.trial.call(
-                expectation, config=self.failure.config, poison=poison, guards=guards
-            )
-            if again.outputs and tensors_digest(again.outputs) != first:
-                return True
-        return False
-
-    def probes(self, ruling: Ruling) -> Probes:
-        """What the trial's probes found of the failure, read from its verdict.
-
-        A probe names a cause in place of a symptom: no cause, no dependence. Only a write beyond
-        an input is seen without a probe, and then the call alone says so.
-        """
-        verdict, seen = self.failure.verdict, ruling.verdict
-        if not isinstance(verdict, Failed):
-            return Probes()
-        wrote = isinstance(seen, Failed) and seen.kind == "out_of_bounds"
-        return Probes(
-            nondeterministic=verdict.kind == "nondeterministic",
-            poison_dependent=verdict.kind == "uninitialized",
-            guard_dependent=verdict.kind == "out_of_bounds" and not wrote,
-        )
 
     def ask_relatives(self, small: Case) -> None:
         """The failure in other dtypes and layouts: does the fault need this one?

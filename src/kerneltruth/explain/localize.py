@@ -18,6 +18,9 @@ from kerneltruth.explain.evidence import (
 from kerneltruth.explain.how_wrong import how
 from kerneltruth.explain.when_wrong import when
 from kerneltruth.explain.where_wrong import where
+from kerneltruth.oracle.judge import READS, WROTE
+from kerneltruth.oracle.probes import shares_said
+from kerneltruth.oracle.verdict import Cause
 
 _FORM = ("count", "type", "shape", "dtype", "device", "layout")
 
@@ -35,7 +38,7 @@ def localize(evidence: Evidence) -> LocalizedFault:
         # What changes from call to call does so on any case.
         cases = () if cause.tag == "nondeterministic" else when(evidence)
         clause = f"{cause.clause}; wrong {place_of.clause}" if place_of else cause.clause
-        told = _sentence(clause) + _cases(cases)
+        told = _sentence(clause) + _shares(evidence.verdict.causes) + _cases(cases)
         return LocalizedFault(tags=_tags(cause, *cases, place_of), sentence=told)
     cases = when(evidence)
     if values is None or not wrong:
@@ -61,6 +64,13 @@ def _cases(patterns: tuple[Pattern, ...]) -> str:
     return f" {first}{''.join(f', and {c[:1].lower()}{c[1:]}' for c in others)}."
 
 
+def _shares(causes: tuple[Cause, ...]) -> str:
+    """A sentence on several causes, after a space; empty where there is but one."""
+    if len(causes) < 2:
+        return ""
+    return f" Of the wrong elements {', '.join(shares_said(causes))}."
+
+
 def _sentence(clause: str) -> str:
     clause = clause.strip()
     return clause[:1].upper() + clause[1:] + ("" if clause.endswith((".", "!", "?")) else ".")
@@ -74,22 +84,27 @@ def _cause(evidence: Evidence) -> Pattern | None:
             return Pattern(tag="input_mutated", clause=f"an input is changed: it {detail}")
         case "aliased_output":
             return Pattern(tag="aliased_output", clause=detail)
-        case "out_of_bounds" if not evidence.probes.guard_dependent:
+        case "out_of_bounds" if detail.startswith(WROTE):
             clause = f"it writes out of bounds: it {detail}"
             return Pattern(tag="writes_out_of_bounds", clause=clause)
+        case "out_of_bounds" if detail.startswith(READS):
+            clause = f"it reads out of bounds: it {detail}"
+            return Pattern(tag="reads_out_of_bounds", clause=clause)
+        case "out_of_bounds":
+            clause = "it reads beyond the elements of an input, and the result depends on it"
+            return Pattern(tag="reads_out_of_bounds", clause=clause)
+        case "assumes_contiguous":
+            names = " and ".join(f"`{name}`" for name in evidence.verdict.inputs)
+            clause = f"it takes {names} for contiguous: it is {detail}"
+            return Pattern(tag="assumes_contiguous", clause=clause)
+        case "nondeterministic":
+            clause = "it is nondeterministic: the same call gives different results"
+            return Pattern(tag="nondeterministic", clause=clause)
+        case "uninitialized":
+            clause = "it reads uninitialized memory, or leaves part of its output unwritten"
+            return Pattern(tag="uninitialized", clause=clause)
         case _:
-            pass
-    probes = evidence.probes
-    if probes.nondeterministic or evidence.verdict.kind == "nondeterministic":
-        clause = "it is nondeterministic: the same call gives different results"
-        return Pattern(tag="nondeterministic", clause=clause)
-    if probes.poison_dependent or evidence.verdict.kind == "uninitialized":
-        clause = "it reads uninitialized memory, or leaves part of its output unwritten"
-        return Pattern(tag="uninitialized", clause=clause)
-    if probes.guard_dependent:
-        clause = "it reads beyond the elements of an input, and the result depends on it"
-        return Pattern(tag="reads_out_of_bounds", clause=clause)
-    return None
+            return None
 
 
 def _told(

@@ -16,6 +16,24 @@ from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 INPUT_GUARD_BYTES = 16384
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What of a call is not its inputs' values: a right result does not change with it.
+
+    Attributes:
+        small_poison: uninitialized memory holds small numbers, and no NaN.
+        small_guards: likewise what lies around the inputs' elements.
+        contiguous: inputs that are laid out contiguously, whatever the case says.
+    """
+
+    small_poison: bool = False
+    small_guards: bool = False
+    contiguous: frozenset[str] = frozenset()
+
+
+USUAL = Surroundings()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LaidOut:
     """The arguments of a call in the order of the signature, and where each tensor lies."""
@@ -36,18 +54,19 @@ class Layouts:
         self._limit = limit_bytes
         self._recent: Recent[LaidOut] = Recent(LaidOut.bytes, limit_bytes=limit_bytes)
 
-    def of(self, task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidOut:
+    def of(self, task: Task, case: Case, inputs: Inputs, around: Surroundings = USUAL) -> LaidOut:
         """The arguments made of these inputs, laid out anew if they were not kept."""
         tensors = [t for t in inputs.tensors.values() if t is not None]
         if sum(t.nbytes for t in tensors) > self._limit // 4:
-            return lay_out(task, case, inputs, guards=guards)
+            return lay_out(task, case, inputs, around)
         # What is kept holds the inputs, so that no other inputs have the same id.
-        key = f"{id(inputs)}>{case.layout}>{case.seed}>{guards}"
-        return self._recent.get(key, lambda: lay_out(task, case, inputs, guards=guards))
+        memory = f"{around.small_guards}>{sorted(around.contiguous)}"
+        key = f"{id(inputs)}>{case.layout}>{case.seed}>{memory}"
+        return self._recent.get(key, lambda: lay_out(task, case, inputs, around))
 
 
-def lay_out(task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidOut:
-    """A call's arguments in memory as the case lays them out; `guards` chooses their poison."""
+def lay_out(task: Task, case: Case, inputs: Inputs, around: Surroundings = USUAL) -> LaidOut:
+    """A call's arguments in memory as the case lays them out."""
     arguments: list[Argument] = []
     placed: dict[str, Placed] = {}
     for spec in task.arguments:
@@ -62,12 +81,14 @@ def lay_out(task: Task, case: Case, inputs: Inputs, *, guards: int = 0) -> LaidO
                 continue
             arguments.append(ScalarArgument(name=spec.name, value=None))
             continue
+        layout = "contiguous" if spec.name in around.contiguous else layout_of(case, spec)
         spot = place(
             tensor,
-            layout_of(case, spec),
-            seed=derive(case.seed, "guards", str(guards), spec.name),
+            layout,
+            seed=derive(case.seed, "guards", "0", spec.name),
+            small=around.small_guards,
             guard_bytes=INPUT_GUARD_BYTES,
-            expand=expanded_dim(task, spec, inputs.scalars) if case.layout == "expanded" else None,
+            expand=expanded_dim(task, spec, inputs.scalars) if layout == "expanded" else None,
         )
         placed[spec.name] = spot
         arguments.append(

@@ -30,6 +30,9 @@ from kerneltruth.oracle.verdict import (
 from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Task
 
+# How the detail of a verdict on a stray access begins.
+WROTE, READS = "wrote ", "reads "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruling:
@@ -103,7 +106,7 @@ def _inputs_and_guards(
 ) -> Failed | None:
     """Writes where a kernel has no business: guard bands, gaps, inputs."""
     if observation.guards_hit:
-        detail = "wrote beyond memory that it allocated: " + ", ".join(observation.guards_hit)
+        detail = f"{WROTE}beyond memory that it allocated: {', '.join(observation.guards_hit)}"
         return Failed(kind="out_of_bounds", detail=detail)
     mutated: list[str] = []
     writable = task.writable(expectation.inputs.scalars, expectation.inputs.tensors)
@@ -113,7 +116,7 @@ def _inputs_and_guards(
             continue
         seen = inspect(place, after)
         if not (seen.guards_intact and seen.gaps_intact):
-            return Failed(kind="out_of_bounds", detail=f"wrote outside of the elements of {name}")
+            return Failed(kind="out_of_bounds", detail=f"{WROTE}outside of the elements of {name}")
         if not seen.elements_intact and name not in writable:
             mutated.append(name)
     if mutated:

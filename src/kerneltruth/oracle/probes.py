@@ -1,70 +1,234 @@
-"""Questions asked of a wrong result: does it repeat, and what does it depend on?"""
+"""Questions asked of a wrong result: does it repeat, and what does it depend on?
+
+Each wrong element is asked by itself. One that changes by more than its bound between two equal
+calls is nondeterministic; else one that changes with the contents of uninitialized memory depends
+on them; else one that changes with what lies around the inputs was read out of bounds. A kernel
+that is right once its inputs are contiguous assumes that they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
-from kerneltruth.oracle.verdict import Failed, FailKind, Verdict
+import torch
+
+from kerneltruth.cases.layouts import Placed, is_contiguous
+from kerneltruth.oracle.arguments import USUAL, Surroundings
+from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.verdict import Cause, Failed, FailKind, Passed, Verdict
 
 if TYPE_CHECKING:
     from kerneltruth.oracle.judge import Ruling
     from kerneltruth.oracle.trial import Trial
 
 REPEATS = 2
+# Sums whose order changes from call to call differ by a few roundings.
+_ROUNDINGS = 8
+SYMPTOMS: tuple[FailKind, ...] = ("value", "nan", "inf")
+# What may come of strides that are not looked at.
+_OF_STRIDES: tuple[FailKind, ...] = (*SYMPTOMS, "out_of_bounds", "input_mutated")
+_WORDS: dict[str, str] = {
+    "nondeterministic": "with each repetition of the call",
+    "uninitialized": "with the contents of uninitialized memory",
+    "out_of_bounds": "with what lies beyond the elements of an input",
+}
+CAUSES: dict[FailKind, tuple[Surroundings, ...]] = {
+    "nondeterministic": (USUAL,) * REPEATS,
+    "uninitialized": (Surroundings(small_poison=True),),
+    "out_of_bounds": (Surroundings(small_guards=True),),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
-    """What a wrong result depends on beside its inputs.
+    """What a wrong result depends on beside its inputs' values.
 
     Attributes:
-        nondeterministic: the same call gives other output bytes.
-        poison_dependent: the output changes with the contents of uninitialized memory.
-        guard_dependent: the output changes with what lies around the inputs' elements.
+        causes: of the wrong elements, the largest first; none of those that depend on nothing.
+        strides: inputs without whose present layout the result is right.
+        layout: how the first of them lies.
     """
 
-    nondeterministic: bool = False
-    poison_dependent: bool = False
-    guard_dependent: bool = False
+    causes: tuple[Cause, ...] = ()
+    strides: tuple[str, ...] = ()
+    layout: str = ""
+
+    def refine(self, verdict: Verdict) -> Verdict:
+        """The verdict with the largest cause in place of the symptom, and all of them named."""
+        if not isinstance(verdict, Failed):
+            return verdict
+        if self.strides:
+            detail = f"{self._said_of_strides()}: {verdict.detail}"
+            return replace(
+                verdict,
+                kind="assumes_contiguous",
+                detail=detail,
+                causes=self.causes,
+                inputs=self.strides,
+            )
+        if verdict.kind not in SYMPTOMS or not self.causes:
+            return verdict
+        detail = "; ".join([verdict.detail, *shares_said(self.causes)])
+        kind = self.kind or verdict.kind
+        return replace(verdict, kind=kind, detail=detail, causes=self.causes)
 
     @property
     def kind(self) -> FailKind | None:
-        """The verdict kind that the dependence amounts to."""
-        if self.nondeterministic:
-            return "nondeterministic"
-        if self.poison_dependent:
-            return "uninitialized"
-        if self.guard_dependent:
-            return "out_of_bounds"
-        return None
+        """The largest cause, if there is one.
 
-    def refine(self, verdict: Verdict) -> Verdict:
-        """The verdict with the cause in place of the symptom, where the probes found one."""
-        symptoms = ("value", "nan", "inf")
-        if self.kind is None or not isinstance(verdict, Failed) or verdict.kind not in symptoms:
-            return verdict
-        words = {
-            "nondeterministic": "repeating the same call gives another output",
-            "uninitialized": "the output changes with the contents of uninitialized memory",
-            "out_of_bounds": "the output changes with what lies beyond the elements of an input",
-        }
-        return replace(verdict, kind=self.kind, detail=f"{verdict.detail}; {words[self.kind]}")
+        To touch memory that is not one's own is a fault whatever else is wrong; that few of many
+        wrong elements change from call to call is not what is wrong with the others.
+        """
+        rest = 1.0 - sum(c.share for c in self.causes)
+        named = (c.kind for c in self.causes if c.kind != "nondeterministic" or c.share >= rest)
+        return next(named, None)
+
+    def _said_of_strides(self) -> str:
+        names = " and ".join(self.strides)
+        verb = "are" if len(self.strides) > 1 else "is"
+        return f"right where {names} {verb} contiguous, wrong with {self.layout}"
+
+
+def shares_said(causes: Sequence[Cause]) -> list[str]:
+    """A clause for each cause that is one, the largest first."""
+    return [
+        f"{cause.elements} ({100 * cause.share:.3g}%) change {_WORDS[cause.kind]}"
+        for cause in causes
+        if cause.kind in _WORDS
+    ]
 
 
 def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int) -> Probes:
-    """Repeat a call with the same and with other surroundings, and compare output bytes."""
-    if not ruling.outputs or trial.task.random:
+    """Repeat a failing call with the same and with other surroundings; compare element by element.
+
+    Asks nothing where no value is wrong, unless strides may be the reason.
+    """
+    verdict = ruling.verdict
+    if not isinstance(verdict, Failed) or trial.task.random:
         return Probes()
-    first = tensors_digest(ruling.outputs)
+    causes = _causes(trial, expectation, ruling, config)
+    found = Probes(causes=causes)
+    if verdict.kind not in _OF_STRIDES or found.kind == "nondeterministic":
+        return found
+    placed = trial.cache.layouts.of(trial.task, expectation.case, expectation.inputs).placed
+    strides = needs_contiguous(trial, expectation, placed, config=config)
+    if not strides:
+        return found
+    first = placed[strides[0]]
+    count = sum(int(w.sum()) for w in wrong_elements(expectation, ruling))
+    return Probes(
+        causes=(Cause(kind="assumes_contiguous", elements=count, share=1.0),) if count else (),
+        strides=strides,
+        layout=f"strides {first.strides} for shape {first.shape}",
+    )
 
-    def changed(*, poison: int = 0, guards: int = 0) -> bool:
-        again, _, _ = trial.call(expectation, config=config, poison=poison, guards=guards)
-        return bool(again.outputs) and tensors_digest(again.outputs) != first
 
-    if any(changed() for _ in range(REPEATS)):
-        return Probes(nondeterministic=True)
-    if changed(poison=1):
-        return Probes(poison_dependent=True)
-    return Probes(guard_dependent=changed(guards=1))
+def depends(
+    trial: Trial, expectation: Expectation, ruling: Ruling, kind: FailKind, *, config: int
+) -> bool:
+    """Whether some wrong element changes with what a verdict of that kind blames."""
+    wrong = wrong_elements(expectation, ruling)
+    for around in CAUSES[kind]:
+        changed = _changed(trial, expectation, ruling, around, config)
+        if any(bool((w & c).any()) for w, c in zip(wrong, changed, strict=True)):
+            return True
+    return False
+
+
+def needs_contiguous(
+    trial: Trial, expectation: Expectation, placed: dict[str, Placed], *, config: int
+) -> tuple[str, ...]:
+    """The inputs whose layout alone breaks a kernel that is right once all are contiguous.
+
+    All those that are not contiguous, where only several of them together break it; none where the
+    kernel is wrong on contiguous inputs, too.
+    """
+    strided = [name for name, spot in placed.items() if not is_contiguous(spot)]
+
+    def passes(names: Sequence[str]) -> bool:
+        around = Surroundings(contiguous=frozenset(names))
+        again, _, _ = trial.call(expectation, config=config, around=around)
+        return isinstance(again.verdict, Passed)
+
+    if not strided or not passes(strided):
+        return ()
+    if len(strided) == 1:
+        return tuple(strided)
+    alone = [name for name in strided if not passes([n for n in strided if n != name])]
+    return tuple(alone or strided)
+
+
+def wrong_elements(expectation: Expectation, ruling: Ruling) -> list[torch.Tensor]:
+    """Which elements of each output are wrong; all of them where a claim on the whole is broken.
+
+    None where the verdict is not on values.
+    """
+    if not isinstance(ruling.verdict, Failed) or ruling.verdict.kind not in SYMPTOMS:
+        return []
+    masks = []
+    references = [o.reference for o in expectation.outputs]
+    for expected, got, difference in zip(
+        expectation.outputs, ruling.outputs, ruling.differences, strict=False
+    ):
+        wrong = torch.ones(got.shape, dtype=torch.bool)
+        if difference is not None:
+            wrong = difference.wrong
+        elif expected.spec.accept is not None:
+            accepted = expected.spec.accept(expectation.inputs.tensors, ruling.outputs, references)
+            wrong = ~accepted if accepted.shape == got.shape else wrong
+        masks.append(wrong)
+    if any(bool(m.any()) for m in masks):
+        return masks
+    return [torch.ones_like(m) for m in masks]
+
+
+def _causes(
+    trial: Trial, expectation: Expectation, ruling: Ruling, config: int
+) -> tuple[Cause, ...]:
+    """Each wrong element has the first cause that its changes show, or none."""
+    left = wrong_elements(expectation, ruling)
+    total = sum(int(w.sum()) for w in left)
+    counts: dict[FailKind, int] = {}
+    for kind, variants in CAUSES.items():
+        for around in variants:
+            if not any(bool(w.any()) for w in left):
+                break
+            changed = _changed(trial, expectation, ruling, around, config)
+            counts[kind] = counts.get(kind, 0) + sum(
+                int((w & c).sum()) for w, c in zip(left, changed, strict=True)
+            )
+            left = [w & ~c for w, c in zip(left, changed, strict=True)]
+    found = sorted(((n, kind) for kind, n in counts.items() if n), key=lambda c: -c[0])
+    return tuple(Cause(kind=kind, elements=n, share=n / total) for n, kind in found)
+
+
+def _changed(
+    trial: Trial, expectation: Expectation, ruling: Ruling, around: Surroundings, config: int
+) -> list[torch.Tensor]:
+    """Which elements of each output another call changes by more than their bound."""
+    again, _, _ = trial.call(expectation, config=config, around=around)
+    none = [torch.zeros(o.shape, dtype=torch.bool) for o in ruling.outputs]
+    if len(again.outputs) != len(ruling.outputs):
+        return none
+    return [
+        _differs(before, now, expected.bound) if before.shape == now.shape else nothing
+        for before, now, expected, nothing in zip(
+            ruling.outputs, again.outputs, expectation.outputs, none, strict=False
+        )
+    ]
+
+
+def _differs(before: torch.Tensor, now: torch.Tensor, bound: torch.Tensor | None) -> torch.Tensor:
+    """Where two outputs are further apart than the order of a sum explains."""
+    if not before.is_floating_point():
+        return before != now
+    rounding = _ROUNDINGS * torch.finfo(before.dtype).eps
+    before, now = before.to(torch.float64), now.to(torch.float64)
+    same = (before == now) | (before.isnan() & now.isnan())
+    # A bound belongs to the right value, and a wrong one may be far larger.
+    allowed = rounding * torch.maximum(before.abs(), now.abs())
+    if bound is not None and bound.shape == before.shape:
+        allowed = torch.maximum(allowed, bound)
+    return ~same & ~((before - now).abs() <= allowed)

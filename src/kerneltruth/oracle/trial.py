@@ -13,7 +13,7 @@ from typing import Any
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
-from kerneltruth.oracle.arguments import poison_of
+from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import Ruling, rule
 from kerneltruth.oracle.verdict import CompileError
@@ -99,19 +99,16 @@ class Trial:
         return self._run.loaded
 
     def call(
-        self, expectation: Expectation, *, config: int = 0, poison: int = 0, guards: int = 0
+        self, expectation: Expectation, *, config: int = 0, around: Surroundings = USUAL
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
-        """Run one case and rule on it.
-
-        `poison` and `guards` choose other patterns for uninitialized memory and for what lies
-        around the inputs: a result that changes with them depends on them.
-        """
+        """Run one case and rule on it; a result that changes with its surroundings is wrong."""
         self.loaded()
         assert self._run is not None
-        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, guards=guards)
+        laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
         observation = self._run.call(
             laid.arguments,
-            poison=poison_of(expectation.case, poison),
+            poison=poison_of(expectation.case, 0),
+            small=around.small_poison,
             config=config,
             deadline_s=self.deadline_s,
         )

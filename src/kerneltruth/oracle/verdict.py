@@ -23,6 +23,7 @@ FailKind = Literal[
     "inf",
     "input_mutated",
     "out_of_bounds",
+    "assumes_contiguous",
     "uninitialized",
     "nondeterministic",
     "aliased_output",
@@ -36,12 +37,29 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why some of the wrong elements are wrong: how many, and their share of all wrong ones."""
+
+    kind: FailKind
+    elements: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The kernel returned, and what it returned or did is wrong."""
+    """The kernel returned, and what it returned or did is wrong.
+
+    Attributes:
+        output: the output that is wrong, if one is.
+        causes: of the wrong elements, the largest first; empty where nobody asked.
+        inputs: the inputs at whose layout it fails.
+    """
 
     kind: FailKind
     detail: str
     output: str | None = None
+    causes: tuple[Cause, ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

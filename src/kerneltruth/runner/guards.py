@@ -52,25 +52,34 @@ _FLOATS: Mapping[torch.dtype, tuple[str, int, int]] = {
 }
 
 
-def poison_bytes(poison: bytes, dtype: torch.dtype, size: int = _TILE_BYTES) -> bytes:
+def poison_bytes(
+    poison: bytes, dtype: torch.dtype, size: int = _TILE_BYTES, *, small: bool = False
+) -> bytes:
     """The pattern, a function of the call's poison and the dtype alone.
 
     Half of the floats are NaN, half are huge; integers are far from zero; bools are random.
+    `small`: floats from 1 to 2 and their negatives, integers from 0 to 3, the other bools: each
+    element is another one then, and where NaN hides what is read, it shows.
     """
     noise = hashlib.shake_256(poison + str(dtype).encode()).digest(size)
     if dtype.is_complex:
         dtype = dtype.to_real()
     if dtype in _FLOATS:
-        return bytes(_wild_floats(noise, *_FLOATS[dtype]).tobytes())
+        floats = _small_floats if small else _wild_floats
+        return bytes(floats(noise, *_FLOATS[dtype]).tobytes())
     if dtype == torch.float8_e4m3fn:
+        if small:
+            return bytes(_small_floats(noise, "u1", 4, 3).tobytes())
         raw = np.frombuffer(noise, dtype="u1")
         # Its only NaNs are 0x7f and 0xff; 0x78 to 0x7e are the largest finite values.
         return np.where(raw & 0x08, raw | 0x7F, (raw & 0x87) | 0x78).astype("u1").tobytes()
     if dtype == torch.bool:
-        return (np.frombuffer(noise, dtype="u1") & 1).tobytes()
+        return ((np.frombuffer(noise, dtype="u1") ^ small) & 1).astype("u1").tobytes()
     if dtype in (torch.int64, torch.int32, torch.int16, torch.int8):
+        if small:
+            return bytes((np.frombuffer(noise, dtype=f"u{dtype.itemsize}") & 3).tobytes())
         return bytes(_far_integers(noise, dtype.itemsize).tobytes())
-    return noise
+    return bytes(255 - n for n in noise) if small else noise
 
 
 def _wild_floats(noise: bytes, container: str, exponent: int, mantissa: int) -> Any:
@@ -83,6 +92,14 @@ def _wild_floats(noise: bytes, container: str, exponent: int, mantissa: int) -> 
     # The lowest exponent bit is noise that neither the sign nor the payload uses.
     is_nan = (raw >> kind(mantissa)) & kind(1) == 1
     return ((raw & (sign | payload)) | np.where(is_nan, quiet, huge)).astype(container)
+
+
+def _small_floats(noise: bytes, container: str, exponent: int, mantissa: int) -> Any:
+    raw = np.frombuffer(noise, dtype=container)
+    kind = raw.dtype.type
+    free = kind(1 << (exponent + mantissa) | (1 << mantissa) - 1)
+    one = kind(((1 << (exponent - 1)) - 1) << mantissa)
+    return ((raw & free) | one).astype(container)
 
 
 def _far_integers(noise: bytes, size: int) -> Any:
@@ -104,9 +121,10 @@ class _Allocation:
 class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Poisons and guards uninitialized allocations; `hits()` names those with a written band."""
 
-    def __init__(self, poison: bytes) -> None:
+    def __init__(self, poison: bytes, *, small: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._poison = poison
+        self._small = small
         self._ribbons: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._held: deque[_Allocation] = deque()
         self._held_bytes = 0
@@ -165,7 +183,8 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _ribbon(self, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         key = (dtype, device)
         if key not in self._ribbons:
-            pattern = bytearray(poison_bytes(self._poison, dtype) * _RIBBON_TILES)
+            tile = poison_bytes(self._poison, dtype, small=self._small)
+            pattern = bytearray(tile * _RIBBON_TILES)
             self._ribbons[key] = torch.frombuffer(pattern, dtype=torch.uint8).to(device)
         return self._ribbons[key]
 
@@ -230,7 +249,7 @@ def _fill(memory: torch.Tensor, ribbon: torch.Tensor) -> None:
 
 
 @contextmanager
-def numpy_poisoned(poison: bytes) -> Iterator[None]:
+def numpy_poisoned(poison: bytes, *, small: bool = False) -> Iterator[None]:
     """Poison what `numpy.empty` and `numpy.empty_like` return, for NumPy candidates."""
     empty, empty_like = np.empty, np.empty_like
 
@@ -239,7 +258,7 @@ def numpy_poisoned(poison: bytes) -> Iterator[None]:
             array = original(*args, **kwargs)
             if array.dtype.kind in "fiub" and array.size and array.base is None:
                 flat = array.reshape(-1, order="A")
-                flat[:] = _numpy_pattern(poison, array.dtype, array.size)
+                flat[:] = _numpy_pattern(poison, array.dtype, array.size, small=small)
             return array
 
         return allocate
@@ -253,8 +272,8 @@ def numpy_poisoned(poison: bytes) -> Iterator[None]:
             setattr(np, name, original)
 
 
-def _numpy_pattern(poison: bytes, dtype: np.dtype[Any], count: int) -> Any:
+def _numpy_pattern(poison: bytes, dtype: np.dtype[Any], count: int, *, small: bool) -> Any:
     name = "bool" if dtype.kind == "b" else dtype.name
     kind = getattr(torch, name, torch.uint8)
-    tile = np.frombuffer(poison_bytes(poison, kind), dtype=dtype)
+    tile = np.frombuffer(poison_bytes(poison, kind, small=small), dtype=dtype)
     return np.resize(tile, count)

@@ -246,6 +246,7 @@ class Session:
         arguments: Sequence[Argument],
         *,
         poison: bytes,
+        small: bool = False,
         config: int = 0,
         deadline_s: float = CALL_S,
     ) -> Observation:
@@ -253,7 +254,7 @@ class Session:
 
         A candidate that does not load gives its load's observation.
         """
-        call = Call(arguments=tuple(arguments), poison=poison, config=config)
+        call = Call(arguments=tuple(arguments), poison=poison, small=small, config=config)
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":
             observation = self._attempt(call, deadline_s)

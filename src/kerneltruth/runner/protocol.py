@@ -108,11 +108,13 @@ class Call:
     Attributes:
         arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
+        small: whether it is filled with small finite numbers.
         config: which configuration autotuned kernels take, modulo their number.
     """
 
     arguments: tuple[Argument, ...]
     poison: bytes
+    small: bool = False
     config: int = 0
 
 

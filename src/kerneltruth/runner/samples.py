@@ -92,7 +92,9 @@ class Samples:
 def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
     """The tensors in a result as their memory is."""
     for value in placing.leaves(returned):
-        tensor = torch.as_tensor(np.asarray(value)) if placing.is_array(value) else placing.plain(value)
+        tensor = (
+            torch.as_tensor(np.asarray(value)) if placing.is_array(value) else placing.plain(value)
+        )
         if tensor is not None:
             yield tensor
 

@@ -123,7 +123,7 @@ class Worker:
         """Call the entry once, between guards."""
         start = time.perf_counter()
         inputs: list[placing.Placed] = []
-        guard = guards.Guard(call.poison)
+        guard = guards.Guard(call.poison, small=call.small)
         _seed()
         if self._launches is not None:
             self._launches.begin(call.config)
@@ -244,7 +244,7 @@ class Worker:
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
         entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
-        poisoned = guards.numpy_poisoned(call.poison)
+        poisoned = guards.numpy_poisoned(call.poison, small=call.small)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
             if gradients:
@@ -288,9 +288,7 @@ class Worker:
         if self._compiling:
             return Observation(ended="returned")
         arrays = self._load.language == "numpy"
-        return Observation(
-            ended="returned", results=placing.collect(values, inputs, arrays=arrays)
-        )
+        return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
 
     def _completed(
         self, observation: Observation, inputs: list[placing.Placed], guard: guards.Guard

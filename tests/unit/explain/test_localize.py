@@ -8,8 +8,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.explain.evidence import Evidence, Sibling, Values, luck, siblings_of
 from kerneltruth.explain.localize import localize
 from kerneltruth.oracle.attempt import ErrorStats, Judgement
-from kerneltruth.oracle.probes import Probes
-from kerneltruth.oracle.verdict import Declined, Failed, Passed
+from kerneltruth.oracle.verdict import Cause, Declined, Failed, Passed
 
 NAN, INF = math.nan, math.inf
 
@@ -26,7 +25,9 @@ def case(dtype="float32", **dims):
     return Case(task="op", dims=tuple(dims.items()), dtype=dtype)
 
 
-def explain(output, reference, *, inputs=None, wrong=None, of=None, kind="value", **more):
+def explain(
+    output, reference, *, inputs=None, wrong=None, of=None, kind="value", causes=(), **more
+):
     if wrong is None:
         differ = (output - reference).abs() > 1e-6 * (1 + reference.abs())
         wrong = differ | (output.isnan() != reference.isnan())
@@ -35,7 +36,7 @@ def explain(output, reference, *, inputs=None, wrong=None, of=None, kind="value"
     return localize(
         Evidence(
             case=of or case(M=reference.shape[0], N=reference.shape[-1]),
-            verdict=Failed(kind=kind, detail="12 of 34 elements are wrong"),
+            verdict=Failed(kind=kind, detail="12 of 34 elements are wrong", causes=causes),
             values=Values(output=output, reference=reference, wrong=wrong),
             inputs=inputs or {},
             **more,
@@ -411,20 +412,34 @@ def test_without_a_pattern_the_worst_element_is_told():
 
 
 @pytest.mark.parametrize(
-    ("probes", "tag", "words"),
+    ("kind", "tag", "words"),
     [
-        (Probes(nondeterministic=True), "nondeterministic", "It is nondeterministic"),
-        (Probes(poison_dependent=True), "uninitialized", "It reads uninitialized memory"),
-        (Probes(guard_dependent=True), "reads_out_of_bounds", "It reads beyond the elements"),
+        ("nondeterministic", "nondeterministic", "It is nondeterministic"),
+        ("uninitialized", "uninitialized", "It reads uninitialized memory"),
+        ("out_of_bounds", "reads_out_of_bounds", "It reads beyond the elements"),
     ],
 )
-def test_a_cause_that_the_probes_found_comes_first(probes, tag, words):
+def test_a_cause_that_the_probes_found_comes_first(kind, tag, words):
     reference, output = noise(4, 100), noise(4, 100)
     output[:, 96:] = noise(4, 4, low=9, high=10)
-    fault = explain(output, reference, probes=probes, blocks=(32,))
+    fault = explain(output, reference, kind=kind, blocks=(32,))
     assert fault.tags == (tag, "last_tile")
     assert fault.sentence.startswith(words)
     assert "wrong only in the last partial tile" in fault.sentence
+
+
+def test_several_causes_are_all_told_with_their_shares():
+    reference, output = noise(4, 100), noise(4, 100)
+    output[:, 96:] = 9.0
+    causes = (
+        Cause(kind="uninitialized", elements=12, share=0.75),
+        Cause(kind="nondeterministic", elements=4, share=0.25),
+    )
+    fault = explain(output, reference, kind="uninitialized", causes=causes)
+    assert (
+        "Of the wrong elements 12 (75%) change with the contents of uninitialized memory, "
+        "4 (25%) change with each repetition of the call."
+    ) in fault.sentence
 
 
 @pytest.mark.parametrize(

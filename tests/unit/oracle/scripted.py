@@ -76,6 +76,7 @@ class Called:
     poison: bytes
     config: int
     mode: str
+    small: bool = False
 
     @property
     def tensors(self):
@@ -113,9 +114,9 @@ class _Session:
     def loaded(self):
         return self.runner.loaded
 
-    def call(self, arguments, *, poison, config=0, deadline_s):
+    def call(self, arguments, *, poison, small=False, config=0, deadline_s):
         del deadline_s
-        call = Called(tuple(arguments), poison, config, self.mode)
+        call = Called(tuple(arguments), poison, config, self.mode, small)
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         return answer if isinstance(answer, Observation) else returned(answer)

@@ -4,7 +4,13 @@ import torch
 from scripted import RELU, case_of, declare, tensor_in
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.oracle.arguments import INPUT_GUARD_BYTES, Layouts, lay_out, poison_of
+from kerneltruth.oracle.arguments import (
+    INPUT_GUARD_BYTES,
+    Layouts,
+    Surroundings,
+    lay_out,
+    poison_of,
+)
 
 
 def laid(declared, case, **more):
@@ -31,9 +37,15 @@ def test_a_tensor_holds_the_inputs_behind_a_wide_guard():
 
 def test_other_guards_change_the_guards_and_no_element():
     case = case_of(RELU)
-    one, other = (laid(RELU, case, guards=g).arguments[0] for g in (0, 1))
-    assert one.buffer != other.buffer
+    one, other = (
+        laid(RELU, case, around=Surroundings(small_guards=small)).arguments[0]
+        for small in (False, True)
+    )
     assert torch.equal(tensor_in(one), tensor_in(other))
+    wild, small = (torch.frombuffer(bytearray(a.buffer), dtype=torch.float32) for a in (one, other))
+    band = INPUT_GUARD_BYTES // 4
+    assert not (wild[:band] == small[:band]).any()
+    assert ((small[:band].abs() >= 1) & (small[:band].abs() < 2)).all()
 
 
 def test_poison_differs_by_case_and_by_call():
@@ -47,7 +59,7 @@ def test_the_same_inputs_are_laid_out_once():
     inputs = materialize(RELU, case)
     found = layouts.of(RELU, case, inputs)
     assert layouts.of(RELU, case, inputs) is found
-    assert layouts.of(RELU, case, inputs, guards=1) is not found
+    assert layouts.of(RELU, case, inputs, Surroundings(small_guards=True)) is not found
 
 
 def test_other_inputs_of_the_same_case_are_laid_out_anew():

@@ -3,10 +3,11 @@
 import time
 
 import pytest
+import torch
 from scripted import RELU, case_of, returned, trial_of
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.oracle.arguments import poison_of
+from kerneltruth.oracle.arguments import Surroundings, poison_of
 from kerneltruth.oracle.trial import MAX_CONFIGS
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Binary, Launch, Observation, Supply
@@ -66,16 +67,21 @@ def test_the_next_may_begin_before_children_have_ended_or_not(ends_first):
     assert trial.runner.waited == [ends_first]
 
 
-def test_poison_and_guards_choose_other_surroundings():
+def test_a_call_can_have_other_surroundings():
     trial = trial_of(RELU, right)
-    expectation = expected(trial)
+    expectation = expected(trial, layout="transposed")
     trial.call(expectation)
-    trial.call(expectation, poison=1)
-    trial.call(expectation, guards=1)
-    plain, poisoned, guarded = trial.runner.calls
-    assert plain.poison == guarded.poison == poison_of(expectation.case, 0)
-    assert poisoned.poison == poison_of(expectation.case, 1)
+    trial.call(expectation, around=Surroundings(small_poison=True))
+    trial.call(expectation, around=Surroundings(small_guards=True))
+    trial.call(expectation, around=Surroundings(contiguous=frozenset(["x"])))
+    plain, poisoned, guarded, contiguous = trial.runner.calls
+    assert {c.poison for c in trial.runner.calls} == {poison_of(expectation.case, 0)}
+    assert [c.small for c in trial.runner.calls] == [False, True, False, False]
     assert plain.arguments == poisoned.arguments != guarded.arguments
+    assert plain.arguments[0].strides == guarded.arguments[0].strides == (1, 3)
+    assert contiguous.arguments[0].strides == (5, 1)
+    for call in trial.runner.calls:
+        assert torch.equal(call.tensors["x"], plain.tensors["x"])
 
 
 def test_block_sizes_come_from_the_source_and_from_launches():
