@@ -66,9 +66,11 @@ WITNESSES = {
     "attention_no_scale": Witness(dims=(2, 3, 4)),
     "flash_attention_no_rescale": Witness(dims=(4, 33, 4)),
     "tanh_naive_exp": row(50.0, 1.0, name="input_tensor", kind="nan"),
-    "tanh_empty_like_strides": Witness(dims=(2, 3), layout="transposed"),
+    "tanh_empty_like_strides": Witness(dims=(2, 3), layout="transposed", kind="assumes_contiguous"),
     "sigmoid_naive_exp": row(95.0, 1.0, kind="nan"),
-    "sigmoid_flat_noncontiguous": Witness(dims=(2, 3), layout="transposed"),
+    "sigmoid_flat_noncontiguous": Witness(
+        dims=(2, 3), layout="transposed", kind="assumes_contiguous"
+    ),
     "silu_naive_exp": row(95.0, 1.0, kind="nan"),
     "silu_grid_capped": Witness(dims=(1, 4097), kind="uninitialized"),
     "softplus_naive_exp": row(95.0, 1.0, kind="inf"),
@@ -81,7 +83,7 @@ WITNESSES = {
     "gelu_last_block_skipped": Witness(dims=(1, 1025), kind="uninitialized"),
     "gelu_tanh_always": row(*WIDE),
     "softmax_no_max": row(95.0, 94.0, kind="nan"),
-    "softmax_unit_stride": Witness(dims=(2, 3), layout="transposed"),
+    "softmax_unit_stride": Witness(dims=(2, 3), layout="transposed", kind="assumes_contiguous"),
     "softmax_online_skips_tail": Witness(dims=(1, 257)),
     "log_softmax_no_max": row(95.0, 94.0, kind="inf"),
     "logsumexp_no_max": row(95.0, 94.0, kind="inf"),
