@@ -21,10 +21,14 @@ from kerneltruth.commands.suite_audit import Proof, eager_candidate, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks import core, suite, tritonbench
+from kerneltruth.tasks import core, earlier, suite, tritonbench
 from kerneltruth.tasks.spec import Task
 
-FILES = {m: where for where in (core, suite, tritonbench) for m in where.MODULES}
+FILES = {
+    name: (folder, name.rpartition("/")[2])
+    for folder in (core.FOLDER, suite.FOLDER, tritonbench.FOLDER, earlier.FOLDER)
+    for name in dict.fromkeys(folder.eager_modules.values())
+}
 SHORT = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
 
@@ -32,11 +36,11 @@ def chosen(names: list[str]) -> Iterator[tuple[str, Task]]:
     """Files and tasks; a file that does not import is reported, and the others go on."""
     wanted = {*names}
     only_files = wanted <= {*FILES}
-    for module, where in FILES.items():
+    for module, (folder, file) in FILES.items():
         if names and only_files and module not in wanted:
             continue
         try:
-            tasks = where.tasks_of(module)
+            tasks = folder.tasks_of(file)
         except Exception:
             print(f"{module}: does not import", file=sys.stderr)
             traceback.print_exc(limit=-2)

@@ -16,7 +16,7 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import eager_modules, tasks_of
 from kerneltruth.tasks.spec import Attribute, Derived, evaluate
 
-SUITES = ("kernelbenchx", "tritonbench")
+SUITES = ("kernelbenchx", "tritonbench", "earlier")
 TASKS = {key: task for suite in SUITES for key, task in tasks_of(suite).items()}
 MODULES = {key: module for suite in SUITES for key, module in eager_modules(suite).items()}
 

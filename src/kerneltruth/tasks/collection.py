@@ -32,10 +32,11 @@ class Folder:
         modules: its files.
     """
 
-    def __init__(self, package: str, path: Iterable[str], suite: str) -> None:
+    def __init__(self, package: str, path: Iterable[str], suite: str, *, eager: str) -> None:
         self.suite = suite
         self.modules: tuple[str, ...] = tuple(sorted(m.name for m in pkgutil.iter_modules(path)))
         self._package = package
+        self._eager = eager
 
     def tasks_of(self, module: str) -> tuple[Task, ...]:
         """The tasks that one file declares."""
@@ -43,9 +44,13 @@ class Folder:
         return tuple(replace(task, suite=self.suite) for task in declared)
 
     @cached_property
-    def modules_by_key(self) -> dict[str, str]:
-        """The file that declares each task."""
-        return {task.key: module for module in self.modules for task in self.tasks_of(module)}
+    def eager_modules(self) -> dict[str, str]:
+        """The file of `corpus.eager` that has each task's function, by key."""
+        return {
+            task.key: f"{self._eager}{module}"
+            for module in self.modules
+            for task in self.tasks_of(module)
+        }
 
     @cached_property
     def tasks(self) -> dict[str, Task]:

@@ -25,7 +25,7 @@ from kerneltruth.tasks.promises import Promises
 # The suite whose tasks go by their bare name.
 CORE = "core"
 # The suites whose prompts someone else wrote: what these do not name, nobody was told.
-PUBLISHED = ("kernelbenchx", "tritonbench")
+PUBLISHED = ("kernelbenchx", "tritonbench", "earlier")
 # The hidden attribute that says how a case's call departs from the plain one; the plain one first.
 CALL = "_call"
 PLAIN_CALL = "plain"

@@ -13,12 +13,14 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from kerneltruth.errors import UserError
+from kerneltruth.tasks.collection import Folder
 from kerneltruth.tasks.model import CORE, PUBLISHED, Task
 
 _MODULES = {
     CORE: "kerneltruth.tasks.core",
     "kernelbenchx": "kerneltruth.tasks.suite",
     "tritonbench": "kerneltruth.tasks.tritonbench",
+    "earlier": "kerneltruth.tasks.earlier",
 }
 # Benchmarks that share tasks: what is submitted for one may be a task of the other.
 _SHARING = PUBLISHED
@@ -107,8 +109,7 @@ def eager_modules(suite: str) -> Mapping[str, str]:
     """
     if suite in _registered or suite not in _MODULES:
         return {}
-    found: Mapping[str, str] = import_module(_MODULES[suite]).modules_by_key()
-    return found
+    return _folder(suite).eager_modules
 
 
 def tasks_of(suite: str) -> Mapping[str, Task]:
@@ -122,8 +123,12 @@ def tasks_of(suite: str) -> Mapping[str, Task]:
     if suite not in _MODULES:
         known = ", ".join((*_MODULES, *FOREIGN.values()))
         raise UserError(f"--suite {suite!r}: must be one of {known}")
-    table: Mapping[str, Task] = import_module(_MODULES[suite]).TASKS
-    return table
+    return _folder(suite).tasks
+
+
+def _folder(suite: str) -> Folder:
+    folder: Folder = import_module(_MODULES[suite]).FOLDER
+    return folder
 
 
 class _Everything(Mapping[str, Task]):

@@ -5,7 +5,7 @@ import json
 import pytest
 from tritonbench_entries import ARGUMENTS, DOTTED, FUSED, NONE, OWN, SAME
 
-from kerneltruth.commands.enrolling import Entry, candidate_of, enroll
+from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, task_named
 from kerneltruth.errors import UserError
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken, Labels
@@ -116,3 +116,19 @@ def test_another_name_is_no_entry_where_the_prompt_names_one(enrolled):
     found = enrolled({"relu": function("my_relu")})
     with pytest.raises(UserError, match="no entry for 'relu'"):
         candidate_of(found["relu"])
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("fused_sigmoid_argmax", "tritonbench/sigmoid_argmax"),
+        ("fused_silu_batch_norm", "tritonbench/silu_batch_norm"),
+        ("gather", "earlier/gather"),
+        ("mul_int8", "earlier/mul_int8"),
+        ("l1_loss", "earlier/l1_loss"),
+        ("max_pool2d", "earlier/max_pool2d"),
+        ("tile_clamp", "earlier/tile_clamp"),
+    ],
+)
+def test_tasks_of_kernelbenchxs_earlier_list_are_known(accepted, name, key):
+    assert task_named(name, accepted).key == key

@@ -1,0 +1,8 @@
+"""Tasks of an earlier list of KernelBenchX, which its own published records still name.
+
+Two more of that list are TritonBench's under a name without `fused_` (see `commands.enrolling`).
+"""
+
+from kerneltruth.tasks.collection import Folder
+
+FOLDER = Folder(__name__, __path__, "earlier", eager="earlier/")

@@ -1,0 +1,141 @@
+"""The five operators of the earlier list that no other suite has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+
+_PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
+_PLANE: dict[str, Role] = {"M": "reduced", "N": "reduced"}
+_SHAPE = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))"
+_SMALL = {"M": 32, "N": 128}
+_PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
+_LIMIT = "*((N * dims[-1],) if _limits == 'row' else ())"
+
+
+def _l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    error = (input - target).abs()
+    if reduction == "none":
+        return error
+    return error.mean() if reduction == "mean" else error.sum()
+
+
+def _max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any
+) -> Tensor:
+    pooled: Tensor = F.max_pool2d(input, kernel_size, stride, padding, dilation)
+    return pooled
+
+
+def _tile_clamp(input: Tensor, dims: Any, min_val: Tensor, max_val: Tensor) -> Tensor:
+    return torch.clamp(torch.tile(input, dims), min_val, max_val)
+
+
+TASKS: tuple[Task, ...] = (
+    task(
+        "gather(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M))",
+        category="Index",
+        dims={
+            "M": Dim(symbol="M", role="batch", low=1),
+            "N": Dim(symbol="N", role="channel", low=1),
+            "I": "batch",
+            "J": "channel",
+        },
+        attributes={"dim": (0, -1, -2)},
+        core={"dim": (0,)},
+        constraints=("I <= M or dim % 2 == 0", "J <= N or dim % 2 == 1"),
+        extended_dtypes=("float64",),
+        reference=lambda input, dim, index: input.gather(dim, index),
+        description="""out[i, j] = input[i, index[i, j]] for dim 1 (or -1) and input[index[i, j], j]
+            for dim 0 (or -2), in input's dtype. The int64 index may be shorter than the input
+            along the other dim.""",
+        flops="0",
+        benchmark={"M": 32, "N": 64, "I": 32, "J": 64},
+        perf=(
+            {"M": 1024, "N": 1024, "I": 1024, "J": 1024},
+            {"M": 4096, "N": 4096, "I": 4096, "J": 4096},
+            {"M": 8192, "N": 8192, "I": 8192, "J": 8192},
+        ),
+    ),
+    task(
+        "mul_int8(input[M, N]: int8, "
+        "other[*((M, N) if _other == 'same' else (N,) if _other == 'row' else ())]: int8, "
+        "_other='same')",
+        category="Math",
+        dims=_PLAIN,
+        attributes={"_other": ("row", "scalar")},
+        core={"_other": ("row",)},
+        dtypes=("int8",),
+        outputs=(Output(compare="exact"),),
+        reference=lambda input, other: input * other,
+        description="""input * other of two int8 tensors, as int8: what does not fit wraps around.
+            other has input's shape or broadcasts to it.""",
+        flops="M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        f"l1_loss(input[{_SHAPE}], target[{_SHAPE}], reduction='mean', _rank=2)",
+        category="Loss",
+        dims=_PLANE,
+        attributes={"reduction": ("none", "sum"), "_rank": (1, 3)},
+        reference=_l1_loss,
+        description="""|input - target| of two tensors of one shape; with reduction "mean" or "sum"
+            the mean or sum of all elements, a tensor of no dims.""",
+        flops="2*M*N",
+        benchmark=_SMALL,
+        perf=_PERF,
+    ),
+    task(
+        "max_pool2d(input[N, C, H, W], kernel_size=3, stride=None, padding=0, dilation=1)",
+        category="Pooling",
+        dims={
+            "N": Dim(symbol="N", role="batch"),
+            "C": Dim(symbol="C", role="channel", low=1),
+            "H": Dim(symbol="H", role="spatial", low=1),
+            "W": Dim(symbol="W", role="spatial", low=1),
+        },
+        attributes={
+            "kernel_size": (2, 5),
+            "stride": (1, 2),
+            "padding": (1,),
+            "dilation": (2,),
+        },
+        core={"kernel_size": (2, 5), "stride": (1, 2), "padding": (1,)},
+        constraints=(
+            "2*padding <= kernel_size",
+            "dilation*(kernel_size - 1) + 1 <= H + 2*padding",
+            "dilation*(kernel_size - 1) + 1 <= W + 2*padding",
+        ),
+        reference=_max_pool2d,
+        description="""The largest value of each square window of kernel_size rows and columns,
+            dilation apart; windows are `stride` apart, or kernel_size apart if stride is None.
+            Padding never wins, a NaN in the window does.""",
+        flops="kernel_size**2*N*C*H*W//(stride or kernel_size)**2",
+        benchmark={"N": 2, "C": 4, "H": 32, "W": 32},
+        perf=(
+            {"N": 16, "C": 64, "H": 56, "W": 56},
+            {"N": 32, "C": 128, "H": 112, "W": 112},
+            {"N": 64, "C": 128, "H": 112, "W": 112},
+        ),
+    ),
+    task(
+        f"tile_clamp(input[M, N], dims=(2, 1), min_val[{_LIMIT}], "
+        f"max_val[{_LIMIT}], _limits='row')",
+        category="Broadcast",
+        dims={"M": "batch", "N": "spatial"},
+        attributes={"dims": ((1, 2), (3, 2)), "_limits": ("scalar",)},
+        reference=_tile_clamp,
+        description="""Tile input [M, N] as torch.tile does, dims[i] copies side by side along dim
+            i, then clamp each element to [min_val, max_val], two tensors that broadcast to the
+            tiled shape; where min_val is the larger, max_val is right. NaN stays NaN.""",
+        flops="2*M*N*dims[0]*dims[1]",
+        benchmark={"M": 16, "N": 128},
+        perf=({"M": 512, "N": 1024}, {"M": 2048, "N": 4096}, {"M": 4096, "N": 8192}),
+    ),
+)
