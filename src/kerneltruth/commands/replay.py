@@ -205,7 +205,7 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
         finding.candidate.path,
         task_names=(task.name,),
         task=task.name,
-        entry=task.entry,
+        entry=finding.candidate.entry or task.entry,
     )
 
 
