@@ -127,6 +127,7 @@ def _document(
     for kernel in kernels:
         notes["cases declined by the kernel (extended domain)"] += kernel["declined"]
         notes["cases without a bound that has teeth, replaced"] += kernel["unrefereeable"]
+        notes["cases void, since PyTorch itself fails them, replaced"] += kernel["void"]
         for reason, count in kernel["skipped"].items():
             notes[f"cases not run: {reason}"] += count
         notes["specializations compiled"] += kernel["compiled"]
@@ -180,6 +181,7 @@ def _kernel(entry: Entry, line: dict[str, Any]) -> dict[str, Any]:
         "illusion_for": [name for name, says in baselines.items() if wrong and says == "pass"],
         "declined": len(attempt["declined"]),
         "unrefereeable": sum(attempt["unrefereeable"].values()),
+        "void": sum(attempt.get("void", {}).values()),
         "skipped": attempt["skipped"],
         "compiled": len(attempt["binaries"]),
         "worst_ratio": attempt["worst_ratio"],

@@ -14,6 +14,7 @@ import torch
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.gate import checking, timing
 from kerneltruth.clock.stocking import rehearsed, timed_cases
+from kerneltruth.commands.controls import control_of
 from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.commands.stages import NOT_RUN, call_stage
 from kerneltruth.commands.suites import is_foreign, register_at
@@ -22,6 +23,7 @@ from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judg
 from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
 from kerneltruth.oracle.baselines.answers import Answer
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.trial import Trial
@@ -103,6 +105,7 @@ class Court:
             cache_root=cache_root,
         )
         self.cache = ExpectationCache(policy)
+        self.controls = Controls(self.runner, self.cache, control_of)
         self.draws = DrawCache()
 
     def start(self) -> None:
@@ -115,6 +118,7 @@ class Court:
 
     def close(self) -> None:
         """End every child."""
+        self.controls.close()
         self.runner.close()
 
     def hear(self, job: Job, report: Callable[[int], None] = lambda count: None) -> Heard:
@@ -133,6 +137,7 @@ class Court:
                 deadline_s=job.plan.deadline_s,
                 # Whoever waits for the device has it alone then.
                 ends_first=job.timed,
+                controls=self.controls,
             ) as trial:
                 return self._hear(trial, task, job, report)
         except MemoryError as error:

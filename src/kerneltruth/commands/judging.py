@@ -129,7 +129,12 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
     task = find(job.task)
     total = job.plan.total(task, court.runner.device)
     with Trial(
-        task, job.candidate, court.runner, court.cache, deadline_s=job.plan.deadline_s
+        task,
+        job.candidate,
+        court.runner,
+        court.cache,
+        deadline_s=job.plan.deadline_s,
+        controls=court.controls,
     ) as trial:
         for event in try_candidate(trial, job.plan):
             if isinstance(event, AttemptEnded):
@@ -160,6 +165,7 @@ def _document(
         "task": attempt.task,
         "also_in": list(elsewhere(find(attempt.task))),
         "candidate": plain(attempt.candidate),
+        "torch_only": attempt.candidate.torch_only,
         "verdict": word(verdict),
         "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
         "kind": getattr(verdict, "kind", None),
@@ -170,7 +176,11 @@ def _document(
         "cases": attempt.cases,
         "failed": attempt.failed,
         "unrefereeable": dict(attempt.unrefereeable),
+        "void": dict(attempt.void),
         "skipped": dict(attempt.skipped),
+        "interface": [
+            {**plain(note), "first_summary": note.first.summary()} for note in attempt.interface
+        ],
         "finding": str(store.path / "findings" / finding) if finding else None,
         "failing": None if failure is None else plain(failure.case),
         "failing_summary": None if failure is None else failure.case.summary(),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.codec import plain
+from kerneltruth.commands.controls import control_of
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import choose_device
 from kerneltruth.commands.head_start import cache_root
@@ -19,6 +20,7 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
 from kerneltruth.runs.records import load_finding
@@ -57,7 +59,10 @@ def _minimize(
     try:
         court.start()
         yield Step(done=0, total=evaluations, text="running the finding again")
-        with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
+        controls = Controls(court.runner, cache, control_of)
+        with Trial(
+            task, candidate, court.runner, cache, deadline_s=deadline_s, controls=controls
+        ) as trial:
             expectation = cache.get(task, finding.case)
             verdict, _ = judge_again(trial, finding, expectation)
             if isinstance(verdict, UnsupportedHere | Infra):

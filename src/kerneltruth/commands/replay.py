@@ -19,6 +19,7 @@ from kerneltruth.commands.suites import for_findings
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
+from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
@@ -173,7 +174,7 @@ def judge_again(
     if loaded.ended != "returned":
         return CompileError(detail=loaded.message or loaded.ended), None
     ruling, observation, _ = trial.call(expectation, config=finding.config)
-    verdict = ruling.verdict
+    verdict = ruling.with_form if is_of_form(finding.verdict) else ruling.verdict
     if isinstance(finding.verdict, CompileError) and trial.runner.targets:
         refused = trial.compile(expectation, observation.launches, finding.config)
         verdict = refused or verdict

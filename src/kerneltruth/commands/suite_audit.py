@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltruth.commands.idle import idle_attributes, idle_dims
-from kerneltruth.corpus.eager import eager_source
+from kerneltruth.corpus.eager import UNAIDED, eager_source
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.course import Plan, try_candidate
@@ -81,21 +81,26 @@ class Proof:
         }
 
 
-def eager_candidate(task: Task, module: str) -> Candidate:
-    """PyTorch itself as the candidate for a task that a file of the suite declares."""
+def eager_candidate(task: Task, module: str, *, unaided: bool = False) -> Candidate:
+    """PyTorch itself as the candidate for a task that a file of the suite declares.
+
+    With `unaided`, faults of PyTorch's own are not gone around.
+    """
+    source = eager_source(module)
+    plain = f"{task.entry}{UNAIDED}"
     return read_candidate(
-        eager_source(module),
+        source,
         f"eager/{module}.py",
         task_names=(task.name,),
         task=task.name,
-        entry=task.entry,
+        entry=plain if unaided and f"def {plain}(" in source else task.entry,
     )
 
 
-def eager_of(task: Task) -> Candidate | None:
+def eager_of(task: Task, *, unaided: bool = False) -> Candidate | None:
     """PyTorch itself as the candidate, where a file of `corpus.eager` has the task."""
     module = eager_modules(task.suite).get(task.key)
-    return None if module is None else eager_candidate(task, module)
+    return None if module is None else eager_candidate(task, module, unaided=unaided)
 
 
 def prove(
@@ -151,6 +156,11 @@ def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof) -> None:
                 proof.flagged.append(Flag(case="", verdict=word(attempt.verdict), detail=detail))
             continue
         verdict = event.judgement.verdict
+        for mismatch in event.judgement.interface:
+            said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
+            proof.flagged.append(
+                Flag(case=event.judgement.case.summary(), verdict="fail", detail=said)
+            )
         if is_bad(verdict):
             said = " ".join(
                 str(getattr(verdict, part))

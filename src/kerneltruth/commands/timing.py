@@ -15,6 +15,7 @@ from kerneltruth.clock.advice import profile_remarks
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.codec import dumps, plain
+from kerneltruth.commands.controls import own_function
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize
 from kerneltruth.commands.machine import is_known, known_machine
@@ -28,11 +29,8 @@ from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timeke
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.importers.flashinfer.suite import DataSet
-from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import FOREIGN, tasks_of
 from kerneltruth.tasks.spec import Task
 
 # What `--out` holds.
@@ -211,7 +209,7 @@ def _make_folder(out: Path) -> None:
 def opponents(task: Task) -> dict[str, Candidate]:
     """What a task's candidates are timed against: eager PyTorch, and a control of the corpus."""
     found: dict[str, Candidate] = {}
-    eager = eager_of(task) or _own(task)
+    eager = eager_of(task) or own_function(task)
     if eager is not None:
         found["eager"] = eager
     for entry in ENTRIES:
@@ -222,13 +220,3 @@ def opponents(task: Task) -> dict[str, Candidate]:
             if control.language == "triton":
                 return {**found, "control": control}
     return found
-
-
-def _own(task: Task) -> Candidate | None:
-    """A problem's own model, or a definition's own reference: each is eager PyTorch."""
-    if task.suite not in FOREIGN:
-        return None
-    suite = tasks_of(task.suite)
-    if isinstance(suite, DataSet):
-        return suite.own_reference(task.key)
-    return suite.own_model(task.name) if isinstance(suite, Problems) else None

@@ -12,7 +12,7 @@ from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
@@ -55,6 +55,8 @@ class Inquiry:
         if expectation.invalid is not None or expectation.unrefereeable is not None:
             return None
         ruling, _, _ = self.trial.call(expectation, config=self.failure.config)
+        if is_of_form(self.failure.verdict):
+            ruling = replace(ruling, verdict=ruling.with_form)
         if isinstance(ruling.verdict, Failed | Passed):
             ratio = None if ruling.stats is None else ruling.stats.max_bound_ratio
             failed = isinstance(ruling.verdict, Failed)
@@ -62,11 +64,17 @@ class Inquiry:
         return expectation, ruling
 
     def fails(self, case: Case) -> bool:
-        """Whether a case fails with the same verdict, and for the same reason, as the failure."""
+        """Whether a case fails with the same verdict, and for the same reason, as the failure.
+
+        Where PyTorch's own function fails too, nothing is shown of the candidate.
+        """
         answer = self.ask(case)
-        if answer is None:
+        if answer is None or not self._alike(*answer):
             return False
         expectation, ruling = answer
+        return self.trial.objection(expectation, ruling.verdict) is None
+
+    def _alike(self, expectation: Expectation, ruling: Ruling) -> bool:
         wanted, found = self.failure.verdict, ruling.verdict
         if not isinstance(wanted, Failed) or not isinstance(found, Failed):
             return _alike(wanted, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kerneltruth.cases.case import Case
-from kerneltruth.oracle.verdict import Verdict
+from kerneltruth.oracle.verdict import FailKind, Verdict
 from kerneltruth.runner.protocol import Binary
 
 
@@ -54,8 +54,42 @@ class ErrorMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """In what the form of an output differs from the promise, where its values were compared."""
+
+    kind: FailKind
+    detail: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceNote:
+    """A mismatch of form over all cases.
+
+    Attributes:
+        kind: `dtype` or `shape`.
+        detail: what was returned in the first case, and what was due.
+        output: name of the output.
+        cases: how many cases show it.
+        core: how many of them are of the core domain, where it counts as a failure.
+        first: the first case that counts most: of the core domain, if any is.
+    """
+
+    kind: FailKind
+    detail: str
+    output: str
+    cases: int
+    core: int
+    first: Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One case judged (under one configuration of an autotuned kernel)."""
+    """One case judged (under one configuration of an autotuned kernel).
+
+    Attributes:
+        interface: in what the form of right values differs from the promise.
+    """
 
     case: Case
     verdict: Verdict
@@ -65,16 +99,21 @@ class Judgement:
     reference_digest: str | None = None
     output_digest: str | None = None
     seconds: float = 0.0
+    interface: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRef:
-    """A candidate as results name it; the source is stored by its hash."""
+    """A candidate as results name it; the source is stored by its hash.
+
+    `torch_only`: its source has no kernel of its own, only calls of PyTorch.
+    """
 
     sha256: str
     path: str
     language: str
     entry: str
+    torch_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +136,14 @@ class Attempt:
         dtypes: the same by dtype, and how many calls came back to be judged.
         declined: refusals in the extended domain.
         unrefereeable: cases that were replaced because their bound has no teeth, by reason.
+        void: cases that were replaced because PyTorch's own function fails them too, by reason.
         skipped: cases not run, with a count and the reason.
+        interface: outputs whose form differs from the promise while their values are right.
         failure: the first failing judgement.
         minimal: the smallest failing case found.
         explanation: where and how the output is wrong, in one or two sentences.
+        shown: of the smallest case, the inputs, what is expected and what came, where that is
+            short enough for a line.
         error_map: the same as a picture; it is stored with the finding alone.
         binaries: every specialization compiled, with its static facts.
     """
@@ -121,6 +164,9 @@ class Attempt:
     worst_ratio: float | None = None
     seconds: float = 0.0
     dtypes: dict[str, DtypeCount] = field(default_factory=dict)
+    void: dict[str, int] = field(default_factory=dict)
+    interface: tuple[InterfaceNote, ...] = ()
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,12 @@ from kerneltruth.oracle.attempt import (
     CaseJudged,
     DtypeCount,
     Event,
+    InterfaceNote,
     Judgement,
+    Mismatch,
 )
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
-from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.judge import Ruling, wrong_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
@@ -34,13 +36,17 @@ from kerneltruth.oracle.verdict import (
     Unrefereeable,
     UnsupportedHere,
     Verdict,
+    Void,
     is_bad,
 )
+from kerneltruth.runner.candidate import is_torch_only
 from kerneltruth.runner.host import load_allowance
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
 CONFIGS_ON_FIRST_CASE = 8
+# Of the planned cases, or of those that could be put to the kernel: a pass rests on no fewer.
+LEAST_JUDGED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,33 @@ class Plan:
 
 
 @dataclass(slots=True)
+class _Noted:
+    """Cases in which an output has right values in another form than promised."""
+
+    mismatch: Mismatch
+    first: Judgement
+    cases: int = 0
+    core: Counter[str] = field(default_factory=Counter)
+
+    def add(self, judgement: Judgement, mismatch: Mismatch) -> None:
+        self.cases += 1
+        if judgement.case.domain == "core":
+            if not self.core:
+                self.mismatch, self.first = mismatch, judgement
+            self.core[judgement.case.dtype] += 1
+
+    def note(self) -> InterfaceNote:
+        return InterfaceNote(
+            kind=self.mismatch.kind,
+            detail=self.mismatch.detail,
+            output=self.mismatch.output,
+            cases=self.cases,
+            core=self.core.total(),
+            first=self.first.case,
+        )
+
+
+@dataclass(slots=True)
 class _Tally:
     """Counts of one trial; every case that was generated ends in exactly one of them."""
 
@@ -94,7 +127,11 @@ class _Tally:
     failed: int = 0
     declined: list[tuple[Case, str]] = field(default_factory=list)
     unrefereeable: Counter[str] = field(default_factory=Counter)
+    void: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    # What the child says of itself: these cases were put to it, and it did not answer.
+    unanswered: list[UnsupportedHere | Infra] = field(default_factory=list)
+    noted: dict[tuple[str, str], _Noted] = field(default_factory=dict)
     failure: Judgement | None = None
     passed: int = 0
     worst: float | None = None
@@ -108,20 +145,31 @@ class _Tally:
         if isinstance(verdict, Unrefereeable):
             self.unrefereeable[verdict.reason] += 1
             return
+        if isinstance(verdict, Void):
+            self.void[verdict.reason] += 1
+            return
         if isinstance(verdict, UnsupportedHere | Infra):
             self.skipped[verdict.reason] += 1
+            self.unanswered.append(verdict)
             return
         self.cases += 1
         self._count(judgement.case.dtype, verdict)
         ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
         if isinstance(verdict, Passed):
             self.passed += 1
+            self._note(judgement)
             if ratio is not None:
                 self.worst = ratio if self.worst is None else max(self.worst, ratio)
             return
         self.failed += 1
         if self.failure is None:
             self.failure = judgement
+
+    def _note(self, judgement: Judgement) -> None:
+        for mismatch in judgement.interface:
+            key = (mismatch.kind, mismatch.output)
+            noted = self.noted.setdefault(key, _Noted(mismatch=mismatch, first=judgement))
+            noted.add(judgement, mismatch)
 
     def _count(self, dtype: str, verdict: Verdict) -> None:
         before = self.dtypes.get(dtype, DtypeCount())
@@ -130,6 +178,21 @@ class _Tally:
             returned=before.returned + isinstance(verdict, Passed | Failed),
             failed=before.failed + (not isinstance(verdict, Passed)),
         )
+
+    def convict_of_form(self) -> None:
+        """Where no value is wrong: the form of promised results is what failed."""
+        core = next((n for n in self.noted.values() if n.core), None)
+        if self.failure is not None or core is None:
+            return
+        self.failure = replace(core.first, verdict=wrong_form(core.mismatch))
+        self.failed = core.core.total()
+        for dtype, failed in core.core.items():
+            self.dtypes[dtype] = replace(self.dtypes[dtype], failed=failed)
+
+    @property
+    def put(self) -> int:
+        """How many cases were put to the kernel, whatever became of them."""
+        return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
 
 
 def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
@@ -143,6 +206,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             tally.add(judgement)
             if plan.stop_at_first and tally.failure is not None:
                 break
+        tally.convict_of_form()
     yield AttemptEnded(
         attempt=Attempt(
             task=trial.task.key,
@@ -151,8 +215,9 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
                 path=trial.candidate.path,
                 language=trial.candidate.language,
                 entry=trial.candidate.entry,
+                torch_only=is_torch_only(trial.candidate),
             ),
-            verdict=early or _final(tally),
+            verdict=early or _final(tally, plan.cases),
             cases=tally.cases,
             failed=tally.failed,
             declined=tuple(tally.declined),
@@ -163,6 +228,8 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,
+            void=dict(tally.void),
+            interface=tuple(noted.note() for noted in tally.noted.values()),
         )
     )
 
@@ -185,19 +252,32 @@ def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
             return CompileError(detail=detail)
 
 
-def _final(tally: _Tally) -> Verdict:
+def _final(tally: _Tally, planned: int) -> Verdict:
     if tally.failure is not None:
         return tally.failure.verdict
-    if tally.passed:
+    if tally.unanswered:
+        return _not_answered(tally)
+    least = LEAST_JUDGED * min(planned, tally.put)
+    if tally.passed and tally.passed >= least:
         return Passed()
-    reasons = tally.skipped.most_common(1)
-    if reasons:
-        return UnsupportedHere(reason=reasons[0][0])
-    if tally.unrefereeable:
-        return Unrefereeable(reason=tally.unrefereeable.most_common(1)[0][0])
-    if tally.declined:
-        return UnsupportedHere(reason=f"every case was declined: {tally.declined[0][1]}")
+    if tally.declined and len(tally.declined) >= tally.void.total():
+        reason = f"{len(tally.declined)} of {tally.put} cases were declined"
+        return UnsupportedHere(reason=f"{reason}, such as: {tally.declined[0][1]}")
+    if tally.skipped:
+        return UnsupportedHere(reason=tally.skipped.most_common(1)[0][0])
+    for reasons in (tally.void, tally.unrefereeable):
+        if reasons:
+            return Unrefereeable(reason=reasons.most_common(1)[0][0])
     return Unrefereeable(reason="no case fits the plan")
+
+
+def _not_answered(tally: _Tally) -> UnsupportedHere | Infra:
+    """What the child says of itself removes no case beside a pass: then there is no pass."""
+    verdict = tally.unanswered[0]
+    if not tally.passed:
+        return verdict
+    count = f"{len(tally.unanswered)} of {tally.put} cases"
+    return replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
 
 
 def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
@@ -213,7 +293,7 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
             continue
         for config in _configs(trial, count):
-            judgement = _judge_one(trial, plan, expectation, config)
+            judgement = _judge_one(trial, plan, expectation, config, tally.noted.keys())
             yield judgement
             if is_bad(judgement.verdict) and plan.stop_at_first:
                 return
@@ -247,14 +327,21 @@ def _configs(trial: Trial, count: int) -> Iterator[int]:
         yield from range(1, min(trial.configs, CONFIGS_ON_FIRST_CASE))
 
 
-def _judge_one(trial: Trial, plan: Plan, expectation: Expectation, config: int) -> Judgement:
+def _judge_one(
+    trial: Trial,
+    plan: Plan,
+    expectation: Expectation,
+    config: int,
+    noted: Collection[tuple[str, str]],
+) -> Judgement:
+    """Judge one case; `noted` has the mismatches of form that PyTorch does not share."""
     start = time.monotonic()
     ruling, observation, _ = trial.call(expectation, config=config)
     verdict = ruling.verdict
+    core = expectation.case.domain == "core"
     if plan.compile and trial.runner.targets and not is_bad(verdict):
         refused = trial.compile(expectation, observation.launches, config)
         if refused is not None:
-            core = expectation.case.domain == "core"
             verdict = refused if core else Declined(reason=refused.detail)
     judgement = Judgement(
         case=expectation.case,
@@ -262,11 +349,18 @@ def _judge_one(trial: Trial, plan: Plan, expectation: Expectation, config: int) 
         stats=ruling.stats,
         config=config,
         seconds=time.monotonic() - start,
+        interface=ruling.interface,
     )
-    if not is_bad(verdict):
+    new_form = any((m.kind, m.output) not in noted for m in ruling.interface)
+    if is_bad(verdict) or new_form:
+        objection = trial.objection(expectation, verdict)
+        if objection is not None:
+            return replace(judgement, verdict=Void(reason=objection))
+    if is_bad(verdict):
+        probes = probe(trial, expectation, ruling, config=config)
+        judgement = replace(judgement, verdict=probes.refine(verdict))
+    elif not (core and ruling.interface):
         return judgement
-    probes = probe(trial, expectation, ruling, config=config)
-    judgement = replace(judgement, verdict=probes.refine(verdict))
     return with_digests(judgement, expectation, ruling)
 
 

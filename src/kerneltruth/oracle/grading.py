@@ -20,7 +20,7 @@ from kerneltruth.oracle.bounds import spread_bound
 from kerneltruth.oracle.contract import broken_claim, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
-from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
+from kerneltruth.oracle.judge import returned_outputs, rule, wrong_form, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
 from kerneltruth.oracle.verdict import Failed, Passed, Verdict
 from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
@@ -164,11 +164,14 @@ def grade(
         if tensor is not None and name in _written(task, expectation)
     }
     # A kernel's buffers may be reused from call to call, and its views be of its inputs.
-    got, failed = returned_outputs(task, expectation, placed, _without_aliases(seen), None)
-    if failed is not None:
-        return failed
+    got = returned_outputs(task, expectation, placed, _without_aliases(seen), None)
+    if got.failed is not None:
+        return got.failed
+    if got.interface:
+        # Fewer bytes to write are less work.
+        return wrong_form(got.interface[0])
     with quietly(), torch.device(device):
-        return _values(task, expectation, tuple(t.to(device) for t in got), device)
+        return _values(task, expectation, tuple(t.to(device) for t in got.tensors), device)
 
 
 def _values(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from kerneltruth.cases.layouts import Placed, inspect
-from kerneltruth.oracle.attempt import ErrorStats
+from kerneltruth.oracle.attempt import ErrorStats, Mismatch
 from kerneltruth.oracle.contract import broken_claim, said
-from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
-from kerneltruth.oracle.reference import real_parts
+from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.stats import Difference
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -32,16 +31,48 @@ from kerneltruth.tasks.spec import Task
 
 # How the detail of a verdict on a stray access begins.
 WROTE, READS = "wrote ", "reads "
+# How the detail of a verdict begins where an entry came to its end without a value.
+RETURNED_NOTHING = "returned nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruling:
-    """A verdict with what it rests on: statistics of the worst output, and the outputs."""
+    """A verdict with what it rests on: statistics of the worst output, and the outputs.
+
+    `interface` is beside the verdict: outputs are compared in the promised form (see `interface`).
+    """
 
     verdict: Verdict
     stats: ErrorStats | None = None
     outputs: tuple[torch.Tensor, ...] = ()
     differences: tuple[Difference | None, ...] = ()
+    interface: tuple[Mismatch, ...] = ()
+
+    @property
+    def with_form(self) -> Verdict:
+        """The verdict; of right values in another form, that they are of another form."""
+        if self.interface and isinstance(self.verdict, Passed):
+            return wrong_form(self.interface[0])
+        return self.verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Returned:
+    """Outputs as CPU tensors in the promised form, or why there are none to compare."""
+
+    tensors: tuple[torch.Tensor, ...] = ()
+    interface: tuple[Mismatch, ...] = ()
+    failed: Failed | None = None
+
+
+def wrong_form(mismatch: Mismatch) -> Failed:
+    """The verdict on right values in another form, where the form is promised."""
+    return Failed(kind=mismatch.kind, detail=mismatch.detail, output=mismatch.output)
+
+
+def is_of_form(verdict: Verdict) -> bool:
+    """Whether a verdict speaks of the form of an output, whose values may be right."""
+    return isinstance(verdict, Failed) and verdict.kind in ("dtype", "shape")
 
 
 def rule(
@@ -69,10 +100,11 @@ def rule(
     broken = _inputs_and_guards(task, expectation, placed, observation)
     # Without tensors in, nothing says on which device the output should be.
     due_device = device if task.tensors else None
-    results, wrong_form = returned_outputs(task, expectation, placed, observation, due_device)
-    if wrong_form is not None:
-        return Ruling(verdict=broken or wrong_form)
-    return _values(task, expectation, results, broken)
+    returned = returned_outputs(task, expectation, placed, observation, due_device)
+    if returned.failed is not None:
+        return Ruling(verdict=broken or returned.failed)
+    ruling = _values(task, expectation, returned.tensors, broken)
+    return replace(ruling, interface=returned.interface)
 
 
 def _not_returned(observation: Observation, *, core: bool, deadline_s: float) -> Verdict:
@@ -130,8 +162,8 @@ def returned_outputs(
     placed: Mapping[str, Placed],
     observation: Observation,
     device: str | None,
-) -> tuple[tuple[torch.Tensor, ...], Failed | None]:
-    """The outputs as CPU tensors, or in what form they break the contract."""
+) -> Returned:
+    """The outputs of a call that returned; `device` is where they must lie, None does not look."""
     given = expectation.inputs
     written = task.written(given.scalars, given.tensors)
     after = {
@@ -142,7 +174,7 @@ def returned_outputs(
     results = observation.results
     in_place = [want.spec.name in after for want in expected]
     if not results and written and not any(in_place):
-        return tuple(after.values()), None
+        return Returned(tensors=tuple(after.values()))
     if len(results) > len(expected):
         # As SGD does for the momentum that it was told to do without.
         results = tuple(r for r in results if not _is_none(r))
@@ -150,73 +182,57 @@ def returned_outputs(
         # What an operator in place returns beside is a courtesy; what it wrote is judged.
         results = tuple(r for r, wrote in zip(results, in_place, strict=True) if not wrote)
     if len(results) != len(expected) - sum(in_place):
-        detail = f"returned {len(results)} outputs where the task has {len(expected)}"
-        return (), Failed(kind="count", detail=detail)
+        return Returned(failed=_wrong_count(observation.results, len(expected)))
     returned = iter(results)
     writable = task.writable(given.scalars, given.tensors)
-    tensors = []
+    tensors: list[torch.Tensor] = []
+    interface: list[Mismatch] = []
     for want, wrote in zip(expected, in_place, strict=True):
         if wrote:
             tensors.append(after[want.spec.name])
             continue
-        result = next(returned)
-        failed = _form(writable, result, want, device)
-        if failed is not None:
-            return (), failed
-        assert isinstance(result, TensorResult)
-        tensors.append(tensor_of(result))
-    return tuple(tensors), None
+        formed = _formed(writable, next(returned), want, device)
+        if isinstance(formed, Failed):
+            return Returned(failed=formed)
+        tensors.append(formed[0])
+        interface += formed[1]
+    return Returned(tensors=tuple(tensors), interface=tuple(interface))
+
+
+def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> Failed:
+    if not any(not _is_none(r) for r in results):
+        what = "a tensor was" if due == 1 else f"{due} tensors were"
+        return Failed(kind="type", detail=f"{RETURNED_NOTHING} where {what} due")
+    detail = f"returned {len(results)} outputs where the task has {due}"
+    return Failed(kind="count", detail=detail)
 
 
 def _is_none(result: TensorResult | OtherResult) -> bool:
     return isinstance(result, OtherResult) and result.type == "NoneType"
 
 
-def _form(
+def _formed(
     writable: tuple[str, ...],
     result: TensorResult | OtherResult,
     want: ExpectedOutput,
     device: str | None,
-) -> Failed | None:
+) -> tuple[torch.Tensor, tuple[Mismatch, ...]] | Failed:
+    """An output in the promised form, or what is wrong with it whatever its values."""
     name = want.spec.name
     if isinstance(result, OtherResult):
         detail = f"returned a {result.type} where a tensor was due"
         return Failed(kind="type", detail=detail, output=name)
-    problems: tuple[tuple[bool, FailKind, str], ...] = (
-        (
-            tuple(result.shape) != want.shape,
-            "shape",
-            f"shape {tuple(result.shape)} where {want.shape} was due",
-        ),
-        (result.dtype != want.promised, "dtype", f"dtype {result.dtype}, not {want.promised}"),
-        (
-            device is not None and result.device != device,
-            "device",
-            f"the output lies on {result.device}, the inputs on {device}",
-        ),
-        (
-            result.alias is not None
-            and result.alias not in writable
-            and want.reference.numel() > 0,
-            "aliased_output",
-            f"the output shares memory with the input {result.alias}",
-        ),
-    )
-    for broken, kind, detail in problems:
-        if broken:
-            return Failed(kind=kind, detail=detail, output=name)
-    return None
-
-
-def tensor_of(result: TensorResult) -> torch.Tensor:
-    """The result's logical elements as a CPU tensor; complex ones as their parts."""
-    dtype = DTYPES[result.dtype]
-    if not result.data:
-        return real_parts(torch.empty(result.shape, dtype=dtype))
-    # What came alone lies in memory that torch can use as it is.
-    data = result.data if isinstance(result.data, bytearray) else bytearray(result.data)
-    flat = torch.frombuffer(data, dtype=dtype)
-    return real_parts(flat.reshape(result.shape))
+    formed = in_promised_form(result, want)
+    if isinstance(formed, Failed):
+        return formed
+    if device is not None and result.device != device:
+        detail = f"the output lies on {result.device}, the inputs on {device}"
+        return Failed(kind="device", detail=detail, output=name)
+    shared = result.alias is not None and result.alias not in writable
+    if shared and want.reference.numel() > 0:
+        detail = f"the output shares memory with the input {result.alias}"
+        return Failed(kind="aliased_output", detail=detail, output=name)
+    return formed
 
 
 def _values(

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
-from kerneltruth.oracle.judge import Ruling, rule
-from kerneltruth.oracle.verdict import CompileError
-from kerneltruth.runner.candidate import Candidate, block_sizes
+from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict
+from kerneltruth.runner.candidate import Candidate, block_sizes, returns_value
 from kerneltruth.runner.host import Runner, Session
+from kerneltruth.runner.models import CONSTRUCTED
 from kerneltruth.runner.protocol import (
+    Argument,
     Binary,
     Launch,
     Observation,
@@ -28,6 +31,9 @@ from kerneltruth.runner.protocol import (
     Supply,
 )
 from kerneltruth.tasks.spec import Task
+
+if TYPE_CHECKING:
+    from kerneltruth.oracle.controls import Controls
 
 MAX_CONFIGS = 64
 # Of the device's memory: who is judged meanwhile needs it more than who rehearses.
@@ -48,6 +54,7 @@ class Trial:
         *,
         deadline_s: float,
         ends_first: bool = False,
+        controls: Controls | None = None,
     ) -> None:
         """A trial; no child is started yet.
 
@@ -58,6 +65,7 @@ class Trial:
             cache: of what is due.
             deadline_s: for one call.
             ends_first: whether the trial's end waits for that of its children.
+            controls: PyTorch's own function, asked before a case convicts; None asks nobody.
         """
         self._ends_first = ends_first
         self.task = task
@@ -65,12 +73,14 @@ class Trial:
         self.runner = runner
         self.cache = cache
         self.deadline_s = deadline_s
+        self.controls = controls
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.configs = 1
         self._run: Session | None = None
         self._compile: Session | None = None
         self._compiled: set[tuple[Any, ...]] = set()
+        self._refused: dict[tuple[Any, ...], CompileError] = {}
 
     def __enter__(self) -> Trial:
         return self
@@ -112,6 +122,7 @@ class Trial:
             config=config,
             deadline_s=self.deadline_s,
         )
+        observation = self._not_excused(observation, laid.arguments)
         ruling = rule(
             self.task,
             expectation,
@@ -120,12 +131,37 @@ class Trial:
             deadline_s=self.deadline_s,
             device=self._run.device,
         )
+        ruling = self._plainly(ruling)
         for launch in observation.launches:
             self.configs = max(self.configs, min(launch.configs, MAX_CONFIGS))
             self.blocks.update(
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
         return ruling, observation, laid.placed
+
+    def _not_excused(self, observation: Observation, arguments: Sequence[Argument]) -> Observation:
+        """On a GPU nothing is interpreted: who says so there has raised an exception, no more.
+
+        Only a model may still have no place for the judge's weights.
+        """
+        on_gpu = self.runner.device != "cpu" and self.candidate.language != "numpy"
+        is_model = any(a.name == CONSTRUCTED for a in arguments)
+        if observation.ended != "unsupported" or not on_gpu or is_model:
+            return observation
+        return replace(observation, ended="raised")
+
+    def _plainly(self, ruling: Ruling) -> Ruling:
+        """A ruling that says so where an answer was cut off before it returns anything."""
+        verdict = ruling.verdict
+        if not isinstance(verdict, Failed) or not verdict.detail.startswith(RETURNED_NOTHING):
+            return ruling
+        if returns_value(self.candidate.source, self.candidate.entry):
+            return ruling
+        detail = (
+            f"{verdict.detail}: the answer ends before it returns: {self.candidate.entry} has no "
+            "return statement with a value"
+        )
+        return replace(ruling, verdict=replace(verdict, detail=detail))
 
     def run(
         self, case: Case, inputs: Inputs, *, poison: int = 0
@@ -166,10 +202,15 @@ class Trial:
     def compile(
         self, expectation: Expectation, launches: tuple[Launch, ...], config: int
     ) -> CompileError | None:
-        """Compile the launches of a call for every target, if they are new; the first refusal."""
-        keys = {_specialization(launch) for launch in launches} - self._compiled
-        if not keys:
-            return None
+        """Compile the launches of a call for every target, if they are new; the first refusal.
+
+        What was refused before is refused again: the first time may not have been in the core.
+        """
+        every = {_specialization(launch): launch.kernel for launch in launches}
+        known = next((self._refused[k] for k in every if k in self._refused), None)
+        keys = every.keys() - self._compiled
+        if known is not None or not keys:
+            return known
         self._compiled |= keys
         if self._compile is None:
             self._compile = self.runner.open(self.candidate, mode="compile")
@@ -184,8 +225,16 @@ class Trial:
         for binary in observation.binaries:
             if not binary.ok:
                 detail = f"{binary.kernel}: {binary.error}"
-                return CompileError(detail=detail, target=binary.target)
+                refused = CompileError(detail=detail, target=binary.target)
+                self._refused |= {k: refused for k in keys if every[k] == binary.kernel}
+                return refused
         return None
+
+    def objection(self, expectation: Expectation, verdict: Verdict) -> str | None:
+        """What PyTorch's own function has to say against convicting on this case."""
+        if self.controls is None:
+            return None
+        return self.controls.objection(self.task, expectation, verdict, deadline_s=self.deadline_s)
 
 
 def _specialization(launch: Launch) -> tuple[Any, ...]:

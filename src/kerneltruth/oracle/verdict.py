@@ -2,7 +2,7 @@
 
 Every attempt on a case ends in exactly one of these. `Passed` and `Failed` are judgements of the
 kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was no
-output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last three
+output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last four
 say that no judgement was possible, and are nobody's fault or ours.
 """
 
@@ -108,6 +108,13 @@ class Unrefereeable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Void:
+    """PyTorch's own function fails the same call, so that the case says nothing of a kernel."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedHere:
     """This machine, or Triton's interpreter, cannot run it: neither pass nor fail."""
 
@@ -130,6 +137,7 @@ Verdict = (
     | Crashed
     | TimedOut
     | Unrefereeable
+    | Void
     | UnsupportedHere
     | Infra
 )
@@ -154,6 +162,8 @@ def word(verdict: Verdict) -> str:
             return "timeout"
         case Unrefereeable():
             return "unrefereeable"
+        case Void():
+            return "void"
         case UnsupportedHere():
             return "unsupported_here"
         case Infra():

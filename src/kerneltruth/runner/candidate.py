@@ -11,6 +11,7 @@ import ast
 import difflib
 import hashlib
 import re
+import sys
 import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _MODELS = ("ModelNew", "Model")
 GENERIC_ENTRIES = ("kernel_function", "run", *_MODELS)
 _KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
 _CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
+# Packages that bring no kernels beside PyTorch's own; Triton's are its decorated functions.
+_NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops")
 _BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
 _BLOCK_RANGE = range(2, 65537)
 
@@ -148,6 +151,65 @@ def block_sizes(source: str) -> tuple[int, ...]:
         for number in _integers(value)
     }
     return tuple(sorted(n for n in found if n in _BLOCK_RANGE))
+
+
+def returns_value(source: str, entry: str) -> bool:
+    """Whether the entry has a `return` with a value, or what it gives cannot be read off it.
+
+    False of an answer that was cut off before its last lines.
+    """
+    try:
+        tree = _parse(source, "<candidate>")
+    except UserError:
+        return True
+    functions = [
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == entry
+        for inner in _called_functions(node)
+    ]
+    return not functions or any(_returns(function) for function in functions)
+
+
+def _called_functions(node: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    """The function itself, or what calling an instance of the class runs."""
+    if isinstance(node, ast.FunctionDef):
+        yield node
+        return
+    called = ("forward", "__call__", "step")
+    yield from (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name in called)
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            return True
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def is_torch_only(candidate: Candidate) -> bool:
+    """Whether the source is plain PyTorch: no kernel of its own, and no library of kernels."""
+    if candidate.language != "torch":
+        return False
+    imported = _imported(_parse(candidate.source, candidate.path))
+    return imported <= {*sys.stdlib_module_names, *_NO_KERNELS}
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The packages that a source imports, relative ones as `.`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("." if node.level or not node.module else node.module.split(".")[0])
+    return found
 
 
 def _parse(source: str, path: str) -> ast.Module:

@@ -34,6 +34,7 @@ from kerneltruth.oracle.verdict import (
     Unrefereeable,
     UnsupportedHere,
     Verdict,
+    Void,
     word,
 )
 from kerneltruth.runs.files import read_json
@@ -50,6 +51,7 @@ _VERDICTS: dict[str, type[Verdict]] = {
     "crash": Crashed,
     "timeout": TimedOut,
     "unrefereeable": Unrefereeable,
+    "void": Void,
     "unsupported_here": UnsupportedHere,
     "infra": Infra,
 }

@@ -200,6 +200,7 @@ class Output:
         when: an expression of attributes (and of `present`, the names of the tensors that are not
             None); where it is false, the output is not due.
         spared: decoys that a correct judgement cannot tell on small cases, by name.
+        may_be_complex: whether the published prompt lets a real result be of a complex dtype.
     """
 
     name: str = "out"
@@ -208,6 +209,7 @@ class Output:
     accept: Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], Mask] | None = None
     when: str | None = None
     spared: tuple[str, ...] = ()
+    may_be_complex: bool = False
 
     def __post_init__(self) -> None:
         if (self.compare == "accept") != (self.accept is not None):

@@ -14,6 +14,7 @@ from kerneltruth.oracle.verdict import (
     Crashed,
     Infra,
     Passed,
+    RuntimeFault,
     TimedOut,
     UnsupportedHere,
     word,
@@ -99,6 +100,110 @@ def test_a_candidate_that_declines_everything_is_not_passed():
     assert attempt.verdict == UnsupportedHere(reason="no such instruction")
     assert attempt.cases == 0
     assert set(attempt.skipped) == {"no such instruction"}
+
+
+def sometimes(answer, share):
+    """Right, but in every so-many-th of the calls."""
+    calls = []
+
+    def respond(call):
+        calls.append(call)
+        return answer if len(calls) % share == 0 else right(call)
+
+    return respond
+
+
+@pytest.mark.parametrize("ended", ["unsupported", "lost"])
+def test_what_the_child_says_of_itself_leaves_no_pass(ended):
+    claim = Observation(ended=ended, message="not here")
+    attempt, _, _ = tried(sometimes(claim, 5), cases=20)
+    expected = {"unsupported": UnsupportedHere, "lost": Infra}[ended]
+    assert isinstance(attempt.verdict, expected)
+    assert attempt.verdict.reason == "not here (in 4 of 24 cases, by its own account)"
+    assert attempt.skipped == {"not here": 4}
+
+
+def test_a_failure_counts_whatever_the_child_says_of_other_cases():
+    claim = Observation(ended="unsupported", message="not here")
+    attempt, _, _ = tried(
+        lambda call: claim if call.tensors["x"].shape[0] > 8 else call.tensors["x"] + 100, cases=20
+    )
+    assert attempt.verdict.kind == "value"
+
+
+def test_on_a_gpu_nothing_is_unsupported_by_an_interpreter():
+    claim = Observation(ended="unsupported", error="UnsupportedHere", message="not here")
+    attempt, _, _ = tried(lambda call: claim, language="triton", device="cuda:0")
+    assert attempt.verdict == RuntimeFault(error="UnsupportedHere", detail="not here")
+
+
+def test_a_kernel_that_declines_nearly_everything_is_not_passed():
+    refusal = Observation(ended="raised", error="ValueError", message="no")
+    plan = Plan(strategies=("layouts", "nan_injected", "adversarial", "empty"))
+    attempt, _, _ = tried(lambda call: refusal, cases=20, plan=plan)
+    assert isinstance(attempt.verdict, RuntimeFault | UnsupportedHere)
+    judged = iter(range(1000))
+    few = lambda call: right(call) if next(judged) < 3 else refusal
+    attempt, _, _ = tried(few, cases=20, plan=replace(plan, strategies=("nan_injected",)))
+    assert isinstance(attempt.verdict, UnsupportedHere)
+    assert attempt.verdict.reason == "57 of 60 cases were declined, such as: ValueError: no"
+    assert attempt.cases == 3
+
+
+def doubled(call):
+    return right(call).double()
+
+
+def test_right_values_of_another_dtype_fail_where_the_dtype_is_promised():
+    attempt, judged, _ = tried(doubled, cases=20)
+    core = [j for j in judged if j.case.domain == "core"]
+    assert (attempt.verdict.kind, attempt.verdict.output) == ("dtype", "out")
+    assert attempt.failure.case == core[0].case
+    assert attempt.failure.output_digest is not None
+    assert (attempt.cases, attempt.failed) == (20, len(core))
+    (note,) = attempt.interface
+    assert (note.kind, note.cases, note.core) == ("dtype", 20, len(core))
+    assert sum(count.failed for count in attempt.dtypes.values()) == len(core)
+
+
+def test_right_values_of_another_dtype_beyond_the_core_are_a_note():
+    attempt, _, _ = tried(lambda call: doubled(call) if strided(call) else right(call), cases=20)
+    assert attempt.verdict == Passed()
+    (note,) = attempt.interface
+    assert (note.kind, note.core, note.first.domain) == ("dtype", 0, "extended")
+
+
+def strided(call):
+    (argument,) = call.arguments
+    return argument.strides != (argument.shape[1], 1)
+
+
+def test_a_wrong_value_outweighs_a_wrong_dtype_that_was_seen_before():
+    attempt, judged, _ = tried(
+        lambda call: (
+            doubled(call) + 100 * strided(call) if call.tensors["x"].numel() else doubled(call)
+        ),
+        cases=20,
+    )
+    assert attempt.verdict.kind == "value"
+    assert len(judged) > 1
+    assert attempt.interface
+
+
+@pytest.mark.parametrize(
+    ("source", "ends"),
+    [
+        ("def relu(x):\n    y = x + 1\n", True),
+        ("def relu(x):\n    def inner():\n        return x\n    inner()\n", True),
+        ("def relu(x):\n    pass\n", True),
+        ("def relu(x):\n    if x is None:\n        return x\n", False),
+        ("relu = lambda x: None\n", False),
+    ],
+)
+def test_an_answer_that_was_cut_off_is_said_to_be(source, ends):
+    attempt, _, _ = tried(lambda call: returned(), source=source)
+    assert attempt.verdict.kind == "type"
+    assert ("the answer ends before it returns" in attempt.verdict.detail) == ends
 
 
 @pytest.mark.parametrize(

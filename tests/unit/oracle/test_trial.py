@@ -1,6 +1,7 @@
 """A trial: what the child is called with, what is learned from launches, what is compiled."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -128,6 +129,15 @@ def test_the_first_target_that_refuses_is_named():
     trial = compiling(ok=False, error="too much shared memory")
     refused = trial.compile(expected(trial), (launch(),), 0)
     assert (refused.target, refused.detail) == ("sm_80", "k: too much shared memory")
+
+
+def test_what_was_refused_is_refused_again():
+    """The first time may have been beyond the core, where it is declined."""
+    trial = compiling(ok=False, error="too much shared memory")
+    first = trial.compile(expected(trial), (launch(),), 0)
+    assert trial.compile(expected(trial), (launch(),), 0) == first
+    assert trial.compile(expected(trial), (replace(launch(), kernel="other"),), 0) is not None
+    assert len(trial.runner.calls) == 2
 
 
 def test_nothing_launched_is_nothing_to_compile():

@@ -27,8 +27,17 @@ def fused_pairwise_distance_normalize(
     x1, x2, p_norm=2.0, eps_norm=1e-12, eps_distance=1e-06, keepdim=False
 ):
     # 1e-12 is 0 in half precision.
-    one = F.normalize(x1.float(), p=p_norm, dim=-1, eps=eps_norm)
-    other = F.normalize(x2.float(), p=p_norm, dim=-1, eps=eps_norm)
+    distance = fused_pairwise_distance_normalize_unaided(
+        x1.float(), x2.float(), p_norm, eps_norm, eps_distance, keepdim
+    )
+    return distance.to(x1.dtype)
+
+
+def fused_pairwise_distance_normalize_unaided(
+    x1, x2, p_norm=2.0, eps_norm=1e-12, eps_distance=1e-06, keepdim=False
+):
+    one = F.normalize(x1, p=p_norm, dim=-1, eps=eps_norm)
+    other = F.normalize(x2, p=p_norm, dim=-1, eps=eps_norm)
     differences = one.unsqueeze(1) - other.unsqueeze(0)
     distance = torch.linalg.vector_norm(differences, p_norm, dim=-1).clamp_min(eps_distance)
-    return (distance.unsqueeze(-1) if keepdim else distance).to(x1.dtype)
+    return distance.unsqueeze(-1) if keepdim else distance

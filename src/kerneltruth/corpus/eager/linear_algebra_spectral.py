@@ -5,7 +5,11 @@ import torch
 
 def eig(A):
     # PyTorch 2.11 may overwrite its input here on a GPU.
-    values, vectors = torch.linalg.eig(A.clone())
+    return eig_unaided(A.clone())
+
+
+def eig_unaided(A):
+    values, vectors = torch.linalg.eig(A)
     return values, vectors
 
 

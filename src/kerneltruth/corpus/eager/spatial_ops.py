@@ -17,5 +17,12 @@ def grid_sample_with_affine(
     return F.grid_sample(input, grid, mode, padding_mode, align_corners)
 
 
+def grid_sample_with_affine_unaided(
+    input, theta, size, mode="bilinear", padding_mode="zeros", align_corners=False
+):
+    grid = F.affine_grid(theta, list(size), align_corners)
+    return F.grid_sample(input, grid, mode, padding_mode, align_corners)
+
+
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     return F.interpolate(input, size, scale_factor, mode, align_corners)

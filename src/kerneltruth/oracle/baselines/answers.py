@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from kerneltruth.oracle.judge import tensor_of
+from kerneltruth.oracle.interface import tensor_of
 from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
 
 Ended = Literal["raised", "died", "timeout", "unsupported"]

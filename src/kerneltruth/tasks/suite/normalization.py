@@ -265,6 +265,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=("float32",),
         extended_dtypes=("float64",),
         attributes={"_batched": (True,)},
+        outputs=(Output(may_be_complex=True),),
         reference=_spectral_radius,
         admissible=tuple(_radius_of_neighbour(salt) for salt in range(4)),
         values=(-10.0, 10.0),

@@ -1,0 +1,141 @@
+"""PyTorch's own function in the place of a candidate that is about to be convicted.
+
+The same call, guards and layout: where PyTorch itself raises, writes where the task does not say
+so, or returns something else than the task promises, the case says nothing of any kernel. Some of
+that is invisible to the float64 reference, such as what half precision is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kerneltruth.oracle.expectation import Expectation, ExpectationCache
+from kerneltruth.oracle.judge import is_of_form
+from kerneltruth.oracle.recent import Recent
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import (
+    Crashed,
+    Declined,
+    Failed,
+    RuntimeFault,
+    TimedOut,
+    Verdict,
+    is_bad,
+)
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.spec import Task
+
+# What PyTorch says of an operator that this device's backend lacks in a dtype.
+_NOT_THERE = ("not implemented for", "not supported on CPU", "NotImplementedError")
+_KEPT_BYTES = 2**24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """How PyTorch's own function fared in a case.
+
+    Attributes:
+        objection: what speaks against the case; None where PyTorch is right in it.
+        lacking: whether all that was seen is that this device has no such operator.
+        of_form: whether it is the form of a result alone, whose values are right.
+    """
+
+    objection: str | None = None
+    lacking: bool = False
+    of_form: bool = False
+
+
+class Controls:
+    """PyTorch's own functions, one at a time: candidates of one task share its child and results.
+
+    Args:
+        runner: whose children they are.
+        cache: of what is due.
+        source: PyTorch's own function as a candidate; None where a task has none.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        cache: ExpectationCache,
+        source: Callable[[Task], Candidate | None],
+    ) -> None:
+        self._runner = runner
+        self._cache = cache
+        self._source = source
+        self._open: Trial | None = None
+        self._seen: Recent[_Seen] = Recent(lambda _: 0, limit_bytes=_KEPT_BYTES)
+
+    def objection(
+        self, task: Task, expectation: Expectation, verdict: Verdict, *, deadline_s: float
+    ) -> str | None:
+        """Why the case says nothing of a candidate with this verdict; None where it does.
+
+        Args:
+            task: of the case.
+            expectation: of the case.
+            verdict: that the candidate is about to get.
+            deadline_s: for the call.
+        """
+        seen = self._seen.get(
+            f"{task.key}>{expectation.case.identity}",
+            lambda: self._look(task, expectation, deadline_s),
+        )
+        # A CPU may lack what a GPU has: that excuses who is refused alike, and nobody else.
+        if seen.lacking and not isinstance(verdict, RuntimeFault):
+            return None
+        # A definition's own program need not return what the definition promises.
+        if seen.of_form and task.foreign and is_bad(verdict) and not is_of_form(verdict):
+            return None
+        return seen.objection
+
+    def close(self) -> None:
+        """End the child."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _look(self, task: Task, expectation: Expectation, deadline_s: float) -> _Seen:
+        trial = self._trial(task, deadline_s)
+        if trial is None:
+            return _Seen()
+        ruling, _, _ = trial.call(expectation)
+        said = _said(ruling.with_form)
+        if said is None:
+            return _Seen()
+        lacking = isinstance(ruling.verdict, RuntimeFault | Declined) and any(
+            words in said for words in _NOT_THERE
+        )
+        return _Seen(
+            objection=f"PyTorch's own function {said}",
+            lacking=lacking and self._runner.device == "cpu",
+            of_form=not is_bad(ruling.verdict),
+        )
+
+    def _trial(self, task: Task, deadline_s: float) -> Trial | None:
+        if self._open is None or self._open.task.key != task.key:
+            self.close()
+            candidate = self._source(task)
+            if candidate is None:
+                return None
+            self._open = Trial(task, candidate, self._runner, self._cache, deadline_s=deadline_s)
+        return self._open
+
+
+def _said(verdict: Verdict) -> str | None:
+    """What a verdict on PyTorch says against the case; None where it says nothing."""
+    match verdict:
+        case RuntimeFault(error=error, detail=detail):
+            return f"raises {error}: {detail}".splitlines()[0]
+        case Declined(reason=reason):
+            return f"raises {reason}".splitlines()[0]
+        case Crashed(detail=detail):
+            return f"dies: {detail}"
+        case TimedOut(seconds=seconds):
+            return f"does not return within {seconds:g} s"
+        case Failed(detail=detail):
+            return f"is not accepted either: {detail}"
+        case _:
+            return None

@@ -1,0 +1,132 @@
+"""PyTorch's own function under the same trial: what it fails says nothing of a kernel."""
+
+from dataclasses import replace
+
+import pytest
+from scripted import RELU, ScriptedRunner, case_of, declare, returned, trial_of
+
+from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.verdict import Failed, Passed, Void, word
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.protocol import Observation
+
+TORCH = Candidate(source="", path="relu.py", sha256="1" * 64, language="torch", entry="relu")
+
+
+def right(call):
+    return call.tensors["x"].clamp(min=0)
+
+
+def wrong(call):
+    return call.tensors["x"] + 100
+
+
+def strided(call):
+    (argument,) = call.arguments
+    return argument.strides != (argument.shape[1], 1)
+
+
+def only(condition, instead):
+    """Right, but where the condition holds."""
+    return lambda call: instead(call) if condition(call) else right(call)
+
+
+def refuses(call):
+    return Observation(ended="raised", error="RuntimeError", message="no such stride")
+
+
+def writes(call):
+    (argument,) = call.arguments
+    after = bytearray(argument.buffer)
+    after[argument.offset * 4] ^= 0x55
+    return returned(right(call), buffers={"x": bytes(after)})
+
+
+def tried(answer, control, *, declared=RELU, cases=24, **plan):
+    trial = trial_of(declared, answer)
+    runner = ScriptedRunner(control)
+    trial.controls = Controls(runner, trial.cache, lambda task: TORCH)
+    *judged, ended = try_candidate(trial, Plan(cases=cases, dtypes=("float32",), **plan))
+    trial.controls.close()
+    return ended.attempt, [event.judgement for event in judged], runner
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [
+        (only(strided, refuses), "raises RuntimeError: no such stride"),
+        (only(strided, writes), "is not accepted either: wrote to its input x"),
+        (
+            only(strided, lambda call: right(call).double()),
+            "is not accepted either: dtype float64, not float32",
+        ),
+        (
+            only(strided, lambda call: right(call).unsqueeze(0)),
+            "is not accepted either: shape",
+        ),
+    ],
+)
+def test_what_pytorch_itself_fails_is_void_counted_and_replaced(control, said):
+    attempt, judged, _ = tried(only(strided, wrong), control)
+    assert attempt.verdict == Passed()
+    assert (attempt.cases, attempt.failed) == (24, 0)
+    voids = [j for j in judged if isinstance(j.verdict, Void)]
+    assert len(voids) == sum(attempt.void.values()) > 0
+    assert all(f"PyTorch's own function {said}" in reason for reason in attempt.void)
+    assert len(judged) == 24 + len(voids)
+
+
+def test_what_pytorch_does_right_convicts():
+    attempt, _, _ = tried(only(strided, wrong), right)
+    assert isinstance(attempt.verdict, Failed)
+    assert attempt.void == {}
+
+
+def test_pytorch_is_not_asked_of_cases_that_pass():
+    _, _, runner = tried(right, right)
+    assert (runner.opened, runner.calls) == ([], [])
+
+
+def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
+    runner = ScriptedRunner(refuses)
+    trial = trial_of(RELU, wrong)
+    controls = Controls(runner, trial.cache, lambda task: TORCH)
+    expectation = trial.cache.get(RELU, case_of(RELU))
+    verdict = Failed(kind="value", detail="")
+    for _ in range(2):
+        assert controls.objection(RELU, expectation, verdict, deadline_s=5) is not None
+    assert (len(runner.calls), runner.opened) == (1, ["run"])
+    other = trial.cache.get(RELU, case_of(RELU, N=6))
+    controls.objection(RELU, other, verdict, deadline_s=5)
+    assert (len(runner.calls), runner.opened) == (2, ["run"])
+    controls.close()
+    assert runner.opened == []
+
+
+def test_all_cases_void_is_no_pass():
+    attempt, _, _ = tried(wrong, refuses)
+    assert word(attempt.verdict) == "unrefereeable"
+    assert attempt.verdict.reason.startswith("PyTorch's own function raises")
+
+
+def lacks(call):
+    return Observation(
+        ended="raised", error="RuntimeError", message="\"relu\" not implemented for 'Half'"
+    )
+
+
+def test_what_only_this_cpu_lacks_excuses_no_wrong_value():
+    attempt, _, _ = tried(wrong, lacks)
+    assert isinstance(attempt.verdict, Failed)
+    attempt, _, _ = tried(lacks, lacks, domain="core")
+    assert word(attempt.verdict) == "unrefereeable"
+
+
+def test_a_definitions_own_program_need_not_return_the_promised_dtype():
+    own = replace(declare("relu(x[M, N])", lambda x: x.clamp(min=0)), foreign=True)
+    double = lambda call: right(call).double()
+    attempt, _, _ = tried(wrong, double, declared=own)
+    assert attempt.verdict.kind == "value"
+    attempt, _, _ = tried(double, double, declared=own)
+    assert word(attempt.verdict) == "unrefereeable"
