@@ -289,6 +289,10 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
         if expectation.invalid is not None:
             tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
             continue
+        cannot = trial.cannot_take(expectation)
+        if cannot is not None:
+            tally.skipped[cannot] += 1
+            continue
         if expectation.unrefereeable is not None:
             yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
             continue

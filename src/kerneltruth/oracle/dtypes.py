@@ -26,6 +26,7 @@ DTYPES: dict[str, torch.dtype] = {
     )
 }
 NAMES: dict[torch.dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
+NOT_IN_NUMPY = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 _INTEGER_VIEW = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}
 _SMALLEST_SUBNORMAL = {

@@ -15,6 +15,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
+from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict
@@ -138,6 +139,14 @@ class Trial:
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
         return ruling, observation, laid.placed
+
+    def cannot_take(self, expectation: Expectation) -> str | None:
+        """Why the candidate's language cannot be given these inputs, by the judge's own look."""
+        if self.candidate.language != "numpy":
+            return None
+        given = {t.dtype for t in expectation.inputs.tensors.values() if t is not None}
+        lacking = next((name for name in NOT_IN_NUMPY if DTYPES[name] in given), None)
+        return None if lacking is None else f"NumPy has no dtype {lacking}"
 
     def _not_excused(self, observation: Observation, arguments: Sequence[Argument]) -> Observation:
         """On a GPU nothing is interpreted: who says so there has raised an exception, no more.

@@ -131,6 +131,13 @@ def test_a_failure_counts_whatever_the_child_says_of_other_cases():
     assert attempt.verdict.kind == "value"
 
 
+def test_a_dtype_that_numpy_lacks_is_no_claim_of_the_child():
+    attempt, judged, _ = tried(right, language="numpy", cases=20)
+    assert attempt.verdict == Passed()
+    assert set(attempt.skipped) == {"NumPy has no dtype bfloat16"}
+    assert "bfloat16" not in {j.case.dtype for j in judged}
+
+
 def test_on_a_gpu_nothing_is_unsupported_by_an_interpreter():
     claim = Observation(ended="unsupported", error="UnsupportedHere", message="not here")
     attempt, _, _ = tried(lambda call: claim, language="triton", device="cuda:0")
