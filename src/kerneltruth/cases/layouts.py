@@ -131,11 +131,12 @@ def _quarters(dtype: str, *, small: bool) -> tuple[Array, Array]:
 
 
 def _extreme_integers(choice: Array, random: Array, dtype: str, *, small: bool) -> Array:
-    """Within 32 of the least or greatest value of an integer dtype; from 0 to 3 if `small`."""
-    if small:
-        few: Array = random & random.dtype.type(3)
-        return few
+    """Within 32 of the least or greatest value of an integer dtype; if `small`, four others."""
     signed = np.dtype(dtype)
+    if small:
+        # From 0 to 3, which unsigned dtypes have near their least value.
+        few: Array = random & random.dtype.type(3) | random.dtype.type(64 * (signed.kind == "u"))
+        return few
     info = np.iinfo(signed)
     near = (random & random.dtype.type(31)).view(signed)
     ends = np.where(choice & 1, signed.type(info.max), signed.type(info.min))

@@ -1,8 +1,9 @@
-"""Guards around memory that the candidate allocates uninitialized, in the child.
+"""Guards around memory that the candidate allocates, in the child.
 
-While `Guard` is entered, each uninitialized allocation that torch's dispatcher sees lies between
-two guard bands, and all of it is filled with the call's poison: what a kernel does not write looks
-visibly wrong, and different under another poison; what it writes beyond its output is seen.
+While `Guard` is entered, each allocation that torch's dispatcher sees being made (`empty`, `zeros`,
+`full`, `clone`, `to` and their like) lies between two guard bands: what a kernel writes beyond it
+is seen. Bands and uninitialized memory are filled with the call's poison: what a kernel does not
+write looks visibly wrong, and different under another poison.
 """
 
 from __future__ import annotations
@@ -41,6 +42,26 @@ _UNINITIALIZED = frozenset(
         _aten.empty_permuted.default,
     }
 )
+
+# What an allocation is filled with, given the operator's arguments.
+_Fill = Callable[[torch.Tensor, Sequence[Any]], Any]
+_FILLED: Mapping[Any, _Fill] = {
+    _aten.zeros.default: lambda made, args: made.zero_(),
+    _aten.zeros_like.default: lambda made, args: made.zero_(),
+    _aten.new_zeros.default: lambda made, args: made.zero_(),
+    _aten.ones.default: lambda made, args: made.fill_(1),
+    _aten.ones_like.default: lambda made, args: made.fill_(1),
+    _aten.new_ones.default: lambda made, args: made.fill_(1),
+    _aten.full.default: lambda made, args: made.fill_(args[1]),
+    _aten.full_like.default: lambda made, args: made.fill_(args[1]),
+    _aten.new_full.default: lambda made, args: made.fill_(args[2]),
+}
+# What `torch.tensor` and `torch.from_numpy` end with.
+_FRESH = _aten.lift_fresh.default
+# Copies of their first argument.
+_COPIES = frozenset({_aten.clone.default, _aten._to_copy.default, _FRESH})
+_SERVED = _UNINITIALIZED | _FILLED.keys() | _COPIES
+_RESIZE = _aten.resize_.default
 
 # Unsigned container, exponent bits, mantissa bits.
 _FLOATS: Mapping[torch.dtype, tuple[str, int, int]] = {
@@ -119,7 +140,7 @@ class _Allocation:
 
 
 class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Poisons and guards uninitialized allocations; `hits()` names those with a written band."""
+    """Guards allocations, poisons uninitialized ones; `hits()` names those with a written band."""
 
     def __init__(self, poison: bytes, *, small: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -133,8 +154,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def hits(self) -> tuple[str, ...]:
         """Check all bands, release the memory, and name the allocations whose bands were hit."""
-        while self._held:
-            self._release()
+        self._release(len(self._held))
         return tuple(self._hits)
 
     def prime_cuda(self, device: torch.device) -> None:
@@ -147,10 +167,9 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             _fill(block, ribbon)
 
     def _allocate(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor:
-        like = next((a for a in args if isinstance(a, torch.Tensor)), None)
-        device = kwargs.get("device") or (like.device if like is not None else torch.device("cpu"))
-        device = torch.device(device)
-        plan = self._plan(func, args, kwargs, device)
+        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        device = torch.device(kwargs.get("device") or ("cpu" if like is None else like.device))
+        plan = self._plan(func, like, args, kwargs, device)
         if plan is None:
             return func(*args, **kwargs)  # type: ignore[no-any-return]
         size = _extent(plan) * plan.itemsize
@@ -162,22 +181,48 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
         shift = -memory.data_ptr() % ALIGNMENT
         memory = memory[shift : memory.numel() - ALIGNMENT + shift]
-        _fill(memory, self._ribbon(plan.dtype, device))
-        self._hold(memory, plan)
+        ribbon = self._ribbon(plan.dtype, device)
         middle = memory[_BAND_BEFORE : _BAND_BEFORE + size].view(plan.dtype)
-        return middle.as_strided(plan.size(), plan.stride())
+        made = middle.as_strided(plan.size(), plan.stride())
+        if func in _UNINITIALIZED:
+            _fill(memory, ribbon)
+        else:
+            memory[:_BAND_BEFORE].copy_(ribbon[:_BAND_BEFORE])
+            phase = (_BAND_BEFORE + size) % _TILE_BYTES
+            memory[-_BAND_AFTER:].copy_(ribbon[phase : phase + _BAND_AFTER])
+            fill = _FILLED.get(func)
+            if fill is not None:
+                fill(made, args)
+            else:
+                made.copy_(args[0], non_blocking=bool(kwargs.get("non_blocking")))
+        self._hold(memory, plan)
+        return made
 
     def _plan(
-        self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], device: torch.device
+        self,
+        func: Any,
+        like: torch.Tensor | None,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        device: torch.device,
     ) -> torch.Tensor | None:
         """A meta tensor with the sizes and strides asked for; None where guards do not apply."""
-        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
         layout = kwargs.get("layout") or (torch.strided if like is None else like.layout)
-        quantized = like is not None and like.is_quantized
-        if device.type not in ("cpu", "cuda") or layout != torch.strided or quantized:
+        if device.type not in ("cpu", "cuda") or layout != torch.strided:
+            return None
+        if like is not None and not _is_ordinary(like):
+            return None
+        if func is _FRESH and not args[0].untyped_storage().resizable():
+            # It shares memory with an array of NumPy's.
             return None
         wanted = {k: v for k, v in kwargs.items() if k not in ("pin_memory", "device")}
-        plan: torch.Tensor = func(*args, **wanted, device=torch.device("meta"))
+        meta = torch.device("meta")
+        if func in _COPIES:
+            assert like is not None
+            form = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=meta)
+            plan: torch.Tensor = func(form, *args[1:], **wanted)
+        else:
+            plan = func(*args, **wanted, device=meta)
         return plan if plan.numel() else None
 
     def _ribbon(self, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -194,18 +239,40 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._held.append(_Allocation(name=name, memory=memory, dtype=plan.dtype))
         self._held_bytes += memory.numel()
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
-            self._release()
+            self._release(1)
 
-    def _release(self) -> None:
-        old = self._held.popleft()
-        self._held_bytes -= old.memory.numel()
-        ribbon = self._ribbon(old.dtype, old.memory.device)
-        size = old.memory.numel()
-        before = _is_intact(old.memory, 0, _BAND_BEFORE, ribbon)
-        after = _is_intact(old.memory, size - _BAND_AFTER, size, ribbon)
-        if not (before and after):
-            side = "before and after" if not (before or after) else "after" if before else "before"
-            self._hits.append(f"{old.name}, {side} it")
+    def _let_go(self, tensor: torch.Tensor) -> None:
+        """Check a tensor's bands early: what it is resized to may take their place."""
+        start = tensor.untyped_storage().data_ptr()
+        for held in self._held:
+            if held.memory.untyped_storage().data_ptr() == start:
+                self._held.remove(held)
+                self._held.appendleft(held)
+                self._release(1)
+                return
+
+    def _release(self, count: int) -> None:
+        """Check the bands of so many allocations, the oldest first, and let go of them."""
+        old = [self._held.popleft() for _ in range(count)]
+        self._held_bytes -= sum(a.memory.numel() for a in old)
+        sides = [self._bands(a) for a in old]
+        # One wait for the device, however many allocations there are.
+        flags = [flag for pair in sides for flag in pair if isinstance(flag, torch.Tensor)]
+        seen = iter(torch.stack([f.to(flags[0].device) for f in flags]).tolist() if flags else ())
+        for allocation, pair in zip(old, sides, strict=True):
+            before, after = (next(seen) if isinstance(f, torch.Tensor) else f for f in pair)
+            if not (before and after):
+                side = "before" if after else "after" if before else "before and after"
+                self._hits.append(f"{allocation.name}, {side} it")
+
+    def _bands(self, held: _Allocation) -> tuple[bool | torch.Tensor, bool | torch.Tensor]:
+        """Whether the bands before and after an allocation are as they were."""
+        memory, ribbon = held.memory, self._ribbon(held.dtype, held.memory.device)
+        size = memory.numel()
+        return (
+            _is_intact(memory, 0, _BAND_BEFORE, ribbon),
+            _is_intact(memory, size - _BAND_AFTER, size, ribbon),
+        )
 
 
 def _dispatch(
@@ -215,14 +282,22 @@ def _dispatch(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Serve uninitialized allocations from guarded memory, and leave all else alone."""
-    if func not in _UNINITIALIZED:
-        return func(*args, **(kwargs or {}))
-    return guard._allocate(func, args, dict(kwargs or {}))
+    """Serve allocations from guarded memory, and leave all else alone."""
+    if func in _SERVED:
+        return guard._allocate(func, args, dict(kwargs or {}))
+    if func is _RESIZE:
+        guard._let_go(args[0])
+    return func(*args, **(kwargs or {}))
 
 
 # In the class body, torch would wrap it so that its first call imports all of torch._dynamo.
 Guard.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]
+
+
+def _is_ordinary(tensor: torch.Tensor) -> bool:
+    """Whether a copy is nothing but the tensor's elements."""
+    kind = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return kind and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
 
 
 def _extent(plan: torch.Tensor) -> int:
@@ -231,13 +306,16 @@ def _extent(plan: torch.Tensor) -> int:
     return 1 + sum((n - 1) * stride for n, stride in pairs)
 
 
-def _is_intact(memory: torch.Tensor, start: int, end: int, ribbon: torch.Tensor) -> bool:
+def _is_intact(
+    memory: torch.Tensor, start: int, end: int, ribbon: torch.Tensor
+) -> bool | torch.Tensor:
+    """Whether a band holds what the ribbon does; on a device as a tensor, without a wait."""
     phase = start % _TILE_BYTES
     found, expected = memory[start:end], ribbon[phase : phase + end - start]
     if memory.device.type == "cpu":
         # Comparing bytes is several times faster than torch.equal.
         return bool(found.numpy().tobytes() == expected.numpy().tobytes())
-    return torch.equal(found, expected)
+    return (found == expected).all()
 
 
 def _fill(memory: torch.Tensor, ribbon: torch.Tensor) -> None:

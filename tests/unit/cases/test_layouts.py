@@ -144,6 +144,22 @@ def test_integer_poison_lies_at_the_ends_and_bool_poison_is_valid():
     assert set(poison(500, "bool", 1).tolist()) == {0, 1}
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_small_poison_is_finite_of_either_sign_and_nowhere_what_it_was(dtype):
+    small, wild = (poison(4000, dtype, seed=7, small=s) for s in (True, False))
+    values = torch.from_numpy(small.view(f"i{small.itemsize}")).view(getattr(torch, dtype)).double()
+    assert ((values.abs() >= 1) & (values.abs() < 2)).all()
+    assert values.min() < 0 < values.max()
+    assert not (small == wild).any()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool"])
+def test_small_poison_of_integers_is_near_zero_and_nowhere_what_it_was(dtype):
+    small, wild = (poison(4000, dtype, seed=7, small=s) for s in (True, False))
+    assert small.max() <= (67 if dtype == "uint8" else 3)
+    assert not (small == wild).any()
+
+
 def test_poison_is_fresh_for_each_seed_and_the_same_for_one():
     assert poison(64, "float32", 1).tobytes() != poison(64, "float32", 2).tobytes()
     assert poison(50_000, "float32", 1).tobytes() == poison(50_000, "float32", 1).tobytes()

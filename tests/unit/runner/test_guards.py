@@ -58,17 +58,50 @@ def allocations(device="cpu"):
     }
 
 
-@pytest.mark.parametrize("name", allocations())
+def filled(device="cpu"):
+    like = torch.arange(24.0, device=device).reshape(6, 4).t()
+    rows = torch.arange(24.0, device=device).reshape(4, 6)[::2, ::2]
+    image = torch.arange(120.0, device=device).reshape(2, 3, 4, 5)
+    return {
+        "zeros": lambda: torch.zeros(5, 3, device=device),
+        "zeros of a type": lambda: torch.zeros((), dtype=torch.bool, device=device),
+        "zeros_like": lambda: torch.zeros_like(like),
+        "new_zeros": lambda: like.new_zeros((2, 3), dtype=torch.int64),
+        "ones": lambda: torch.ones(3, dtype=torch.bfloat16, device=device),
+        "ones_like": lambda: torch.ones_like(like, dtype=torch.complex64),
+        "new_ones": lambda: like.new_ones(3),
+        "full": lambda: torch.full((2, 3), 7, device=device),
+        "full of floats": lambda: torch.full((2, 3), fill_value=0.5, device=device),
+        "full_like": lambda: torch.full_like(image, -1.5, memory_format=torch.channels_last),
+        "new_full": lambda: like.new_full((2,), 3.0),
+        "clone": lambda: like.clone(),
+        "clone of a part": lambda: rows.clone(),
+        "clone in a format": lambda: image.clone(memory_format=torch.channels_last),
+        "clone of an expanded one": lambda: like[:1].expand(4, 6).clone(),
+        "conjugate": lambda: torch.tensor([1 + 2j], device=device).conj().clone(),
+        "contiguous": lambda: like.contiguous(),
+        "to a dtype": lambda: like.to(torch.float16),
+        "to a copy": lambda: rows.to(device, copy=True),
+        "float": lambda: torch.arange(3, device=device).float(),
+        "tensor": lambda: torch.tensor([[1.0, 2.0]], device=device),
+        "with a gradient": lambda: like.detach().requires_grad_().clone(),
+    }
+
+
+@pytest.mark.parametrize("name", [*allocations(), *filled()])
 def test_a_guarded_allocation_is_laid_out_as_asked_and_aligned(name):
-    make = allocations()[name]
+    make = {**allocations(), **filled()}[name]
     plain = make()
     with Guard(POISON) as guard:
         guarded = make()
     assert guarded.shape == plain.shape
     assert guarded.stride() == plain.stride()
     assert guarded.dtype == plain.dtype
-    assert guarded.data_ptr() % ALIGNMENT == 0
+    assert guarded.data_ptr() % ALIGNMENT == 0 or name == "conjugate"
     assert guard.hits() == ()
+    if name in filled():
+        assert torch.equal(guarded, plain)
+        assert guarded.requires_grad == plain.requires_grad
 
 
 def test_two_poisons_leave_different_bytes_in_the_same_place():
@@ -92,10 +125,65 @@ def test_empty_and_meta_and_sparse_allocations_pass_through():
     assert guard.hits() == ()
 
 
-def test_initialized_allocations_are_left_alone():
+@pytest.mark.parametrize("name", sorted(filled().keys() - {"conjugate"}))
+def test_a_write_beyond_an_initialized_allocation_is_seen(name):
+    with Guard(POISON) as guard, torch.no_grad():
+        tensor = filled()[name]()
+        end = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+        tensor.as_strided((1,), (1,), tensor.storage_offset() + end).fill_(5)
+    (hit,) = guard.hits()
+    assert hit.endswith("after it")
+
+
+def test_what_shares_memory_with_an_array_goes_on_sharing_it():
+    array = np.zeros(3)
     with Guard(POISON):
-        assert torch.zeros(3).tolist() == [0.0, 0.0, 0.0]
-        assert torch.full((2,), 7).tolist() == [7, 7]
+        for shared in (torch.from_numpy(array), torch.as_tensor(array), torch.asarray(array)):
+            shared += 1
+    assert array.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_gradients_flow_through_guarded_copies():
+    x = torch.ones(3, requires_grad=True)
+    with Guard(POISON) as guard:
+        y = x.clone()
+        y.mul_(2.0)
+        (y.to(torch.float64).contiguous() * torch.full((3,), 3.0)).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0, 6.0]
+    assert guard.hits() == ()
+
+
+def test_a_tensor_may_grow():
+    with Guard(POISON) as guard:
+        tensor = torch.zeros(4)
+        tensor.resize_(100).fill_(1.0)
+    assert guard.hits() == ()
+
+
+def test_a_hit_is_not_lost_when_its_tensor_grows():
+    with Guard(POISON) as guard:
+        tensor = torch.zeros(4)
+        tensor.as_strided((1,), (1,), tensor.storage_offset() + 4).fill_(5)
+        tensor.resize_(100)
+    assert guard.hits() == ("float32[4] #0, after it",)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_small_floats_are_from_1_to_2_and_none_is_what_it_was(name):
+    dtype = getattr(torch, name)
+    small = torch.frombuffer(bytearray(poison_bytes(POISON, dtype, small=True)), dtype=dtype)
+    values = small.double().abs()
+    assert ((values >= 1) & (values < 2)).all()
+    assert not (small.double() == pattern(name).double()).any()
+    assert (small.double() < 0).any()
+
+
+@pytest.mark.parametrize("name", ["int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_small_integers_are_none_of_those_that_they_stand_for(name):
+    dtype = getattr(torch, name)
+    small = torch.frombuffer(bytearray(poison_bytes(POISON, dtype, small=True)), dtype=dtype)
+    assert not (small == pattern(name)).any()
+    assert name == "uint8" or bool(((small >= 0) & (small <= 3)).all())
 
 
 @pytest.mark.parametrize(("offset", "side"), [(4, "after"), (-1, "before"), (16000, "after")])
