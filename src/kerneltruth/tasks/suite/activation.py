@@ -203,7 +203,6 @@ TASKS: tuple[Task, ...] = (
         flops="(2*M*N*K + 12*M*N)*(1 if _rank == 2 else 2)",
         benchmark={"M": 32, "K": 32, "N": 32},
         attributes={"_rank": (3,), "_weight2": ("row", "column"), "_bias": ("row", "column")},
-        core={"_weight2": ("row", "column"), "_bias": ("row", "column")},
         # Beyond that the sigmoid is 0 or 1 nearly everywhere, and the product hardly matters.
         values=(-2.0, 2.0),
         perf=(

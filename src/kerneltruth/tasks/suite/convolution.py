@@ -16,8 +16,19 @@ _DIMS = {
     "P": Dim(symbol="P", role="contracted", low=1, high=5),
     "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
 }
-_HEIGHT = "dilation*(P - 1) + 1 <= H + (dilation*(P - 1) if padding == 'same' else 2*padding)"
-_WIDTH = "dilation*(Q - 1) + 1 <= W + (dilation*(Q - 1) if padding == 'same' else 2*padding)"
+
+
+def _each(name: str, dim: int) -> str:
+    """An argument along one of the two dims: a number for both, or a pair."""
+    return f"({name}[{dim}] if isinstance({name}, (tuple, list)) else {name})"
+
+
+def _fits(size: str, window: str, dim: int) -> str:
+    reach = f"{_each('dilation', dim)}*({window} - 1)"
+    padded = f"({reach} if padding == 'same' else 0 if padding == 'valid' else "
+    return f"{reach} + 1 <= {size} + {padded}2*{_each('padding', dim)})"
+
+
 _BENCHMARK = {"N": 2, "C": 8, "O": 8, "H": 16, "W": 16, "P": 3, "Q": 3}
 _PERF = (
     {"N": 8, "C": 64, "O": 64, "H": 56, "W": 56, "P": 3, "Q": 3},
@@ -32,18 +43,17 @@ TASKS: tuple[Task, ...] = (
         category="Convolution",
         dims=_DIMS,
         attributes={
-            "stride": (2, 3),
-            "padding": (1, 2, "same"),
-            "dilation": (2,),
+            "stride": (2, 3, (2, 1)),
+            "padding": (1, 2, "same", "valid", (1, 0)),
+            "dilation": (2, (1, 2)),
             "groups": (2, 3),
         },
-        core={"stride": (2,), "padding": (1, 2), "dilation": (2,), "groups": (2,)},
         constraints=(
             "C % groups == 0",
             "O % groups == 0",
             "padding != 'same' or stride == 1",
-            _HEIGHT,
-            _WIDTH,
+            _fits("H", "P", 0),
+            _fits("W", "Q", 1),
         ),
         reference=lambda input, weight, bias, stride, padding, dilation, groups: F.conv2d(
             input, weight, bias, stride, padding, dilation, groups
@@ -51,13 +61,15 @@ TASKS: tuple[Task, ...] = (
         description="""The 2D cross-correlation of input [N, C, H, W] with weight
             [O, C / groups, P, Q], plus bias [O] per output channel where it is given, as in
             torch.nn.functional.conv2d, in the dtype of the input. The image is padded with
-            `padding` zeros on each of its four sides; the string "same" pads dilation * (P - 1)
-            rows and dilation * (Q - 1) columns in all, the smaller half of an odd number first,
+            `padding` zeros on each of its four sides; the string "valid" pads none, "same" pads
+            dilation * (P - 1) rows and dilation * (Q - 1) columns in all, the smaller half of an
+            odd number first,
             and is used with stride 1 only. Windows are `stride` apart and their elements
             `dilation`. Channels are split into `groups`: output channel o sees the C / groups
-            input channels of group o // (O / groups). The output has
+            input channels of group o // (O / groups). stride, padding and dilation may be pairs,
+            for rows and columns. The output has
             (H + 2 * padding - dilation * (P - 1) - 1) // stride + 1 rows, and columns likewise.""",
-        flops="2*N*O*(C//groups)*P*Q*(H//stride)*(W//stride)",
+        flops=f"2*N*O*(C//groups)*P*Q*(H//{_each('stride', 0)})*(W//{_each('stride', 1)})",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
@@ -75,7 +87,6 @@ TASKS: tuple[Task, ...] = (
         },
         # Beyond this PyTorch on a CPU overflows half precision in sums that it keeps in it.
         values=(-16.0, 16.0),
-        core={"stride": (2,), "padding": (1, 2), "output_padding": (1,), "groups": (2,)},
         constraints=(
             "C % groups == 0",
             "O % groups == 0",

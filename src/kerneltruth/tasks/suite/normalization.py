@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.gpu import signs
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
 
 _INFINITE = float("inf")
@@ -194,15 +195,6 @@ TASKS: tuple[Task, ...] = (
             "_rank": (2,),
         },
         constraints=("-(_rank - 1 + keepdim) <= dim_norm < _rank - 1 + keepdim",),
-        core={
-            "p_distance": (1.0, _INFINITE),
-            "eps_distance": (0.5,),
-            "keepdim": (True,),
-            "p_norm": (1, _INFINITE),
-            "dim_norm": (0, -1),
-            "eps_norm": (1000.0,),
-            "_rank": (2,),
-        },
         reference=_normalized_distance,
         description="""First d = ||x1 - x2||_p + eps_distance along the last dim, with
             p = p_distance: the p-th root of the sum of p-th powers of magnitudes, for infinity the
@@ -231,13 +223,6 @@ TASKS: tuple[Task, ...] = (
             "_rank": (3,),
         },
         constraints=("-_rank <= dim < _rank",),
-        core={
-            "dim": (-1, 0),
-            "eps_similarity": (0.5,),
-            "p_norm": (1.0, _INFINITE),
-            "eps_norm": (100.0,),
-            "_rank": (3,),
-        },
         reference=_cosine,
         admissible=(_cosine_in_float16,),
         description="""x1 and x2, of one shape, are each divided along `dim` by their p-norm with
@@ -264,6 +249,7 @@ TASKS: tuple[Task, ...] = (
         },
         dtypes=("float32",),
         extended_dtypes=("float64",),
+        promises=Promises(dtypes=("float32", "float64")),
         attributes={"_batched": (True,)},
         outputs=(Output(may_be_complex=True),),
         reference=_spectral_radius,
@@ -284,7 +270,6 @@ TASKS: tuple[Task, ...] = (
         category="Normalization",
         dims={"N": "contracted"},
         attributes={"alpha": (2.0, -0.5), "beta": (1.0, 0.0, -0.25), "p": (1.0, 3.0, _INFINITE)},
-        core={"alpha": (2.0, -0.5), "beta": (1.0, 0.0, -0.25), "p": (1.0, _INFINITE)},
         reference=_matrix_vector_norm,
         description="""The p-norm of (1 + beta) * y with y = alpha * (A @ x), for a symmetric matrix
             A[N, N], given in full, and a vector x[N]: the p-th root of the sum of p-th powers of

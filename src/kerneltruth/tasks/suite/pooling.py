@@ -49,7 +49,7 @@ TASKS: tuple[Task, ...] = (
             "padding": (1, 2),
             "_batched": (False,),
         },
-        core={"kernel_size": (2, 5, 1), "stride": (1, 2), "padding": (1, 2)},
+        core={"kernel_size": (2, 5, 1), "stride": (1, 2, 7), "padding": (1, 2)},
         constraints=("2*padding <= kernel_size", "kernel_size <= L + 2*padding"),
         reference=_avg_pool1d,
         admissible=(_in_another_order(_avg_pool1d),),
@@ -79,7 +79,6 @@ TASKS: tuple[Task, ...] = (
             "Q": Dim(symbol="Q", role="spatial", low=1, high=33),
         },
         attributes={"_size": ("int", "none"), "_batched": (False,)},
-        core={"_size": ("int",)},
         reference=_adaptive_avg_pool2d,
         admissible=(_in_another_order(_adaptive_avg_pool2d),),
         description="""The mean over each cell of a grid of windows of the last two dims, in the

@@ -140,7 +140,6 @@ TASKS: tuple[Task, ...] = (
         category="SpatialOps",
         dims=_IMAGE,
         attributes={**_MODES, **_CORNERS},
-        core=_CORE,
         values=(-1.5, 1.5),
         reference=_with_affine,
         admissible=(
