@@ -108,7 +108,6 @@ TASKS: tuple[Task, ...] = (
             "inplace": (True,),
             "approximate": _APPROXIMATE,
         },
-        core={"p": (0.0, 0.1), "training": _FLAG, "approximate": _APPROXIMATE},
         reference=lambda input1, input2, p, training, inplace, approximate: _dropout_gelu(
             input1, input2, approximate, keep(p, training)
         ),
@@ -133,12 +132,6 @@ TASKS: tuple[Task, ...] = (
         dims=_NORMALIZED,
         attributes={
             "dropout_p": (0.0, 0.5, 1.0),
-            "eps": (0.5,),
-            "training": _FLAG,
-            "approximate": _APPROXIMATE,
-        },
-        core={
-            "dropout_p": (0.0, 0.5),
             "eps": (0.5,),
             "training": _FLAG,
             "approximate": _APPROXIMATE,
@@ -172,12 +165,6 @@ TASKS: tuple[Task, ...] = (
             "approximate": _APPROXIMATE,
             "eps": (0.5,),
             "_other": ("row", "column"),
-        },
-        core={
-            "dropout_p": (0.0, 0.1),
-            "training": _FLAG,
-            "approximate": _APPROXIMATE,
-            "eps": (0.5,),
         },
         reference=lambda input1, input2, other, normalized_shape, dropout_p, training, approximate, eps: (  # noqa: E501
             _gelu_dropout_sub(input1, input2, other, eps, approximate, keep(dropout_p, training))

@@ -11,6 +11,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
 
 _INPUTS = "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?"
@@ -131,7 +132,14 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_INTS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
-        core=_CORE | {"alpha": (0.5, -2)},
+        promises=Promises(numbers=("other",)),
+        core={
+            "stride": (2, 3),
+            "padding": (1, 2, "same"),
+            "dilation": (2,),
+            "groups": (2,),
+            "alpha": (0.5, -2),
+        },
         constraints=_CONSTRAINTS,
         reference=_conv2d_add,
         description=f"""{_CONVOLVED} Then alpha * other is added, unless other is None; other is
@@ -149,7 +157,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_INTS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
-        core=_CORE | {"p": (0.0, 0.1)},
         constraints=(
             *_CONSTRAINTS,
             f"N > 1 or {_ROWS} + {_COLUMNS} >= 1",
@@ -180,7 +187,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_PAIRS | {"approximate": ("tanh",)},
-        core=_CORE | {"approximate": ("tanh",)},
         constraints=_CONSTRAINTS,
         reference=_gelu_conv2d,
         admissible=(_gelu_conv2d_by_formula,),
@@ -197,7 +203,13 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_PAIRS | {"eps": (1e-2,)},
-        core=_CORE | {"eps": (1e-2,)},
+        core={
+            "stride": (2, (2, 1)),
+            "padding": (1, (1, 0)),
+            "dilation": (2, (1, 2)),
+            "groups": (2,),
+            "eps": (0.01,),
+        },
         constraints=(*_CONSTRAINTS, f"{_ROWS} + {_COLUMNS} >= 1"),
         reference=_instance_norm,
         admissible=(_instance_norm_by_steps,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
 
 
@@ -91,7 +92,6 @@ TASKS: tuple[Task, ...] = (
             "value": (-1.5, float("inf")),
             "_mask": ("row", "column"),
         },
-        core={"dim": (0, -1), "value": (-1.5,), "_mask": ("row",)},
         constraints=("I <= M or dim % 2 == 0", "J <= N or dim % 2 == 1"),
         reference=_gather_masked_fill,
         description="""out[i, j] = input[i, index[i, j]] for dim 1 (or -1) and
@@ -119,7 +119,7 @@ TASKS: tuple[Task, ...] = (
             "K": "channel",
         },
         attributes={"dim": (1, -1, -2), "_other": ("row", "scalar")},
-        core={"dim": (1, -1), "_other": ("row", "scalar")},
+        promises=Promises(numbers=("other",)),
         reference=_index_select_eq,
         outputs=(Output(dtype="bool", compare="exact"),),
         description="""The rows (dim 0 or -2) or columns (dim 1 or -1) of input that the int64

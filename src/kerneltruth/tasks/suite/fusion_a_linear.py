@@ -43,7 +43,6 @@ TASKS: tuple[Task, ...] = (
             "inplace": (True,),
             "_rank": (1, 3),
         },
-        core={"p": (0.0, 0.1), "training": (False,), "_rank": (3,)},
         constraints=("_rank != 1 or M == 1",),
         reference=lambda input, weight, bias, p, training, inplace: _sigmoid(
             input, weight, bias, keep(p, training)
@@ -66,7 +65,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes={"alpha": (0.5, 2.0), "inplace": (True,)},
-        core={"alpha": (0.5, 2.0)},
         reference=lambda input, weight, bias, alpha, inplace: F.elu(
             linear(input, weight, bias), alpha
         ),

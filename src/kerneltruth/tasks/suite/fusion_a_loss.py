@@ -95,7 +95,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_ROWS,
         attributes={"margin": (0.5, -0.5), "reduction": _REDUCTION},
-        core={"margin": (0.5,), "reduction": _REDUCTION},
         reference=_cosine_embedding,
         admissible=(_cosine_embedding_by_steps,),
         description=f"""The rows of both inputs are divided by their Euclidean norms (by 1e-12 if
@@ -117,7 +116,12 @@ TASKS: tuple[Task, ...] = (
             "reduction": _REDUCTION,
             "label_smoothing": (0.1,),
         },
-        core={"dim": (-1,), "reduction": _REDUCTION, "label_smoothing": (0.1,)},
+        core={
+            "dim": (-1,),
+            "ignore_index": (0,),
+            "reduction": ("sum", "none"),
+            "label_smoothing": (0.1,),
+        },
         reference=_cross_entropy_log_softmax,
         description=f"""The log-softmax of input[N, C] along dim, then the cross entropy of the
             result over its classes (always dim 1), where log p is the log-softmax along dim 1: for
@@ -139,7 +143,6 @@ TASKS: tuple[Task, ...] = (
             "label_smoothing": (0.1,),
             "eps": (1e-2,),
         },
-        core={"reduction": _REDUCTION, "label_smoothing": (0.1,), "eps": (1e-2,)},
         reference=_cross_entropy_softmax_layernorm,
         outputs=(Output(name="loss"), Output(name="output")),
         description=f"""Two results in the dtype of logits[N, C]. First the cross entropy, p being

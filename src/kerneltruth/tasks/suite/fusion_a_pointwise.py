@@ -12,6 +12,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
@@ -66,6 +67,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1, 3),
             "_other": ("row", "column", "scalar"),
         },
+        promises=Promises(numbers=("other",)),
         core={"alpha": (0.5, -2), "approximate": ("tanh",), "_rank": (1, 3)},
         constraints=("_other in ('same', 'scalar') or _rank == 2",),
         reference=_add_gelu,
@@ -108,12 +110,6 @@ TASKS: tuple[Task, ...] = (
             "lambd": (0.0, 2.0),
             "_rank": (1, 3),
         },
-        core={
-            "p": (0.0, 0.1),
-            "training": (False,),
-            "lambd": (0.0, 2.0),
-            "_rank": (1, 3),
-        },
         reference=lambda input, p, training, inplace, lambd: _hardshrink(
             input, lambd, keep(p, training)
         ),
@@ -146,7 +142,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1, 3),
             "_other": ("row", "column", "scalar"),
         },
-        core={"rounding_mode": ("trunc", "floor"), "_rank": (1,), "_other": ("scalar",)},
+        promises=Promises(numbers=("divisor",)),
         constraints=("_other in ('same', 'scalar') or _rank == 2", "_rank != 1 or M == 1"),
         reference=_hstack_div,
         description="""The tensors of a list (here three), joined along dim 1, or along dim 0 if

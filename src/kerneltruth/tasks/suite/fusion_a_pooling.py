@@ -177,7 +177,6 @@ TASKS: tuple[Task, ...] = (
             "return_indices": (True,),
             "_by": ("ratio",),
         },
-        core={"kernel_size": (3, (3, 2)), "_by": ("ratio",)},
         constraints=(
             "(OH if _by == 'size' else int(H * 0.5)) >= 1",
             "(OW if _by == 'size' else int(W * 0.7)) >= 1",

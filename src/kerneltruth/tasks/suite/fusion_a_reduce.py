@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half, gelu_by_formula
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.spec import Benchmark, Claim, Dim, Evidence, Output, Role, Scalar, Task, task
 
 _Dim = int | tuple[int, ...] | None
@@ -115,7 +116,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_REDUCED | {"alpha": (0.5, -2), "_other": ("row", "column", "scalar")},
-        core=_CORE | {"alpha": (0.5, -2), "_other": ("scalar",)},
+        promises=Promises(numbers=("other",)),
         constraints=(_FITS, "_other in ('same', 'scalar') or _rank == 2"),
         reference=_add_mean,
         description=f"""The mean of input + alpha * other, where other has the input's shape or
@@ -174,7 +175,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_REDUCED | {"correction": (0, 2), "approximate": ("tanh",)},
-        core=_CORE | {"correction": (0,), "approximate": ("tanh",)},
         constraints=(_FITS,),
         reference=_gelu_std,
         admissible=(_gelu_std_by_formula,),

@@ -172,7 +172,13 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(),
         attributes={**_VARIED, "negative_slope": (0.25, 0.0)},
-        core=_CORE,
+        core={
+            "stride": (2,),
+            "padding": (1,),
+            "dilation": (2,),
+            "groups": (2, 3),
+            "negative_slope": (0.25, 0.0),
+        },
         constraints=_rules(),
         reference=_leaky_relu_conv2d,
         description=f"""First the {_LAYER} Then leaky ReLU: each element, times negative_slope
@@ -187,7 +193,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(),
         attributes=_VARIED,
-        core=_CORE,
         constraints=_rules(),
         reference=_relu_conv2d,
         description=f"""First the {_LAYER} Then ReLU, the larger of each element and 0; NaN stays
@@ -205,7 +210,13 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(),
         attributes={**_VARIED, "upscale_factor": (3, 1)},
-        core=_CORE,
+        core={
+            "stride": (2,),
+            "padding": (1,),
+            "dilation": (2,),
+            "groups": (2, 3),
+            "upscale_factor": (3, 1),
+        },
         constraints=_rules(out="O * upscale_factor * upscale_factor"),
         reference=_pixel_shuffle_conv2d,
         description=f"""First the {_LAYER} Its number of channels is a multiple of r * r with
@@ -222,7 +233,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(channels=256),
         attributes={**_VARIED, "training": (True,), "momentum": (0.5,), "eps": (0.25,)},
-        core={**_CORE, "training": (True,)},
         constraints=(*_rules(), f"not training or N * {_size(0)} * {_size(1)} > 1"),
         values=_MODERATE,
         mutates={"running_mean": "training", "running_var": "training"},
@@ -258,7 +268,6 @@ TASKS: tuple[Task, ...] = (
             "pool_dilation": (2,),
             "pool_ceil_mode": (True,),
         },
-        core={**_with_prefix(_CORE), "pool_kernel_size": (3,), "pool_stride": (1,)},
         constraints=(
             *_rules("conv_"),
             "2 * pool_padding <= pool_kernel_size",

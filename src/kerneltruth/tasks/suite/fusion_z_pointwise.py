@@ -75,6 +75,7 @@ TASKS: tuple[Task, ...] = (
             "approximate": ("tanh",),
             "_mask": ("row",),
         },
+        core={"other": (0.125, -3.0), "alpha": (0.5, -2.0), "approximate": ("tanh",)},
         reference=_masked_select_add_gelu,
         admissible=(_masked_select_add_gelu_by_steps,),
         description="""Select the elements of `input` where the boolean `mask`, broadcast to the
@@ -140,7 +141,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims={"M": "batch", "N": "spatial"},
         attributes={"dims": ((2,), (1, 3), (2, 1, 2), (3, 2)), "_rank": (1,)},
-        core={"dims": ((2,), (1, 3), (3, 2))},
         reference=lambda input, dims: torch.exp(torch.tile(input, dims)),
         description="""Tile `input` as torch.tile does, dims[i] copies side by side along dim i,
             then the exponential of each element. Where `dims` has fewer entries than the input

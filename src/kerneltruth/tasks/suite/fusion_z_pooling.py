@@ -94,7 +94,6 @@ TASKS: tuple[Task, ...] = (
             "eps": (0.5,),
             "keepdim": (True,),
         },
-        core={"keepdim": (True,), "p": (1.0,)},
         values=_SUMMABLE,
         reference=_pairwise_distance_adaptive_avg_pool2d,
         admissible=(_pairwise_distance_in_another_order,),
@@ -114,7 +113,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_IMAGE,
         attributes={"output_size": (3, (3, 5), (1, 1), (2, 7)), "_rank": (3,)},
-        core={"output_size": (3, (3, 5))},
+        core={"output_size": (3, (3, 5), (1, 1), (2, 7))},
         values=_SUMMABLE,
         reference=lambda input, output_size: torch.sigmoid(_pool(input, output_size)),
         admissible=(

@@ -74,7 +74,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_BATCH,
         attributes={"p": _P, "training": (False,), "dim": (1, 2, 0), "_input2": ("plane",)},
-        core={"p": (0.0,), "training": (False,)},
+        core={"p": (0.0, 0.25, 1.0), "training": (False,), "dim": (1, 2, 0)},
         constraints=(
             f"not ({_RANDOM}) or (B * M >= 32 and K >= 2 and K + K // 2 <= N)",
             f"not ({_RANDOM}) or dim != 0 or B >= 2",

@@ -63,7 +63,6 @@ TASKS: tuple[Task, ...] = (
             "N": Dim(symbol="N", role="reduced", low=1),
         },
         attributes={"repeats": (1, 3), "dim": (-1, 0, 1), "_rank": (1, 3)},
-        core={"dim": (-1,)},
         constraints=("_rank > 1 or dim != 1",),
         reference=_repeat_interleave_log_softmax,
         admissible=(_log_softmax_then_repeat,),
@@ -104,7 +103,6 @@ TASKS: tuple[Task, ...] = (
             "correction": (0, 2),
             "_rank": (3,),
         },
-        core={"dim": (0, -1)},
         # Half precision keeps the sums before their spread is taken.
         values=(-4.0, 4.0),
         reference=_sum_std,
@@ -128,7 +126,6 @@ TASKS: tuple[Task, ...] = (
             "eps_distance": (1.5,),
             "keepdim": (True,),
         },
-        core={"keepdim": (True,), "p_norm": (1.0,)},
         reference=_pairwise_distance_normalize,
         description="""First each row of x1[M, D] and of x2[N, D] is divided by its p-norm, or by
             eps_norm where the norm is smaller (so a row of zeros stays 0, in half precision too);

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Evidence
 from kerneltruth.tasks.explained import LENIENT, OUTPUTS, STRICT, how, judge
+from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.quantized import (
     Choices,
     Kept,
@@ -204,6 +205,7 @@ TASKS: tuple[Task, ...] = (
         category="Quantization",
         dims={"M": "batch", "N": "channel", "K": "contracted"},
         attributes={"_rank": (3,)},
+        promises=Promises(dtypes=("float16",)),
         dtypes=("float16", "bfloat16"),
         outputs=OUTPUTS,
         reference=lambda input, weight, bias: F.linear(input, weight, bias),
