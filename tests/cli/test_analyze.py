@@ -124,6 +124,115 @@ def test_json_holds_every_statistic_with_its_counts(kt, run):
     assert document["portability"] is None
 
 
+def test_models_are_not_pooled(kt, tmp_path):
+    lines = [line(f"t{n}", "Math", "one_shot", n > 2) for n in range(8)]
+    other = [line(f"t{n}", "Math", "one_shot", n < 3, ratio=0.5) for n in range(8)]
+    for told in other:
+        told["labels"]["model"] = "llama"
+        told["key"] = told["name"] = "llama/" + told["key"]
+    document = json.loads(kt("analyze", write(tmp_path / "run", lines + other), "--json").out)
+    faster = {
+        (row["method"], row["model"]): row["share"]["numerator"]
+        for row in document["fast_p"]
+        if "model" in row and row["p"] == 1.0
+    }
+    assert faster == {("one_shot", "gpt"): 5, ("one_shot", "llama"): 0}
+    for table in ("speedups", "efficiency"):
+        rows = [row for row in document[table] if "method" in row]
+        assert [row["model"] for row in rows] == ["gpt", "llama"]
+    (by_method,) = (b for b in document["illusions"]["by"] if "method" in b["by"])
+    assert by_method["by"] == ["method", "model"]
+
+
+def wrong_when_timed(told):
+    """The line of a kernel that the judge found right, and the clock wrong."""
+    shape = {"case": {"dtype": "float32"}, "graded": {"wrong": ["3 of 9 elements differ"]}}
+    said = {"outcome": "wrong", "detail": "N=4 float32: 3 of 9 elements differ"}
+    told["stages"]["perf"] = {**said, "shapes": [shape]}
+    return told
+
+
+def test_a_kernel_that_was_wrong_while_it_was_timed_is_wrong_everywhere(kt, tmp_path):
+    lines = [line(f"t{n}", "Math", "one_shot", True) for n in range(4)]
+    run = write(tmp_path / "run", [wrong_when_timed(lines[0]), *lines[1:]])
+    document = json.loads(kt("analyze", run, "--json", "--k", "1").out)
+    counted = {"numerator": 3, "denominator": 4}
+    overall = document["rates"]["overall"]
+    assert {name: overall["exe"][name] for name in counted} == counted
+    assert document["pass_at_k"][0]["value"]["value"] == 0.75
+    (fast,) = (r for r in document["fast_p"] if "method" not in r and r["p"] == 0.0)
+    assert {name: fast["share"][name] for name in counted} == counted
+    by_dtype = next(b["rows"] for b in document["rates"]["by"] if b["by"] == ["dtype"])
+    failed = {row["dtype"]: row["failed"]["numerator"] for row in by_dtype}
+    assert failed == {"float16": 0, "float32": 1}
+    (illusion,) = document["illusions"]["findings"]
+    assert (illusion["verdict"], illusion["kind"]) == ("fail", "when_timed")
+    assert illusion["detail"] == "N=4 float32: 3 of 9 elements differ"
+    assert document["unsolved"]["overall"]["tasks"] == ["kernelbenchx/t0"]
+
+
+def test_a_stage_that_was_never_tried_has_no_rate(kt, tmp_path):
+    """On a CPU nothing is timed: that says nothing of the kernels."""
+    lines = [line(f"t{n}", "Math", "one_shot", n > 1) for n in range(6)]
+    for told in lines:
+        told["stages"]["perf"] = {"outcome": "not_run", "detail": "no GPU"}
+    run = write(tmp_path / "run", lines)
+    document = json.loads(kt("analyze", run, "--json").out)
+    overall = document["rates"]["overall"]
+    assert overall["perf"] == {
+        "numerator": 0,
+        "denominator": 6,
+        "rate": None,
+        "low": None,
+        "high": None,
+    }
+    assert overall["not_tried"] == {"call": 0, "exe": 0, "perf": 6}
+    row = next(r for r in kt("analyze", run).out.splitlines() if r.startswith(" all  "))
+    assert row.split()[-2:] == ["not", "tried"]
+
+
+def audit_line(name, role, verdict):
+    told = line(name, None, None, verdict == "pass")
+    del told["stages"], told["labels"], told["peer"], told["category"]
+    return {**told, "role": role, "baselines": {"kernelbench": {"verdict": "pass", "why": ""}}}
+
+
+AUDITED = [
+    *(audit_line(f"a{n}", "control", "pass") for n in range(3)),
+    *(audit_line(f"b{n}", "bug", "fail" if n else "pass") for n in range(4)),
+]
+
+
+def test_an_audit_is_told_by_its_kernels_and_not_by_models(kt, tmp_path):
+    run = write(tmp_path / "run", AUDITED, arguments=["audit", "identity"])
+    said = kt("analyze", run).out
+    assert "7 kernels of the built-in corpus" in said
+    assert "3 of 3 controls are clean; 3 of 4 bugs are caught" in said
+    assert not any(word in said for word in ("pass@", "method", "model", "answers of"))
+    document = json.loads(kt("analyze", run, "--json").out)
+    assert document["audit"]["bugs_caught"] == 3
+    assert document["pass_at_k"] == []
+    assert "audit judges the built-in corpus" in document["deviance"]["unavailable"]
+    (check,) = document["illusions"]["overall"]
+    assert (check["check"], check["illusions"]["numerator"]) == ("kernelbench", 3)
+
+
+def test_an_audit_of_an_earlier_version_is_no_study_of_models_either(kt, tmp_path):
+    lines = [{k: v for k, v in told.items() if k != "role"} for told in AUDITED]
+    run = write(tmp_path / "run", lines, arguments=["audit", "identity"])
+    assert "7 kernels of the built-in corpus" in kt("analyze", run).out
+
+
+def test_an_audit_beside_a_run_counts_in_none_of_its_tables(kt, run, tmp_path):
+    audit = write(tmp_path / "audit", AUDITED, arguments=["audit", "identity"])
+    alone = json.loads(kt("analyze", run, "--json").out)
+    both = json.loads(kt("analyze", run, audit, "--json").out)
+    assert both["attempts"] == alone["attempts"] + 7
+    for table in ("rates", "pass_at_k", "fast_p", "illusions", "deviance", "audit"):
+        assert both[table] == alone[table]
+    assert any("7 attempts are of the built-in corpus" in note for note in both["notes"])
+
+
 def test_every_line_fits_eighty_columns(kt, run):
     document = json.loads(kt("analyze", run, "--json", "--k", "1,3").out)
     sink = io.StringIO()
@@ -144,7 +253,8 @@ def test_every_line_fits_eighty_columns(kt, run):
         "Rounds of refine gpt",
     ):
         assert title in text
-    assert "30/60 50% (38-62)" in text
+    # Of 12 tasks: five answers to each are no five times as many trials.
+    assert "30/60 50% (30-70)" in text
 
 
 def test_a_name_of_a_candidate_does_nothing_to_the_terminal(kt, tmp_path):
@@ -213,7 +323,8 @@ def test_a_run_without_methods_has_rates_all_the_same(kt, tmp_path):
     told = line("t1", "Math", None, True)
     ran = kt("analyze", write(tmp_path / "run", [told]))
     assert ran.code == 0, ran.err
-    assert "(none)" in ran.out
+    assert "By method and model" in ran.out
+    assert "\n gpt " in ran.out
 
 
 def test_a_torn_last_line_is_told(kt, run):

@@ -30,7 +30,7 @@ class ComplexityRow:
 
 
 def complexity(
-    answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]], *, seed: int = 0
+    answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]]
 ) -> tuple[ComplexityRow, ...]:
     """Rank correlations of proxies with failure over tasks; none where no task has facts."""
     failures = {}
@@ -47,8 +47,7 @@ def complexity(
             continue
         values = [facts[t][proxy] for t in known]
         call, exe = (
-            rank_correlation(values, [failures[t][stage] for t in known], seed=seed)
-            for stage in (0, 1)
+            rank_correlation(values, [failures[t][stage] for t in known]) for stage in (0, 1)
         )
         rows.append(ComplexityRow(proxy=proxy, call=call, exe=exe))
     return tuple(rows)

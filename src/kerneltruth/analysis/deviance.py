@@ -21,8 +21,10 @@ from kerneltruth.analysis.resampling import (
     Counts,
     Shares,
     bootstrap_shares,
+    debiased,
+    evened,
+    interaction_p,
     p_value,
-    reflected,
     shares,
     shuffled_categories,
     shuffled_methods,
@@ -50,11 +52,13 @@ class Term:
         df: coefficients beyond the intercept.
         deviance: what it leaves.
         explained: 1 - D/D0.
-        low: of the interval that resamples tasks.
+        low: of the interval that resamples tasks. It is about what the model explains of endlessly
+            many tasks, less what any model explains of a few by chance.
+        outside: whether the explained share lies outside that interval, chance explaining much.
         per_df: explained share for each coefficient.
         adjusted: the same with D and D0 each divided by its degrees of freedom.
         mcfadden: 1 - L/L0 of log-likelihoods; `mcfadden_adjusted` takes df off L.
-        by_chance: what the model explains on average of shuffled answers, which are due to nothing.
+        by_chance: what the model explains on average of shuffled tasks, which are due to nothing.
         p_permutation: how often they explain as much.
         p_likelihood: of the likelihood-ratio test, which takes answers to one task as unrelated.
         penalized: the explained share of Firth's estimates; None where nothing is separated.
@@ -66,6 +70,7 @@ class Term:
     explained: float
     low: float | None
     high: float | None
+    outside: bool
     per_df: float
     adjusted: float | None
     mcfadden: float
@@ -145,14 +150,7 @@ def deviance_of(
         return Unavailable(reason=str(missing))
     observed = shares(*counts.table())
     spread = bootstrap_shares(counts, seed=seed, resamples=resamples)
-    dealt = _Dealt(
-        categories=shuffled_categories(counts, seed=seed + 1, permutations=permutations)
-        if len(categories) > 1
-        else None,
-        methods=shuffled_methods(counts, seed=seed + 2, permutations=permutations)
-        if len(methods) > 1
-        else None,
-    )
+    dealt = _dealt(counts, seed, permutations)
     return Deviance(
         answers=len(judged),
         right=sum(r.correct for r in judged),
@@ -166,7 +164,7 @@ def deviance_of(
         separated=_separated(counts, categories, methods),
         permutations=permutations,
         resamples=resamples,
-        notes=_notes(answers, categories, methods),
+        notes=_notes(answers, counts, categories, methods),
     )
 
 
@@ -192,10 +190,33 @@ def counts_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dealt:
-    """Shares by chance: categories dealt out anew, and answers dealt out anew to methods."""
+    """Shares by chance: categories dealt out anew over tasks, and methods within each task.
+
+    Attributes:
+        even: what the answers show with as many of each method, as `methods` has them.
+        interaction: its p-value; None without both factors.
+    """
 
     categories: Shares | None
     methods: Shares | None
+    even: Shares
+    interaction: float | None
+
+
+def _dealt(counts: Counts, seed: int, permutations: int) -> _Dealt:
+    several = counts.categories > 1, counts.total.shape[1] > 1
+    return _Dealt(
+        categories=shuffled_categories(counts, seed=seed + 1, permutations=permutations)
+        if several[0]
+        else None,
+        methods=shuffled_methods(counts, seed=seed + 2, permutations=permutations)
+        if several[1]
+        else None,
+        even=shares(*evened(counts).table()),
+        interaction=interaction_p(counts, seed=seed + 3, permutations=permutations)
+        if all(several)
+        else None,
+    )
 
 
 def _terms(fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt) -> list[Term]:
@@ -213,7 +234,8 @@ def _terms(fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt
         fit = fits[model]
         explained = float(getattr(observed, share))
         by_chance = None if chance is None else getattr(chance, share)
-        ends = reflected(explained, getattr(spread, share), CONFIDENCE)
+        seen = dealt.even if share == "method" else observed
+        ends = debiased(explained, getattr(spread, share), CONFIDENCE)
         likelihood = -fit.deviance / 2
         terms.append(
             Term(
@@ -223,12 +245,15 @@ def _terms(fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt
                 explained=explained,
                 low=ends[0] if ends else None,
                 high=ends[1] if ends else None,
+                outside=ends is not None and not ends[0] <= explained <= ends[1],
                 per_df=explained / fit.df,
                 adjusted=_adjusted(fit, null),
                 mcfadden=1 - likelihood / (-null.deviance / 2),
                 mcfadden_adjusted=1 - (likelihood - fit.df) / (-null.deviance / 2),
                 by_chance=None if by_chance is None else float(np.nanmean(by_chance)),
-                p_permutation=None if by_chance is None else p_value(explained, by_chance),
+                p_permutation=None
+                if by_chance is None
+                else p_value(float(getattr(seen, share)), by_chance),
                 p_likelihood=fit.p_against(null),
                 penalized=fit.penalized,
             )
@@ -247,15 +272,15 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[Step]:
     both = fits.get("category + method")
     if both is None:
         return []
+    by_category = _p_of_gain(observed, dealt.categories, "method")
+    by_method = _p_of_gain(dealt.even, dealt.methods, "category")
     steps = [
-        ("category", fits["method"], "method", both, dealt.categories, ("both", "method")),
-        ("method", fits["category"], "category", both, dealt.methods, ("both", "category")),
+        ("category", fits["method"], "method", both, by_category),
+        ("method", fits["category"], "category", both, by_method),
     ]
     if "category * method" in fits:
         full = fits["category * method"]
-        # Dealt out within tasks: categories stay, and which method suits them goes.
-        last = ("interaction", both, "category + method", full, dealt.methods)
-        steps.append((*last, ("interaction", "both")))
+        steps.append(("interaction", both, "category + method", full, dealt.interaction))
     return [
         Step(
             added=added,
@@ -263,19 +288,19 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[Step]:
             df=large.df - small.df,
             drop=small.deviance - large.deviance,
             p_likelihood=large.p_against(small),
-            p_permutation=None if by is None else p_value(_gain(observed, pair), _gains(by, pair)),
+            p_permutation=p,
         )
-        for added, small, to, large, by, pair in steps
+        for added, small, to, large, p in steps
         if large.df > small.df
     ]
 
 
-def _gain(of: Shares, pair: tuple[str, str]) -> float:
-    return float(getattr(of, pair[0]) - getattr(of, pair[1]))
-
-
-def _gains(of: Shares, pair: tuple[str, str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.asarray(getattr(of, pair[0]) - getattr(of, pair[1]))
+def _p_of_gain(observed: Shares, dealt: Shares | None, than: str) -> float | None:
+    """How often chance adds as much to one factor alone as the other factor does."""
+    if dealt is None:
+        return None
+    seen, by_chance = (np.asarray(s.both - getattr(s, than)) for s in (observed, dealt))
+    return p_value(float(seen), by_chance)
 
 
 def _nothing(answers: Sequence[Result], judged: Sequence[Result]) -> str | None:
@@ -306,9 +331,17 @@ def _separated(
 
 
 def _notes(
-    answers: Sequence[Result], categories: Sequence[str], methods: Sequence[str]
+    answers: Sequence[Result],
+    counts: Counts,
+    categories: Sequence[str],
+    methods: Sequence[str],
 ) -> tuple[str, ...]:
     notes = []
+    if (counts.total > 1).any():
+        notes.append(
+            "methods have several answers to a task: the likelihood-ratio tests, which take them "
+            "as unrelated, find differences that are not there; go by the shuffled ones"
+        )
     unknown = sum(r.judged and r.category is None for r in answers)
     if unknown:
         notes.append(f"{unknown} answers without a category are left out")

@@ -1,25 +1,40 @@
-"""Rates by dtype: an attempt is judged in several, and ends at its first failure. Pure."""
+"""Rates by dtype: an attempt is tried in several, and ends at its first failure. Pure.
+
+What an attempt would have done in a dtype that it did not finish is not known, and no estimate
+makes it known: kernels that fail in one dtype are no sample of those that do not. So each share is
+given by its two ends: as if none of the unfinished were right, and as if all of them were.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, ordered
-from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.intervals import Rate, rate_of_counts, unknown_rate
 from kerneltruth.analysis.results import Result
+
+STAGES = ("call", "exe", "perf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRow:
     """The stages of one group: each counts those that passed it, of all attempts.
 
+    By dtype, `call` and `exe` count what is known to pass: attempts that returned from a case of
+    the dtype, and attempts that are right in all they were tried on. `call_most` and `exe_most`
+    count what may: all but those that are known to fail in this dtype.
+
     Attributes:
         group: values of the dimensions asked for; None where a result has no value.
         tasks: how many tasks the attempts are for.
         not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
-        stopped_before: by dtype only: attempts that failed in another dtype before they came to a
-            case of this one. They are not among `attempts`.
+        not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
+            has no share.
+        stopped_before: by dtype only: attempts that failed in another dtype before all cases of
+            this one were tried, or were not tried in it at all.
+        failed: by dtype only: attempts whose first failure is in this dtype, or that do not load.
     """
 
     group: Group
@@ -29,52 +44,66 @@ class RateRow:
     exe: Rate
     perf: Rate
     not_judged: int
+    not_tried: dict[str, int]
     stopped_before: int = 0
+    failed: Rate | None = None
+    call_most: Rate | None = None
+    exe_most: Rate | None = None
+
+
+# What is counted of each task, in the order of its counts.
+_COUNTED = ("attempts", "call", "exe", "perf", "call_most", "exe_most", "failed")
 
 
 @dataclass(slots=True)
 class _Counts:
-    """Of the attempts of one group in one dtype, as they are gathered."""
+    """Of the attempts of one group in one dtype, as they are gathered: a row for each task."""
 
-    attempts: int = 0
-    call: int = 0
-    exe: int = 0
-    perf: int = 0
+    tasks: dict[Hashable, list[int]] = field(default_factory=dict)
     not_judged: int = 0
     stopped_before: int = 0
-    tasks: set[str] = field(default_factory=set)
+    not_tried: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result, dtype: str) -> None:
         """Count an attempt at a task of that dtype."""
         count = result.dtypes.get(dtype)
-        if count is None and result.called:
-            self.stopped_before += 1
-            return
-        self.attempts += 1
-        self.tasks.add(result.task)
+        returned = count is not None and count.returned > 0
+        # A kernel that does not load fails in every dtype.
+        loads = bool(result.dtypes) or result.called
+        failed = result.judged and (count.failed > 0 if count else not loads)
+        held = result.correct and returned
+        timing = result.timing
+        timed = timing is not None and any(shape.dtype == dtype for shape in timing.shapes)
+        most = returned or not failed, not failed
+        row = self.tasks.setdefault(result.task, [0] * len(_COUNTED))
+        for place, counts in enumerate((True, returned, held, timed, *most, failed)):
+            row[place] += counts
         self.not_judged += not result.judged
-        if count is not None:
-            self.call += count.returned > 0
-            self.exe += count.failed == 0
-        if result.timing is not None:
-            self.perf += any(shape.dtype == dtype for shape in result.timing.shapes)
+        self.stopped_before += result.judged and not failed and not held
+        for stage in STAGES:
+            self.not_tried[stage] += not result.tried(stage)
 
     def merge(self, other: _Counts) -> None:
         """Take in the counts of other attempts."""
-        self.attempts += other.attempts
-        self.call += other.call
-        self.exe += other.exe
-        self.perf += other.perf
+        for task, more in other.tasks.items():
+            own = self.tasks.get(task)
+            self.tasks[task] = (
+                more if own is None else [a + b for a, b in zip(own, more, strict=True)]
+            )
         self.not_judged += other.not_judged
         self.stopped_before += other.stopped_before
-        self.tasks |= other.tasks
+        self.not_tried.update(other.not_tried)
+
+    def rate(self, name: str) -> Rate:
+        """One of what is counted, of all attempts."""
+        place = _COUNTED.index(name)
+        return rate_of_counts([(row[place], row[0]) for row in self.tasks.values()])
 
 
 class DtypeRates:
     """Counts by dtype and other dimensions, from which rows by any of these are made.
 
-    An attempt counts in each dtype that it was judged in, and one that never ran counts in every
-    dtype of its task.
+    An attempt counts in every dtype that any attempt at its task came to.
     """
 
     def __init__(self, results: Sequence[Result], by: Iterable[str]) -> None:
@@ -101,13 +130,27 @@ class DtypeRates:
 
 
 def _row(group: Group, counts: _Counts) -> RateRow:
+    attempts = sum(row[0] for row in counts.tasks.values())
+    stages = {
+        name: unknown_rate(attempts)
+        if counts.not_tried[name.removesuffix("_most")] == attempts
+        else counts.rate(name)
+        for name in _COUNTED[1:-1]
+    }
+    # Kernels are timed in one dtype of their task: the others never come to it.
+    if not stages["perf"].numerator:
+        stages["perf"] = unknown_rate(attempts)
     return RateRow(
         group=group,
-        attempts=counts.attempts,
+        attempts=attempts,
         tasks=len(counts.tasks),
-        call=rate(counts.call, counts.attempts),
-        exe=rate(counts.exe, counts.attempts),
-        perf=rate(counts.perf, counts.attempts),
+        call=stages["call"],
+        exe=stages["exe"],
+        perf=stages["perf"],
         not_judged=counts.not_judged,
+        not_tried=dict(counts.not_tried),
         stopped_before=counts.stopped_before,
+        failed=counts.rate("failed"),
+        call_most=stages["call_most"],
+        exe_most=stages["exe_most"],
     )

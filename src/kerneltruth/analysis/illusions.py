@@ -1,4 +1,8 @@
-"""Illusions: kernels that a peer's check certifies and the judge rejects. Pure."""
+"""Illusions: kernels that a peer's check certifies and the judge rejects. Pure.
+
+They are counted of the distinct attempts of a study, every round among them: the round that counts
+as an answer is chosen by the judge's word, and would leave out the very kernels that are counted.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.intervals import Rate, clustered_rate
+from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
 
 
@@ -61,28 +66,43 @@ def rejected(result: Result) -> bool:
     return result.judged and not result.correct
 
 
-def illusion_rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[IllusionRow, ...]:
+def asked(result: Result, check: str | None = None) -> bool:
+    """Whether a check, or any, decided on the kernel."""
+    said = result.checks.values() if check is None else (result.checks.get(check),)
+    return any(word in _DECIDED for word in said)
+
+
+_DECIDED = (PASSED, "fail")
+
+
+def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRow, ...]:
     """For each check and group, how much of what it certifies is wrong."""
     rows = []
-    groups = grouped((r for r in results if r.checks), by)
-    for check in checks_of(results):
+    groups = grouped((r for r in study.distinct if r.checks), by)
+    for check in checks_of(study.distinct):
         for group, members in groups.items():
-            asked = [r for r in members if r.checks.get(check) in (PASSED, "fail")]
-            certified = [r for r in asked if r.checks[check] == PASSED]
-            refused = [r for r in asked if r.checks[check] != PASSED]
-            fooled = sum(map(rejected, certified))
-            if asked:
+            decided = [r for r in members if asked(r, check)]
+            certified = [r for r in decided if r.checks[check] == PASSED]
+            refused = [r for r in decided if r.checks[check] != PASSED]
+            wrong = [r for r in decided if rejected(r)]
+            if decided:
                 rows.append(
                     IllusionRow(
                         check=check,
                         group=group,
-                        illusions=rate(fooled, len(certified)),
-                        of_wrong=rate(fooled, sum(map(rejected, asked))),
-                        false_alarms=rate(sum(r.correct for r in refused), len(refused)),
+                        illusions=clustered_rate((r.task, rejected(r)) for r in certified),
+                        of_wrong=clustered_rate((r.task, r.checks[check] == PASSED) for r in wrong),
+                        false_alarms=clustered_rate((r.task, r.correct) for r in refused),
                         not_judged=sum(not r.judged for r in certified),
                     )
                 )
     return tuple(rows)
+
+
+def illusion_share(study: Study) -> Rate:
+    """Wrong kernels that any check certifies, of the wrong ones that any check decided on."""
+    wrong = [r for r in study.distinct if rejected(r) and asked(r)]
+    return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)
 
 
 def illusions(results: Sequence[Result]) -> tuple[Illusion, ...]:

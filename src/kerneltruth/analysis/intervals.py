@@ -1,32 +1,26 @@
-"""Intervals: Wilson's for a rate, and bootstraps that resample clusters, such as tasks.
+"""Intervals for shares and means of answers, where answers to one task are alike. Pure.
 
-Pure: every random number comes from a seed that is an argument.
+Tasks, not answers, are the sample: ten answers to one task say less than one answer to each of ten.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-RESAMPLES = 2000
-# Resamples whose weights are held at once; each takes a double per cluster.
-_AT_ONCE = 250
-# Clusters up to which draws are kept for the next interval.
-_MOST_KEPT = 500
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share with its numerator and denominator, and Wilson's interval; None of nothing."""
+    """A share with its numerator and denominator, and its interval; None of nothing."""
 
     numerator: int
     denominator: int
@@ -41,7 +35,8 @@ class Estimate:
 
     Attributes:
         value: None where there is nothing to estimate from.
-        low: None as `value`, and where one cluster alone cannot say how much clusters differ.
+        low: None as `value`, where one cluster alone cannot say how much clusters differ, and
+            where no two values differ, which says nothing of how far others may.
     """
 
     value: float | None
@@ -52,10 +47,41 @@ class Estimate:
 
 
 def rate(numerator: int, denominator: int, *, confidence: float = CONFIDENCE) -> Rate:
-    """A share with Wilson's score interval."""
+    """A share of unrelated trials, with Wilson's score interval."""
     low, high = wilson(numerator, denominator, confidence=confidence)
     share = numerator / denominator if denominator else None
     return Rate(numerator=numerator, denominator=denominator, rate=share, low=low, high=high)
+
+
+def unknown_rate(denominator: int) -> Rate:
+    """The rate of what was not tried: counts without a share."""
+    return Rate(numerator=0, denominator=denominator, rate=None, low=None, high=None)
+
+
+def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
+    """A share of trials that belong to clusters, such as the tasks of answers.
+
+    The interval is Wilson's with the effective number of trials: all of them where each cluster
+    has one, as few as there are clusters where those of a cluster are all alike. Of a single
+    cluster it speaks of that cluster alone.
+    """
+    counts: dict[Hashable, list[int]] = {}
+    for cluster, hit in hits:
+        count = counts.setdefault(cluster, [0, 0])
+        count[0] += hit
+        count[1] += 1
+    return rate_of_counts(list(counts.values()))
+
+
+def rate_of_counts(counts: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE) -> Rate:
+    """As `clustered_rate`, of the hits and trials of each cluster."""
+    right, total = sum(c[0] for c in counts), sum(c[1] for c in counts)
+    if total == len(counts) or len(counts) < 2:
+        return rate(right, total, confidence=confidence)
+    table = np.asarray(counts, float)
+    size = min(float(total), effective_size(table[:, 0], table[:, 1], confidence=confidence))
+    low, high = _around(right / total, size, confidence)
+    return Rate(numerator=right, denominator=total, rate=right / total, low=low, high=high)
 
 
 def wilson(
@@ -63,137 +89,123 @@ def wilson(
 ) -> tuple[float | None, float | None]:
     """Wilson's score interval of a probability; (None, None) of no trial.
 
-    Unlike the normal one it stays within [0, 1] and has a width at 0 and at all.
+    Unlike the normal one it stays within [0, 1], has a width at 0 and at all, and holds the share.
     """
     if not 0 <= successes <= trials:
         raise ValueError(f"need 0 <= successes <= trials, got {successes} of {trials}")
-    if trials == 0:
-        return None, None
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = successes / trials
+    return _around(successes / trials, trials, confidence) if trials else (None, None)
+
+
+def _around(share: float, trials: float, confidence: float) -> tuple[float, float]:
+    """Wilson's interval about a share of trials, which need not be a whole number of them."""
+    z = _normal(confidence)
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     # Exactly 0 and 1 at the ends, where rounding would leave some 1e-17.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == trials else centre + half
+    low = 0.0 if share == 0 else centre - half
+    high = 1.0 if share == 1 else centre + half
     return low, high
 
 
-def cluster_ratio(
-    numerators: Sequence[float],
-    denominators: Sequence[float],
-    *,
-    seed: int,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
-) -> tuple[float | None, float | None]:
-    """Percentile bootstrap of sum(numerators) / sum(denominators) over clusters.
+def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> float:
+    """How many unrelated trials say as much of `above.sum() / below.sum()` as the clusters do.
 
-    A cluster, such as a task, is drawn with all that belongs to it. Resamples whose denominator is
-    0 are left out. (None, None) of fewer than two clusters that count.
+    That is p (1 - p) over the variance that the clusters show (Korn and Graubard, 1998). Shares of
+    few clusters are often all alike, and then show none: so both are taken with z^2 clusters
+    added, half of them all right and half all wrong, as Wilson's interval has it, and z^2 taken
+    off again. Where each cluster is one trial that gives their number exactly.
     """
-    above, below = np.asarray(numerators, float), np.asarray(denominators, float)
-    counting = below != 0
-    above, below = above[counting], below[counting]
-    if len(below) < 2:
-        return None, None
-    values = np.concatenate(
-        [(w @ above) / np.maximum(w @ below, 1e-300) for w in weights(len(below), seed, resamples)]
-    )
-    return percentiles(values, confidence)
+    squared = _normal(confidence) ** 2
+    # The size that counts: among clusters of one trial one of a hundred is a sample of its own.
+    size = float(below @ below / below.sum())
+    trials = float(below.sum()) + size * squared
+    share = (float(above.sum()) + size * squared / 2) / trials
+    apart = above - share * below
+    added = squared / 2 * size**2 * (share**2 + (1 - share) ** 2)
+    return share * (1 - share) * trials**2 / (float(apart @ apart) + added) - squared
 
 
-def percentiles(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The central part of a distribution that holds `confidence` of it."""
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
+def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of shares, one of each cluster, with an interval within [0, 1] as of a rate."""
+    count = len(shares)
+    value = math.fsum(shares) / count if count else None
+    low = high = None
+    if value is not None and count > 1:
+        size = effective_size(np.asarray(shares, float), np.ones(count), confidence=confidence)
+        # Rounding may leave a mean of ones a hair above 1.
+        value = min(1.0, max(0.0, value))
+        low, high = _around(value, size, confidence)
+    return Estimate(value=value, low=low, high=high, count=count, clusters=count)
 
 
 def mean_by_cluster(
-    values: Sequence[float],
-    clusters: Sequence[Hashable],
-    *,
-    seed: int,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
+    values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """The mean of all values, with a bootstrap interval that resamples the clusters."""
-    sums: dict[Hashable, float] = {}
-    counts: dict[Hashable, int] = {}
+    """The mean of all values, with Student's interval over the clusters that they belong to."""
+    sums: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + value
-        counts[cluster] = counts.get(cluster, 0) + 1
-    low, high = cluster_ratio(
-        list(sums.values()),
-        [float(c) for c in counts.values()],
-        seed=seed,
-        confidence=confidence,
-        resamples=resamples,
-    )
-    mean = sum(sums.values()) / len(values) if values else None
-    return Estimate(value=mean, low=low, high=high, count=len(values), clusters=len(sums))
+        found = sums.setdefault(cluster, [0.0, 0.0])
+        found[0] += value
+        found[1] += 1
+    table = np.asarray(list(sums.values()), float).reshape(-1, 2)
+    return mean_of_sums(table[:, 0], table[:, 1], confidence=confidence)
+
+
+def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> Estimate:
+    """As `mean_by_cluster`, of the sum and the number of each cluster's values."""
+    clusters, count = len(below), int(below.sum())
+    value = float(above.sum()) / count if count else None
+    low = high = None
+    if value is not None and clusters > 1:
+        error = standard_error(influence(above, below))
+        # Nothing but rounding may be left where all values are equal.
+        if error > 1e-12 * max(1.0, abs(value)):
+            half = student(clusters - 1, confidence=confidence) * error
+            low, high = value - half, value + half
+    return Estimate(value=value, low=low, high=high, count=count, clusters=clusters)
+
+
+def influence(above: Floats, below: Floats) -> Floats:
+    """What each cluster adds to `above.sum() / below.sum()`, about that ratio."""
+    return np.asarray((above - above.sum() / below.sum() * below) / below.sum())
+
+
+def standard_error(influences: Floats) -> float:
+    """The standard error of what clusters add up to."""
+    count = len(influences)
+    return math.sqrt(count / (count - 1) * float(influences @ influences))
 
 
 def geometric_mean(
-    values: Sequence[float],
-    clusters: Sequence[Hashable],
-    *,
-    seed: int,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
+    values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
 ) -> Estimate:
     """The geometric mean of positive values, with an interval as in `mean_by_cluster`."""
-    logs = [math.log(v) for v in values]
-    found = mean_by_cluster(logs, clusters, seed=seed, confidence=confidence, resamples=resamples)
-    value, low, high = (None if x is None else math.exp(x) for x in _ends(found))
+    found = mean_by_cluster([math.log(v) for v in values], clusters, confidence=confidence)
+    value, low, high = (
+        None if x is None else math.exp(x) for x in (found.value, found.low, found.high)
+    )
     return Estimate(value=value, low=low, high=high, count=found.count, clusters=found.clusters)
 
 
-def _ends(found: Estimate) -> tuple[float | None, float | None, float | None]:
-    return found.value, found.low, found.high
+def student(df: int, *, confidence: float = CONFIDENCE) -> float:
+    """The quantile of Student's t that holds the central `confidence`.
 
-
-def bootstrap(
-    size: int,
-    statistic: Callable[[Floats], float | None],
-    *,
-    seed: int,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
-) -> tuple[float | None, float | None]:
-    """Percentile bootstrap of any statistic of `size` clusters.
-
-    Args:
-        size: how many clusters there are.
-        statistic: of how often each cluster was drawn; None where that has no value, which leaves
-            the resample out.
-        seed: of the resampling.
-        confidence: of the interval.
-        resamples: how many.
+    From three degrees of freedom on by Cornish and Fisher's expansion, within 1% at 95%.
     """
-    if size < 2:
-        return None, None
-    drawn = (row for block in weights(size, seed, resamples) for row in block)
-    values = [v for v in map(statistic, drawn) if v is not None and math.isfinite(v)]
-    return percentiles(np.asarray(values), confidence) if values else (None, None)
+    p = (1 + confidence) / 2
+    if df == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if df == 2:
+        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
+    z = _normal(confidence)
+    return (
+        z
+        + (z**3 + z) / (4 * df)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
+    )
 
 
-def weights(size: int, seed: int, resamples: int) -> Iterable[Floats]:
-    """How often each of `size` clusters is drawn, a row per resample, in blocks."""
-    return _kept(size, seed, resamples) if size <= _MOST_KEPT else _drawn(size, seed, resamples)
-
-
-@lru_cache(maxsize=16)
-def _kept(size: int, seed: int, resamples: int) -> tuple[Floats, ...]:
-    """The same draws serve all groups of as many clusters."""
-    return tuple(_drawn(size, seed, resamples))
-
-
-def _drawn(size: int, seed: int, resamples: int) -> Iterator[Floats]:
-    rng = np.random.default_rng(seed)
-    shares = np.full(size, 1 / size)
-    for start in range(0, resamples, _AT_ONCE):
-        count = min(_AT_ONCE, resamples - start)
-        yield rng.multinomial(size, shares, size=count).astype(np.float64)
+def _normal(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)

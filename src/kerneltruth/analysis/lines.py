@@ -11,8 +11,11 @@ from typing import Any
 from kerneltruth.analysis.results import (
     NOT_JUDGED,
     NOT_RUN,
+    NOT_TRIED,
     PASSED,
     TIMED,
+    WHEN_TIMED,
+    WRONG,
     Ratio,
     Result,
     Standing,
@@ -44,6 +47,13 @@ def result_of(line: Mapping[str, Any], run: int) -> Result:
     if not isinstance(task, str):
         raise ValueError("it names no task")
     outcomes = {s: _outcome(stages, s) for s in ("call", "exe", "perf")}
+    word, kind = _text(verdict, "verdict"), _text(verdict, "kind")
+    dtypes = _dtypes(attempt)
+    perf = _object(stages, "perf")
+    if outcomes["exe"] == PASSED and outcomes["perf"] == WRONG:
+        outcomes["exe"], kind, verdict = "fail", WHEN_TIMED, perf
+        word = word and "fail"
+        dtypes = _failed_when_timed(dtypes, perf)
     return Result(
         run=run,
         key=key,
@@ -57,17 +67,18 @@ def result_of(line: Mapping[str, Any], run: int) -> Result:
         sample=_number(labels, "sample"),
         round=_number(labels, "round"),
         **outcomes,
-        verdict=_text(verdict, "verdict") or _verdict_by(outcomes),
-        kind=_text(verdict, "kind"),
+        verdict=word or _verdict_by(outcomes),
+        kind=kind,
         detail=_detail(verdict, stages),
         cases=_number(attempt, "cases") or 0,
         failed=_number(attempt, "failed") or 0,
-        dtypes=_dtypes(attempt),
+        dtypes=dtypes,
         tags=tuple(intern(str(t)) for t in line.get("tags") or ()),
         finding=_file(line.get("finding")),
         checks=_checks(line),
-        timing=_timing(_object(stages, "perf")),
+        timing=_timing(perf),
         same_as=line.get("same_as"),
+        role=_text(line, "role"),
     )
 
 
@@ -95,13 +106,15 @@ def _file(finding: Any) -> str | None:
 
 
 def _outcome(stages: Mapping[str, Any], stage: str) -> str:
+    if stages.get(stage) is None:
+        return NOT_TRIED
     outcome = _object(stages, stage).get("outcome", NOT_RUN)
     return intern(outcome) if isinstance(outcome, str) else NOT_RUN
 
 
 def _verdict_by(outcomes: Mapping[str, str]) -> str:
     """The verdict of a line without an attempt, which repeats another's source."""
-    return outcomes["exe"] if outcomes["exe"] != NOT_RUN else outcomes["call"]
+    return outcomes["call"] if outcomes["exe"] in (NOT_RUN, NOT_TRIED) else outcomes["exe"]
 
 
 def _stages_of(verdict: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +124,7 @@ def _stages_of(verdict: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[s
         raise ValueError("it has neither stages nor a verdict")
     failed, cases = _number(attempt, "failed") or 0, _number(attempt, "cases") or 0
     if word in NOT_JUDGED - {"unrefereeable"} or (word in _NEVER_RETURNED and failed >= cases):
-        return {"call": {"outcome": word}}
+        return {"call": {"outcome": word}, "exe": {"outcome": NOT_RUN}}
     return {"call": {"outcome": PASSED}, "exe": {"outcome": word}}
 
 
@@ -140,6 +153,18 @@ def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
         return {}
     word = _object(failure, "verdict").get("verdict")
     return {dtype: _count(1, int(word == "fail"), 1)}
+
+
+def _failed_when_timed(
+    dtypes: dict[str, DtypeCount], perf: Mapping[str, Any]
+) -> dict[str, DtypeCount]:
+    """Counts by dtype with the shape that was found wrong while it was timed."""
+    wrong = [s for s in perf.get("shapes") or () if (s.get("graded") or {}).get("wrong")]
+    dtype = _text(wrong[0].get("case") or {}, "dtype") if wrong else None
+    if dtype is None:
+        return dtypes
+    had = dtypes.get(dtype, DtypeCount())
+    return {**dtypes, intern(dtype): _count(had.cases + 1, had.returned + 1, had.failed + 1)}
 
 
 @lru_cache(maxsize=4096)

@@ -6,14 +6,21 @@ beside each rate. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 
-from kerneltruth.analysis.dtype_rates import DtypeRates, RateRow
+from kerneltruth.analysis.dtype_rates import STAGES, DtypeRates, RateRow
 from kerneltruth.analysis.groups import DTYPE, Group, by_task, grouped, methods_of
-from kerneltruth.analysis.intervals import Estimate, Rate, mean_by_cluster, rate
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.intervals import (
+    Estimate,
+    Rate,
+    clustered_rate,
+    mean_share,
+    rate,
+    unknown_rate,
+)
+from kerneltruth.analysis.results import NOT_JUDGED, Result
 
 __all__ = [
     "PassRow",
@@ -28,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRow:
-    """pass@k of one group: its mean over tasks, with an interval that resamples tasks.
+    """pass@k of one group: its mean over tasks, with an interval over tasks.
 
     Attributes:
         short: tasks with fewer than k judged samples, for which there is none.
@@ -70,16 +77,30 @@ def rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[RateRow, .
 
 
 def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
-    total = len(members)
+    missing = {stage: sum(not r.tried(stage) for r in members) for stage in STAGES}
+    stages = {
+        stage: unknown_rate(len(members))
+        if members and missing[stage] == len(members)
+        else clustered_rate((r.task, passed(r)) for r in members)
+        for stage, passed in _PASSED.items()
+    }
     return RateRow(
         group=group,
-        attempts=total,
+        attempts=len(members),
         tasks=len({r.task for r in members}),
-        call=rate(sum(r.called for r in members), total),
-        exe=rate(sum(r.correct for r in members), total),
-        perf=rate(sum(r.timed for r in members), total),
-        not_judged=sum(not r.judged for r in members),
+        call=stages["call"],
+        exe=stages["exe"],
+        perf=stages["perf"],
+        not_judged=sum(r.verdict in NOT_JUDGED for r in members),
+        not_tried=missing,
     )
+
+
+_PASSED: Mapping[str, Callable[[Result], bool]] = {
+    "call": lambda r: r.called,
+    "exe": lambda r: r.correct,
+    "perf": lambda r: r.timed,
+}
 
 
 def pass_at_k(*, n: int, c: int, k: int) -> float:
@@ -93,8 +114,6 @@ def pass_rates(
     answers: Iterable[Result],
     ks: Sequence[int],
     by: Sequence[str] = ("method", "model"),
-    *,
-    seed: int = 0,
 ) -> tuple[PassRow, ...]:
     """pass@k for each group and k, over the tasks that have k samples."""
     rows = []
@@ -110,7 +129,7 @@ def pass_rates(
                 PassRow(
                     group=group,
                     k=k,
-                    value=mean_by_cluster(list(found.values()), list(found), seed=seed),
+                    value=mean_share(list(found.values())),
                     tasks=len(found),
                     short=len(counts) - len(found),
                     not_judged=missing,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.intervals import Rate, clustered_rate
 from kerneltruth.analysis.ranks import Correlation, rank_correlation
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Ratio, Result
@@ -73,7 +73,7 @@ class Portability:
     kernels: tuple[Travelled, ...]
 
 
-def portability(study: Study, *, baseline: str = EAGER, seed: int = 0) -> Portability | None:
+def portability(study: Study, *, baseline: str = EAGER) -> Portability | None:
     """Compare devices; None of runs that are all from one."""
     if len(study.devices) < 2:
         return None
@@ -86,19 +86,19 @@ def portability(study: Study, *, baseline: str = EAGER, seed: int = 0) -> Portab
             if device not in seen or (result.timed and not seen[device].timed):
                 seen[device] = result
     shared = {key: seen for key, seen in kernels.items() if len(seen) > 1}
-    same = sum(len({r.correct for r in seen.values()}) == 1 for seen in shared.values())
+    alike = {k: len({r.correct for r in seen.values()}) == 1 for k, seen in shared.items()}
     travelled = _travelled(study.devices, shared, baseline)
     spreads = [t.spread for t in travelled]
     return Portability(
         devices=study.devices,
         baseline=baseline,
-        same_verdict=rate(same, len(shared)),
+        same_verdict=clustered_rate((task, same) for (task, _), same in alike.items()),
         timed=len(travelled),
         median_spread=median(spreads) if spreads else None,
         largest=max(spreads, default=None),
-        differ=rate(sum(t.differs for t in travelled), len(travelled)),
-        flips=rate(sum(t.flips for t in travelled), len(travelled)),
-        pairs=tuple(_pairs(study.devices, travelled, seed)),
+        differ=clustered_rate((t.task, t.differs) for t in travelled),
+        flips=clustered_rate((t.task, t.flips) for t in travelled),
+        pairs=tuple(_pairs(study.devices, travelled)),
         kernels=tuple(travelled),
     )
 
@@ -150,10 +150,10 @@ def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> 
     )
 
 
-def _pairs(devices: Sequence[str], kernels: Sequence[Travelled], seed: int) -> list[Pair]:
+def _pairs(devices: Sequence[str], kernels: Sequence[Travelled]) -> list[Pair]:
     found = []
     for one, other in combinations(devices, 2):
         both = [k.speedups for k in kernels if one in k.speedups and other in k.speedups]
-        correlation = rank_correlation([s[one] for s in both], [s[other] for s in both], seed=seed)
+        correlation = rank_correlation([s[one] for s in both], [s[other] for s in both])
         found.append(Pair(one=one, other=other, correlation=correlation))
     return found

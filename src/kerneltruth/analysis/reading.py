@@ -6,6 +6,9 @@ A study may hold several runs. Three sets of attempts matter, each within the on
     distinct    one of each: the same submission judged again on another device counts once
     answers     one round of each, for methods that work in rounds: the best, or the last
 
+Kernels of the built-in corpus, which `audit` judged, are nobody's answers: beside runs of
+candidates they are attempts alone.
+
 Methods that work in rounds are told what the judge says and go on from their best round, so that
 is their answer unless the last one is asked for.
 """
@@ -18,10 +21,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kerneltruth.analysis.lines import result_of
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json
 from kerneltruth.runs.store import RunStore
+
+# Of a kernel of the corpus, in runs of `audit` that did not store which it is.
+UNKNOWN_ROLE = "kernel"
 
 Kept = Literal["best", "last"]
 
@@ -54,6 +60,8 @@ class Study:
         kept: which round of an answer is the answer.
         facts: what is known of the tasks' references, by task; empty of runs that hold none.
         notes: what reading them had to report, one line each.
+        of_corpus: whether all attempts are of the built-in corpus, so that there are no answers to
+            speak of.
     """
 
     runs: tuple[RunInfo, ...]
@@ -63,6 +71,7 @@ class Study:
     kept: Kept = "best"
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    of_corpus: bool = False
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -113,11 +122,19 @@ def study_of(
     notes: Sequence[str] = (),
 ) -> Study:
     """A study of these attempts; `Result.run` is an index of `runs`."""
-    distinct = _distinct(runs, attempts)
-    suites = sorted({r.suite for r in attempts})
+    corpus = sum(r.role is not None for r in attempts)
+    of_corpus = 0 < corpus == len(attempts)
+    own = attempts if of_corpus else [r for r in attempts if r.role is None]
+    distinct = _distinct(runs, own)
+    suites = sorted({r.suite for r in own})
     more = list(notes)
-    if len(distinct) < len(attempts):
-        again = len(attempts) - len(distinct)
+    if corpus and not of_corpus:
+        more.append(
+            f"{corpus} attempts are of the built-in corpus, which an audit judged; they are "
+            "nobody's answers and count in no table"
+        )
+    if len(distinct) < len(own):
+        again = len(own) - len(distinct)
         more.append(f"{again} attempts are of kernels judged on another device too; counted once")
     if len(suites) > 1:
         more.append(f"the runs mix the suites {', '.join(suites)}")
@@ -131,6 +148,7 @@ def study_of(
         kept=kept,
         facts=dict(facts or {}),
         notes=tuple(more),
+        of_corpus=of_corpus,
     )
 
 
@@ -146,6 +164,9 @@ def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str
 
     store = RunStore.open(path, keep=keep)
     results, unknown = _resolved([line["result"] for line in store.results()])
+    results = _never_timed(results)
+    if store.manifest.arguments[:1] == ("audit",):
+        results = [replace(r, role=r.role or UNKNOWN_ROLE) for r in results]
     notes = list(store.notes)
     if unknown:
         notes.append(f"{path}: {unknown} attempts repeat one that the run does not hold")
@@ -165,6 +186,13 @@ def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str
         attempts=len(results),
     )
     return info, results, tuple(notes)
+
+
+def _never_timed(results: list[Result]) -> list[Result]:
+    """The results of a run; where it timed none, as on a CPU, it did not try the perf stage."""
+    if any(r.perf not in (NOT_RUN, NOT_TRIED) for r in results):
+        return results
+    return [replace(r, perf=NOT_TRIED) for r in results]
 
 
 def _resolved(results: Sequence[Result]) -> tuple[list[Result], int]:
@@ -237,9 +265,9 @@ def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
     return max(enumerate(chain), key=lambda item: (*_merit(item[1]), item[0]))[1]
 
 
-def _merit(result: Result) -> tuple[int, int, float]:
-    """Right before wrong, then what at least ran, then faster; of equals the later counts."""
-    return int(result.correct), int(result.called), result.speedup() or 0.0
+def _merit(result: Result) -> tuple[bool, bool, bool, float]:
+    """Right, wrong, not judged; then what at least ran; then faster; of equals the later counts."""
+    return result.correct, result.judged, result.called, result.speedup() or 0.0
 
 
 def read_facts(run: Path) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ methods), and the number of its category.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kerneltruth.analysis.intervals import CONFIDENCE
 from kerneltruth.analysis.tables import (
     additive_deviance,
+    additive_odds,
     cells_deviance,
     columns_deviance,
     null_deviance,
@@ -28,6 +29,7 @@ Numbers = NDArray[np.int64]
 PERMUTATIONS = 999
 RESAMPLES = 1000
 _AT_ONCE = 100
+_LEAST_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,53 +106,97 @@ def shuffled_categories(counts: Counts, *, seed: int, permutations: int = PERMUT
     return _stacked(draw, permutations)
 
 
-def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
-    """The explained shares when the answers of each task are dealt out anew to its methods.
+def evened(counts: Counts) -> Counts:
+    """The counts with as many answers of each method to a task: the mean of their numbers.
 
-    That is a draw, for each task, of who gets its right answers: without replacement. Nothing is
-    then due to methods, nor to which category suits which method; categories keep their share.
+    The share of right answers of each cell stays, and what a method has no answer to. Cells that
+    are dealt out anew then weigh the same wherever they come to lie.
+    """
+    there = counts.total > 0
+    mean = counts.total.sum(1, keepdims=True) / there.sum(1, keepdims=True)
+    share = counts.right / np.maximum(counts.total, 1)
+    return replace(counts, right=share * mean * there, total=mean * there)
+
+
+def shuffled_methods(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> Shares:
+    """The explained shares when the methods of each task are dealt out anew, with `evened` counts.
+
+    All answers of a method to a task stay together, since they are alike: single answers dealt out
+    would make methods without any difference look different. Nothing is then due to methods.
     """
     rng = np.random.default_rng(seed)
+    even = evened(counts)
     belongs = np.eye(counts.categories)[counts.category]
-    sizes = counts.total.astype(np.int64)
-    right = counts.right.sum(1).astype(np.int64)
+    there = even.total > 0
+    # What a method has no answer to stays where it is.
+    fixed = np.where(there, 0.0, 2.0 + np.arange(there.shape[1]))
+    home = np.argsort(fixed, axis=1, kind="stable")
 
     def draw(size: int) -> Shares:
-        dealt = np.stack(
-            [
-                rng.multivariate_hypergeometric(own, count, size=size)
-                for own, count in zip(sizes, right, strict=True)
-            ]
-        )
-        tables = np.einsum("tc,trm->rcm", belongs, dealt.astype(float), optimize=True)
-        total = np.broadcast_to((belongs.T @ counts.total)[None], tables.shape)
-        return shares(tables, total)
+        keys = rng.random((size, *there.shape)) + fixed
+        order = np.empty(keys.shape, dtype=np.int64)
+        np.put_along_axis(order, np.broadcast_to(home, keys.shape), np.argsort(keys, 2), 2)
+        dealt = np.take_along_axis(np.broadcast_to(even.right, keys.shape), order, 2)
+        total = np.broadcast_to(belongs.T @ even.total, (size, *belongs.T.shape[:1], keys.shape[2]))
+        return shares(np.einsum("tc,ptm->pcm", belongs, dealt, optimize=True), total)
 
     return _stacked(draw, permutations)
+
+
+def interaction_p(counts: Counts, *, seed: int, permutations: int = PERMUTATIONS) -> float:
+    """P-value of an interaction: the score test against the additive model, with flipped tasks.
+
+    What each task lacks or has too much in each cell keeps its size, and flips its sign for all
+    methods at once (Hemerik, Goeman and Finos, 2020). Main effects stay as they are, answers to
+    one task stay together, and methods may have any number of them.
+    """
+    rng = np.random.default_rng(seed)
+    right, total = counts.table()
+    p = 1 / (1 + np.exp(-additive_odds(right, total)))
+    categories, methods = right.shape
+    weight = (total * p * (1 - p)).ravel()
+    main = np.hstack(
+        [
+            np.kron(np.eye(categories), np.ones((methods, 1))),
+            np.kron(np.ones((categories, 1)), np.eye(methods)),
+        ]
+    )
+    # What flips do to main effects is taken out: they are fitted, not tested.
+    weighed = weight[:, None] * main
+    rest = np.eye(len(weight)) - weighed @ np.linalg.pinv(main.T @ weighed) @ main.T
+    lacking = counts.right - counts.total * p[counts.category]
+    signs = rng.choice([-1.0, 1.0], (permutations + 1, len(lacking)))
+    signs[0] = 1
+    belongs = np.eye(counts.categories)[counts.category]
+    scores = np.einsum("pt,tc,tm->pcm", signs, belongs, lacking, optimize=True)
+    scores = scores.reshape(len(signs), -1) @ rest.T
+    # A cell that is all right or all wrong has neither weight nor score.
+    found = (scores**2 / np.maximum(weight, _LEAST_WEIGHT)).sum(1)
+    return p_value(float(found[0]), found[1:])
 
 
 def p_value(observed: float, by_chance: Floats) -> float:
     """How often chance does as well; the observation counts as one of its draws."""
     known = by_chance[np.isfinite(by_chance)]
-    # A share that equals the observed one but for rounding is as large.
-    return float((1 + (known >= observed - 1e-12).sum()) / (1 + len(known)))
+    # What equals the observed value but for rounding is as large.
+    least = observed - 1e-9 * max(1e-3, abs(observed))
+    return float((1 + (known >= least).sum()) / (1 + len(known)))
 
 
-def reflected(
+def debiased(
     observed: float, resampled: Floats, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
-    """The interval on the other side: observed minus how far resamples lie above it.
+    """The percentiles of resamples, less twice what these lie above the observed share on average.
 
-    A model explains some of any sample by chance, and of a resample as much again: resampled
-    shares lie too high by about what the observed one does. Reflecting takes that out twice over,
-    where percentiles would put it in twice.
+    A model explains some of any sample by chance, and of a resample of it as much again: resampled
+    shares have the bias twice. Their spread is kept as it is, long on the upper side.
     """
     known = resampled[np.isfinite(resampled)]
     if not len(known):
         return None
     tail = (1 - confidence) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return max(0.0, float(2 * observed - high)), max(0.0, float(2 * observed - low))
+    low, high = np.quantile(known, [tail, 1 - tail]) - 2 * (known.mean() - observed)
+    return max(0.0, float(low)), max(0.0, float(high))
 
 
 def _stacked(draw: Callable[[int], Shares], count: int) -> Shares:

@@ -12,11 +12,14 @@ from kerneltruth.oracle.attempt import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
 NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
+# A stage that an attempt did not come to, and one that its run never had.
 NOT_RUN = "not_run"
+NOT_TRIED = "not_tried"
 PASSED = "pass"
 TIMED = "timed"
-# Right when judged, and wrong while it was timed.
+# Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
 WRONG = "wrong"
+WHEN_TIMED = "when_timed"
 
 Standing = Literal["faster", "tie", "slower"]
 
@@ -139,7 +142,8 @@ class Result:
 
     Attributes:
         run: which of the runs read, from 0.
-        call: outcome of the stage; likewise `exe` and `perf`.
+        call: outcome of the stage; likewise `exe` and `perf`. What gave a wrong result while it was
+            timed failed in `exe`, too.
         verdict: the judge's word.
         kind: of a failure.
         detail: what the verdict says of its reason, in one line.
@@ -148,6 +152,7 @@ class Result:
         checks: what the peers' checks say of it: pass, fail or error; a verdict that came with the
             submission goes by `published:` and the check's name.
         same_as: key of the attempt whose source this one repeats, and whose outcome it shares.
+        role: control or bug, of a kernel of the built-in corpus that `audit` judged.
     """
 
     run: int
@@ -175,6 +180,7 @@ class Result:
     checks: Mapping[str, str] = field(default_factory=dict)
     timing: Timing | None = None
     same_as: str | None = None
+    role: str | None = None
 
     @property
     def suite(self) -> str:
@@ -189,7 +195,7 @@ class Result:
 
     @property
     def correct(self) -> bool:
-        """Whether the judge found nothing wrong."""
+        """Whether the judge found nothing wrong, in the exe stage and while it was timed."""
         return self.exe == PASSED
 
     @property
@@ -199,8 +205,12 @@ class Result:
 
     @property
     def judged(self) -> bool:
-        """Whether the attempt says something of the candidate."""
-        return self.verdict not in NOT_JUDGED
+        """Whether the attempt says of the candidate if it is right."""
+        return self.verdict not in NOT_JUDGED and self.exe != NOT_TRIED
+
+    def tried(self, stage: str) -> bool:
+        """Whether the run had the stage, so that the attempt passed it or did not."""
+        return bool(getattr(self, stage) != NOT_TRIED)
 
     def against(self, baseline: str = "eager") -> Against | None:
         """How a correct candidate stands against a baseline that it was timed against; else None.

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
-from kerneltruth.analysis.results import PASSED, WRONG, Against, Result
+from kerneltruth.analysis.intervals import (
+    Estimate,
+    Rate,
+    clustered_rate,
+    geometric_mean,
+    unknown_rate,
+)
+from kerneltruth.analysis.results import Against, Result
 
 EAGER = "eager"
 
@@ -24,7 +30,7 @@ class SpeedRow:
 
     Attributes:
         correct: correct answers; `timed` of them have a time against this baseline.
-        mean: the geometric mean, with an interval that resamples tasks.
+        mean: the geometric mean, with an interval over tasks.
         median: of the speedups.
         slower: those below 1x, of the timed.
         surely_slower: those whose interval lies below 1, by at least the clock's minimum effect.
@@ -91,7 +97,7 @@ def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def speedups(
-    answers: Sequence[Result], baseline: str = EAGER, by: Sequence[str] = (), *, seed: int = 0
+    answers: Sequence[Result], baseline: str = EAGER, by: Sequence[str] = ()
 ) -> tuple[SpeedRow, ...]:
     """Speedups of correct answers by the dimensions."""
     rows = []
@@ -103,11 +109,11 @@ def speedups(
             SpeedRow(
                 group=group,
                 baseline=baseline,
-                correct=_correct(members),
+                correct=sum(r.correct for r in members),
                 timed=len(timed),
-                mean=geometric_mean(values, [r.task for r, _ in timed], seed=seed),
+                mean=geometric_mean(values, [r.task for r, _ in timed]),
                 median=median(values) if values else None,
-                slower=rate(sum(v < 1 for v in values), len(values)),
+                slower=clustered_rate((r.task, a.speedup < 1) for r, a in timed),
                 surely_slower=standings["slower"],
                 surely_faster=standings["faster"],
                 ties=standings["tie"],
@@ -128,17 +134,17 @@ def fast_p(
     """
     rows = []
     for group, members in grouped(answers, by).items():
-        correct = _correct(members)
+        correct = sum(r.correct for r in members)
         timed = [a for _, a in _timed(members, baseline)]
         for p in ps:
-            count = sum(a.speedup > p for a in timed) if p > 0 else correct
             known = bool(timed) or p == 0 or not correct
+            fast = ((r.task, _faster(r, baseline, p)) for r in members)
             rows.append(
                 FastRow(
                     group=group,
                     baseline=baseline,
                     p=p,
-                    share=rate(count, len(members)) if known else _unknown(len(members)),
+                    share=clustered_rate(fast) if known else unknown_rate(len(members)),
                     surely=_surely(timed, p) if p > 0 else correct,
                     untimed=correct - len(timed),
                 )
@@ -146,34 +152,21 @@ def fast_p(
     return tuple(rows)
 
 
-def _correct(members: Sequence[Result]) -> int:
-    """Right answers, less those that gave a wrong one while they were timed."""
-    return sum(r.exe == PASSED and r.perf != WRONG for r in members)
+def _faster(result: Result, baseline: str, p: float) -> bool:
+    speed = result.speedup(baseline)
+    return result.correct and (p <= 0 or (speed is not None and speed > p))
 
 
 def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:
     """The correct results that were timed against a baseline, and how they stand."""
-    # As `Result.against`, spelt out: this runs once per answer for every table of speeds.
-    return [
-        (r, a)
-        for r in members
-        if r.exe == PASSED
-        and r.timing is not None
-        and (a := r.timing.against.get(baseline)) is not None
-    ]
+    return [(r, a) for r in members if (a := r.against(baseline)) is not None]
 
 
 def _surely(timed: Sequence[Against], p: float) -> int:
     return sum(a.low is not None and a.low > p for a in timed)
 
 
-def _unknown(denominator: int) -> Rate:
-    return Rate(numerator=0, denominator=denominator, rate=None, low=None, high=None)
-
-
-def efficiencies(
-    answers: Sequence[Result], by: Sequence[str] = (), *, seed: int = 0
-) -> tuple[LightRow, ...]:
+def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[LightRow, ...]:
     """Efficiency against the speed of light by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
@@ -190,7 +183,7 @@ def efficiencies(
             LightRow(
                 group=group,
                 known=len(found),
-                mean=geometric_mean(values, [r.task for r, _ in found], seed=seed),
+                mean=geometric_mean(values, [r.task for r, _ in found]),
                 median=median(values) if values else None,
                 bound_by=dict(sorted(bounds.items())),
             )

@@ -1,9 +1,9 @@
 """Methods ranked, with ties as ties; and the best kernels of each task. Pure.
 
 Two methods are compared on the tasks that both have: they differ where the interval of their
-difference, which resamples those tasks, excludes 0. A method's place is then a range: behind all
-that are surely better, before all that are surely worse. Pairs are each taken at 95%, without
-correction for their number.
+difference over those tasks excludes 0. A method's place is then a range: behind all that are
+surely better, before all that are surely worse. Pairs are each taken at 95%, without correction
+for their number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltruth.analysis.groups import by_task, methods_of
-from kerneltruth.analysis.intervals import CONFIDENCE, RESAMPLES
+from kerneltruth.analysis.intervals import (
+    influence,
+    mean_of_sums,
+    rate_of_counts,
+    standard_error,
+    student,
+)
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
 
@@ -27,6 +33,7 @@ Floats = NDArray[np.float64]
 
 # Even if one method is better on all of fewer tasks, chance does so in more than 5% (a sign test).
 LEAST_TASKS = 6
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +83,6 @@ def places(
     *,
     baseline: str = EAGER,
     p: float = 1.0,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> tuple[Place, ...]:
     """The methods by a measure, in the order of their places.
 
@@ -87,23 +92,42 @@ def places(
             the baseline; or the geometric mean of the speedups of right answers.
         baseline: what speeds are compared with.
         p: how much faster is fast.
-        seed: of the resampling.
-        resamples: how many.
     """
     methods = methods_of(answers)
     if not methods:
         return ()
     above, below = _sums(answers, methods, measure, baseline, p)
-    weights = _weights(len(above), seed, resamples)
-    scores = _scores(above, below, weights)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed = above.sum(0) / below.sum(0)
-    ahead = _ahead(above, below, weights)
-    found = [
-        _place(methods, i, observed, scores, ahead, _counted(above, below, measure, i))
-        for i in range(len(methods))
-    ]
+    ahead = _ahead(above, below)
+    scores = [_score(above[:, i], below[:, i], measure) for i in range(len(methods))]
+    rivals = [i for i, score in enumerate(scores) if score.value is not None]
+    found = [_place(methods[i], scores[i], ahead, i, rivals) for i in range(len(methods))]
     return tuple(sorted(found, key=lambda f: (f.value is None, f.first, f.last, -(f.value or 0.0))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Score:
+    """A method's score with its interval, and what counts, of how many."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    count: int
+    total: int
+
+
+def _score(above: Floats, below: Floats, measure: Measure) -> _Score:
+    """Of one method, over the tasks that it has."""
+    own = below > 0
+    total = int(below.sum())
+    if measure == "speedup":
+        mean = mean_of_sums(above[own], below[own])
+        ends = (None if x is None else math.exp(x) for x in (mean.value, mean.low, mean.high))
+        value, low, high = ends
+        return _Score(value=value, low=low, high=high, count=total, total=total)
+    found = rate_of_counts(np.stack([above[own], below[own]], axis=1).astype(int).tolist())
+    # One task alone cannot say how much tasks differ.
+    low, high = (found.low, found.high) if own.sum() > 1 else (None, None)
+    return _Score(value=found.rate, low=low, high=high, count=found.numerator, total=total)
 
 
 def _sums(
@@ -130,73 +154,43 @@ def _sums(
     return above, below
 
 
-def _counted(above: Floats, below: Floats, measure: Measure, i: int) -> tuple[int, int, bool]:
-    """What counts, of how many, and whether scores are logarithms."""
-    counts = below if measure == "speedup" else above
-    return int(counts[:, i].sum()), int(below[:, i].sum()), measure == "speedup"
-
-
-def _weights(tasks: int, seed: int, resamples: int) -> Floats:
-    """How often each task is drawn, (resamples, tasks)."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=resamples).astype(np.float64)
-
-
-def _scores(above: Floats, below: Floats, weights: Floats) -> Floats:
-    """Scores over resampled tasks, (resamples, methods); NaN where nothing was drawn."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((weights @ above) / (weights @ below))
-
-
-def _ahead(above: Floats, below: Floats, weights: Floats) -> NDArray[np.bool_]:
+def _ahead(above: Floats, below: Floats) -> NDArray[np.bool_]:
     """Which method (row) is surely better than which (column)."""
     count = above.shape[1]
     found = np.zeros((count, count), dtype=bool)
-    for pair in itertools.permutations(range(count), 2):
-        both = (below[:, pair] > 0).all(1)
+    for one, other in itertools.permutations(range(count), 2):
+        both = (below[:, one] > 0) & (below[:, other] > 0)
         if both.sum() < LEAST_TASKS:
             continue
-        scores = _scores(above[both][:, pair], below[both][:, pair], weights[:, both])
-        apart = scores[:, 0] - scores[:, 1]
-        known = apart[np.isfinite(apart)]
-        found[pair] = len(known) > 0 and np.quantile(known, (1 - CONFIDENCE) / 2) > 0
+        pairs = [(above[both, i], below[both, i]) for i in (one, other)]
+        (a, a_of), (b, b_of) = pairs
+        apart = a.sum() / a_of.sum() - b.sum() / b_of.sum()
+        error = standard_error(influence(a, a_of) - influence(b, b_of))
+        found[one, other] = apart > student(int(both.sum()) - 1) * error + _ROUNDING
     return found
 
 
 def _place(
-    methods: Sequence[tuple[str | None, str | None]],
-    i: int,
-    observed: Floats,
-    scores: Floats,
+    pair: tuple[str | None, str | None],
+    score: _Score,
     ahead: NDArray[np.bool_],
-    counted: tuple[int, int, bool],
+    i: int,
+    rivals: Sequence[int],
 ) -> Place:
-    count, total, logs = counted
-    known = scores[:, i][np.isfinite(scores[:, i])]
-    value = float(observed[i]) if math.isfinite(observed[i]) else None
-    low = high = None
-    # One task alone cannot say how much tasks differ.
-    if value is not None and len(known) and known.min() < known.max():
-        tail = (1 - CONFIDENCE) / 2
-        low, high = (float(q) for q in np.quantile(known, [tail, 1 - tail]))
-    rivals = [j for j in range(len(methods)) if math.isfinite(observed[j])]
-    first = 1 + sum(bool(ahead[j, i]) for j in rivals)
-    last = len(rivals) - sum(bool(ahead[i, j]) for j in rivals)
-    tied = sum(j != i and not ahead[i, j] and not ahead[j, i] for j in rivals)
-    told = (None if x is None else math.exp(x) if logs else x for x in (value, low, high))
-    value, low, high = told
-    method, model = methods[i]
+    known = i in rivals
+    better = sum(bool(ahead[j, i]) for j in rivals)
+    worse = sum(bool(ahead[i, j]) for j in rivals)
     return Place(
-        method=method,
-        model=model,
-        value=value,
-        low=low,
-        high=high,
-        count=count,
-        total=total,
-        first=None if value is None else first,
-        last=None if value is None else last,
-        tied=0 if value is None else tied,
+        method=pair[0],
+        model=pair[1],
+        value=score.value,
+        low=score.low,
+        high=score.high,
+        count=score.count,
+        total=score.total,
+        first=1 + better if known else None,
+        last=len(rivals) - worse if known else None,
+        tied=len(rivals) - 1 - better - worse if known else 0,
     )
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import Estimate, Rate, geometric_mean, rate
+from kerneltruth.analysis.intervals import Estimate, Rate, clustered_rate, geometric_mean
 from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
@@ -29,6 +29,7 @@ class RoundRow:
 
     Attributes:
         made: chains that have an answer of this round; the others ended before.
+        not_judged: chains whose latest answer could not be judged; they are in the denominators.
         call: by each chain's latest answer; likewise `exe`.
         kept: correct by the best answer so far.
         speedup: of the latest answers that are correct and timed.
@@ -40,6 +41,7 @@ class RoundRow:
     round: int
     chains: int
     made: int
+    not_judged: int
     call: Rate
     exe: Rate
     kept: Rate
@@ -51,11 +53,15 @@ class RoundRow:
 class Fates:
     """How the chains of one group end; each ends in exactly one way.
 
+    Rounds that could not be judged say nothing: a chain's fate is that of its other rounds.
+
     Attributes:
-        persistent: right from the first round, and at the last.
+        persistent: right in every round.
         rescued: wrong at first, right at the last.
+        regained: right at first and at the last, and wrong between.
         lost: right at some time, wrong at the last.
-        never: not right in any round.
+        never: wrong in every round.
+        not_judged: chains of which no round could be judged.
         persistent_speedup: of the last answers that are timed; likewise for the rescued.
     """
 
@@ -63,8 +69,10 @@ class Fates:
     chains: int
     persistent: Rate
     rescued: Rate
+    regained: Rate
     lost: Rate
     never: Rate
+    not_judged: Rate
     persistent_speedup: Estimate
     rescued_speedup: Estimate
 
@@ -75,6 +83,7 @@ class Changes:
 
     Attributes:
         steps: pairs of rounds that follow one another.
+        not_judged: steps of which one end could not be judged; they begin neither right nor wrong.
         repaired: wrong, then right; of the steps that begin wrong.
         regressed: right, then wrong; of the steps that begin right.
         timed: steps from one correct timed answer to another.
@@ -89,6 +98,7 @@ class Changes:
 
     group: Group
     steps: int
+    not_judged: int
     repaired: Rate
     regressed: Rate
     timed: int
@@ -110,7 +120,7 @@ class Trajectories:
 
 
 def trajectories(
-    results: Sequence[Result], by: Sequence[str] = BY, *, baseline: str = EAGER, seed: int = 0
+    results: Sequence[Result], by: Sequence[str] = BY, *, baseline: str = EAGER
 ) -> Trajectories:
     """What rounds do, for each group that works in rounds: that has a chain of two or more."""
     rounds: list[RoundRow] = []
@@ -121,13 +131,13 @@ def trajectories(
         own = chains(members)
         if max((len(chain) for chain in own), default=0) < 2:
             continue
-        rounds += _rounds(group, own, baseline, seed)
-        fates.append(_fates(group, own, baseline, seed))
+        rounds += _rounds(group, own, baseline)
+        fates.append(_fates(group, own, baseline))
         changes.append(_changes(group, own, baseline))
     return Trajectories(rounds=tuple(rounds), fates=tuple(fates), changes=tuple(changes))
 
 
-def _rounds(group: Group, own: Sequence[Chain], baseline: str, seed: int) -> list[RoundRow]:
+def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRow]:
     rows = []
     for number in sorted({r.round or 0 for chain in own for r in chain}):
         so_far = [tuple(r for r in chain if (r.round or 0) <= number) for chain in own]
@@ -140,43 +150,72 @@ def _rounds(group: Group, own: Sequence[Chain], baseline: str, seed: int) -> lis
                 round=number,
                 chains=len(own),
                 made=sum(r.round == number for r in latest),
-                call=rate(sum(r.called for r in latest), len(own)),
-                exe=rate(sum(r.correct for r in latest), len(own)),
-                kept=rate(sum(answer_of(chain).correct for chain in begun), len(own)),
-                speedup=_speedup(latest, baseline, seed),
-                steady=_speedup(steady, baseline, seed),
+                not_judged=sum(not r.judged for r in latest),
+                call=_of_chains(so_far, lambda c: bool(c) and c[-1].called, own),
+                exe=_of_chains(so_far, lambda c: bool(c) and c[-1].correct, own),
+                kept=_of_chains(so_far, lambda c: bool(c) and answer_of(c).correct, own),
+                speedup=_speedup(latest, baseline),
+                steady=_speedup(steady, baseline),
             )
         )
     return rows
 
 
-def _speedup(results: Sequence[Result], baseline: str, seed: int) -> Estimate:
+def _of_chains(seen: Sequence[Chain], holds: Callable[[Chain], bool], own: Sequence[Chain]) -> Rate:
+    """The share of chains of which something holds, as far as they are seen."""
+    return clustered_rate((c[0].task, holds(s)) for s, c in zip(seen, own, strict=True))
+
+
+def _speedup(results: Sequence[Result], baseline: str) -> Estimate:
     timed = [(r.task, s) for r in results if (s := r.speedup(baseline)) is not None]
-    return geometric_mean([s for _, s in timed], [task for task, _ in timed], seed=seed)
+    return geometric_mean([s for _, s in timed], [task for task, _ in timed])
 
 
-def _fates(group: Group, own: Sequence[Chain], baseline: str, seed: int) -> Fates:
-    persistent = [c for c in own if c[-1].correct and c[0].correct]
-    rescued = [c for c in own if c[-1].correct and not c[0].correct]
-    lost = sum(not c[-1].correct and any(r.correct for r in c) for c in own)
-    never = sum(not any(r.correct for r in c) for c in own)
+def _fates(group: Group, own: Sequence[Chain], baseline: str) -> Fates:
+    fates = [fate(chain) for chain in own]
+
+    def share(name: str) -> Rate:
+        return clustered_rate((c[0].task, f == name) for c, f in zip(own, fates, strict=True))
+
+    def speedup(name: str) -> Estimate:
+        last = [_judged(c)[-1] for c, f in zip(own, fates, strict=True) if f == name]
+        return _speedup(last, baseline)
+
     return Fates(
         group=group,
         chains=len(own),
-        persistent=rate(len(persistent), len(own)),
-        rescued=rate(len(rescued), len(own)),
-        lost=rate(lost, len(own)),
-        never=rate(never, len(own)),
-        persistent_speedup=_speedup([c[-1] for c in persistent], baseline, seed),
-        rescued_speedup=_speedup([c[-1] for c in rescued], baseline, seed),
+        persistent=share("persistent"),
+        rescued=share("rescued"),
+        regained=share("regained"),
+        lost=share("lost"),
+        never=share("never"),
+        not_judged=share("not_judged"),
+        persistent_speedup=speedup("persistent"),
+        rescued_speedup=speedup("rescued"),
     )
+
+
+def fate(chain: Chain) -> str:
+    """How a chain ends, as `Fates` has it."""
+    right = [r.correct for r in _judged(chain)]
+    if not right:
+        return "not_judged"
+    if not any(right):
+        return "never"
+    if not right[-1]:
+        return "lost"
+    return "persistent" if all(right) else "regained" if right[0] else "rescued"
+
+
+def _judged(chain: Chain) -> Chain:
+    return tuple(r for r in chain if r.judged)
 
 
 def _changes(group: Group, own: Sequence[Chain], baseline: str) -> Changes:
     steps = [(a, b) for chain in own for a, b in pairwise(chain)]
     moves = Counter((state(a), state(b)) for a, b in steps)
-    repairs = Counter(state(a) for a, b in steps if b.correct and not a.correct)
-    wrong = sum(not a.correct for a, _ in steps)
+    judged = [(a, b) for a, b in steps if a.judged and b.judged]
+    repairs = Counter(state(a) for a, b in judged if b.correct and not a.correct)
     gains = [
         (gain, max(_floor(a), _floor(b)))
         for a, b in steps
@@ -186,8 +225,9 @@ def _changes(group: Group, own: Sequence[Chain], baseline: str) -> Changes:
     return Changes(
         group=group,
         steps=len(steps),
-        repaired=rate(sum(repairs.values()), wrong),
-        regressed=rate(sum(a.correct and not b.correct for a, b in steps), len(steps) - wrong),
+        not_judged=len(steps) - len(judged),
+        repaired=clustered_rate((a.task, b.correct) for a, b in judged if not a.correct),
+        regressed=clustered_rate((a.task, not b.correct) for a, b in judged if a.correct),
         timed=len(gains),
         higher=sum(gain.speedup > 1 for gain, _ in gains),
         improved=found["improved"],

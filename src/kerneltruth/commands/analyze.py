@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from kerneltruth.analysis.audited import audited
 from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import Unavailable, deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
 from kerneltruth.analysis.groups import DTYPE, check_dimensions
-from kerneltruth.analysis.illusions import illusion_rates, illusions
+from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
@@ -30,6 +31,7 @@ BY = (
     ("category",),
     ("method",),
     ("dtype",),
+    ("method", "model"),
     ("category", "method"),
     ("category", "dtype"),
     ("method", "dtype"),
@@ -37,6 +39,7 @@ BY = (
 )
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 KS = (1, 5, 10)
+NO_METHODS = "an audit judges the built-in corpus: there are no methods to compare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,9 @@ def tables(
     ks: Sequence[int] = KS,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Every table of a study."""
+    """Every table of a study; of an audit none that speaks of methods."""
     answers = study.answers
+    methods = () if study.of_corpus else answers
     return {
         "schema": 1,
         "runs": [_plain(run) for run in study.runs],
@@ -104,38 +108,40 @@ def tables(
             "by": _breakdowns(answers, crossings),
         },
         "unsolved": {
-            "overall": _rows(unsolved(answers), ())[0],
-            "by_category": _rows(unsolved(answers, ("category",)), ("category",)),
+            "overall": _rows(unsolved(methods), ())[0],
+            "by_category": _rows(unsolved(methods, ("category",)), ("category",)),
         },
-        "pass_at_k": _rows(pass_rates(answers, ks, seed=seed), ("method", "model")),
-        **_speeds(answers, ps, seed),
+        "pass_at_k": _rows(pass_rates(methods, ks), ("method", "model")),
+        **_speeds(answers, ps),
+        "audit": _plain(audited(study)),
         "illusions": _illusions(study),
         "deviance": _deviance(study, seed),
-        "trajectories": _trajectories(study, seed),
-        "portability": _portability(study, seed),
+        "trajectories": _trajectories(study),
+        "portability": _portability(study),
     }
 
 
-def _speeds(answers: Sequence[Result], ps: Sequence[float], seed: int) -> dict[str, Any]:
+def _speeds(answers: Sequence[Result], ps: Sequence[float]) -> dict[str, Any]:
     """What is known of times: fast_p and speedups against each baseline, and efficiency."""
+    method = ("method", "model")
     baselines = baselines_of(answers)
     return {
         "fast_p": [
             row
             for baseline in baselines
-            for by in ((), ("method",))
+            for by in ((), method)
             for row in _rows(fast_p(answers, ps, baseline, by), by)
         ],
         "speedups": [
             row
             for baseline in baselines
-            for by in ((), ("method",), ("category",))
-            for row in _rows(speedups(answers, baseline, by, seed=seed), by)
+            for by in ((), method, ("category",))
+            for row in _rows(speedups(answers, baseline, by), by)
         ],
         "efficiency": [
             row
-            for by in ((), ("method",), ("category",))
-            for row in _rows(efficiencies(answers, by, seed=seed), by)
+            for by in ((), method, ("category",))
+            for row in _rows(efficiencies(answers, by), by)
             if row["known"]
         ],
     }
@@ -247,29 +253,33 @@ def _illusions(study: Study) -> dict[str, Any]:
         if illusion["finding"] is not None:
             illusion["finding"] = f"{run}/findings/{illusion['finding']}"
     return {
-        "overall": _rows(illusion_rates(study.distinct), ()),
+        "attempts": len(study.distinct),
+        "any_check": _plain(illusion_share(study)),
+        "overall": _rows(illusion_rates(study), ()),
         "by": [
-            {"by": list(by), "rows": _rows(illusion_rates(study.distinct, by), by)}
-            for by in (("category",), ("method",))
+            {"by": list(by), "rows": _rows(illusion_rates(study, by), by)}
+            for by in (("category",), ("method", "model"))
         ],
         "findings": found,
     }
 
 
 def _deviance(study: Study, seed: int) -> dict[str, Any]:
+    if study.of_corpus:
+        return {"unavailable": NO_METHODS, "complexity": []}
     found = deviance_of(study.answers, seed=seed)
     about: dict[str, Any]
     if isinstance(found, Unavailable):
         about = {"unavailable": found.reason}
     else:
         about = cast(dict[str, Any], _plain(found))
-    rows = complexity(study.answers, study.facts, seed=seed)
+    rows = complexity(study.answers, study.facts)
     about["complexity"] = [_plain(row) for row in rows]
     return about
 
 
-def _trajectories(study: Study, seed: int) -> dict[str, Any]:
-    found = trajectories(study.distinct, seed=seed)
+def _trajectories(study: Study) -> dict[str, Any]:
+    found = trajectories(study.distinct)
     by = ("method", "model")
     return {
         "rounds": _rows(found.rounds, by),
@@ -278,6 +288,6 @@ def _trajectories(study: Study, seed: int) -> dict[str, Any]:
     }
 
 
-def _portability(study: Study, seed: int) -> dict[str, Any] | None:
-    found = portability(study, seed=seed)
+def _portability(study: Study) -> dict[str, Any] | None:
+    found = portability(study)
     return None if found is None else cast(dict[str, Any], _plain(found))

@@ -110,7 +110,11 @@ def _judge(
 
 
 def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
-    more = {"baselines": plain(heard.baselines), "tags": list(heard.tags)}
+    more = {
+        "baselines": plain(heard.baselines),
+        "tags": list(heard.tags),
+        "role": next(e.role for e in ENTRIES if e.name == job.name),
+    }
     store_attempt(store, job, heard.attempt, fingerprint, more)
 
 

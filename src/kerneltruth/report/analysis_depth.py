@@ -59,6 +59,12 @@ def _deviance(found: Document) -> Iterator[RenderableType]:
             chance(term["p_likelihood"]),
         )
     yield made
+    for term in found["terms"]:
+        if term["outside"]:
+            yield Text(
+                f"{term['model']}: what it explains of these tasks lies outside the interval of "
+                "what it would of endlessly many, which is without what chance explains"
+            )
     for step in found["steps"]:
         yield Text(
             f"{step['added']} added to {step['to']}: {step['drop']:.1f} of deviance on "
@@ -124,9 +130,12 @@ def trajectory_parts(found: Document) -> Iterator[RenderableType]:
                 )
         yield made
         yield Text(
-            f"right throughout {share(fates['persistent'])}{_at(fates['persistent_speedup'])}; "
+            f"right in every round {share(fates['persistent'])}"
+            f"{_at(fates['persistent_speedup'])}; "
             f"rescued {share(fates['rescued'])}{_at(fates['rescued_speedup'])}; "
-            f"lost {share(fates['lost'])}; never right {share(fates['never'])}"
+            f"right again {share(fates['regained'])}; "
+            f"lost {share(fates['lost'])}; never right {share(fates['never'])}; "
+            f"not judged {share(fates['not_judged'])}"
         )
         for change in found["changes"]:
             if label(change, BY) == name:
@@ -141,6 +150,7 @@ def _changes(change: Document) -> Iterator[RenderableType]:
     yield Text(
         f"steps: repaired {share(change['repaired'])} of the wrong, regressed "
         f"{share(change['regressed'])} of the right"
+        + (f"; {change['not_judged']} more could not be judged" if change["not_judged"] else "")
     )
     if change["timed"]:
         yield Text(

@@ -20,15 +20,19 @@ from kerneltruth.report.figures import (
     percent_within,
     share,
     share_within,
+    stage_share,
     table,
     times_within,
     visible,
 )
 
 # Break-downs of rates that are shown unless others are asked for; the rest is in --json.
-SHOWN = (("category",), ("method",), ("dtype",))
+SHOWN = (("category",), ("method", "model"), ("dtype",))
 MOST_ROWS = 60
 FINDINGS_SHOWN = 5
+STAGES = ("call", "exe", "perf")
+DTYPE_COLUMNS = {"failed": "fails in it", "exe": "right: at least", "exe_most": "at most"}
+METHOD = ("method", "model")
 EAGER = "eager"
 Document = dict[str, Any]
 
@@ -38,6 +42,8 @@ def analysis_view(document: Document, shown: Sequence[Sequence[str]] = SHOWN) ->
     parts: list[RenderableType] = [*_head(document)]
     if not document["attempts"]:
         return Group(*parts)
+    if document["audit"] is not None:
+        return Group(*parts, *_audit(document["audit"]), *_illusions(document), *_exports(document))
     parts += _rates(document, shown)
     parts += _unsolved(document)
     parts += _pass_at_k(document)
@@ -56,6 +62,13 @@ def _head(document: Document) -> Iterator[Text]:
     runs = document["runs"]
     for run in runs:
         yield Text(visible(f"{run['path']}: {run['attempts']} attempts on {run['device']}"))
+    if document["audit"] is None:
+        yield _counted(document)
+    for note in document["notes"]:
+        yield Text(visible(f"note: {note}"), "yellow")
+
+
+def _counted(document: Document) -> Text:
     again = document["attempts"] - document["distinct"]
     rounds = document["distinct"] - document["answers"]
     said = [f"{document['answers']} answers of {document['attempts']} attempts"]
@@ -63,23 +76,37 @@ def _head(document: Document) -> Iterator[Text]:
         said.append(f"{rounds} are other rounds than the {document['kept']}")
     if again:
         said.append(f"{again} repeat a kernel on another device")
-    yield Text("; ".join(said), "bold")
-    for note in document["notes"]:
-        yield Text(visible(f"note: {note}"), "yellow")
+    return Text("; ".join(said), "bold")
+
+
+def _audit(found: Document) -> Iterator[Text]:
+    """Of an audit: its kernels are chosen, so that their shares have no interval."""
+    yield Text(f"{found['kernels']} kernels of the built-in corpus", "bold")
+    if found["controls"] or found["bugs"]:
+        yield Text(
+            f"{found['controls_clean']} of {found['controls']} controls are clean; "
+            f"{found['bugs_caught']} of {found['bugs']} bugs are caught"
+        )
+    else:
+        yield Text("the run is of an earlier version, and does not say which are bugs")
 
 
 def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
     overall = document["rates"]["overall"]
-    made = table("Answers that pass each stage (95% interval)", "", "call", "exe", "perf")
-    made.add_row("all", *(share_within(overall[stage]) for stage in ("call", "exe", "perf")))
+    made = table("Answers that pass each stage (95% interval)", "", *STAGES)
+    made.add_row("all", *(stage_share(overall[stage]) for stage in STAGES))
     yield made
     if overall["not_judged"]:
         yield Text(
             f"{overall['not_judged']} of {overall['attempts']} could not be judged here; they are "
             "in the denominators"
         )
-    if not overall["perf"]["numerator"]:
-        yield Text("nothing was timed in these runs, so perf counts none")
+    for stage, missing in overall["not_tried"].items():
+        if 0 < missing < overall["attempts"]:
+            yield Text(
+                f"{stage}: {missing} of {overall['attempts']} are of runs without this stage; they "
+                "are in its denominator"
+            )
     wanted = [tuple(by) for by in shown]
     for breakdown in document["rates"]["by"]:
         by = tuple(breakdown["by"])
@@ -88,20 +115,20 @@ def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[Rende
 
 
 def _breakdown(by: tuple[str, ...], rows: list[Document]) -> Iterator[RenderableType]:
-    made = table(f"By {' and '.join(by)}", " ".join(by), "call", "exe", "perf")
+    dtypes = "dtype" in by
+    kinds = DTYPE_COLUMNS if dtypes else dict(zip(STAGES, STAGES, strict=True))
+    made = table(f"By {' and '.join(by)}", " ".join(by), *kinds.values())
     for row in rows[:MOST_ROWS]:
-        made.add_row(
-            label(row, by),
-            *(share_within(row[stage]) for stage in ("call", "exe", "perf")),
-        )
+        made.add_row(label(row, by), *(stage_share(row[kind]) for kind in kinds))
     yield made
     if len(rows) > MOST_ROWS:
         yield Text(f"and {len(rows) - MOST_ROWS} more rows; all are in --json")
-    stopped = sum(row["stopped_before"] for row in rows)
-    if stopped:
-        yield Text(f"{stopped} times an attempt failed before it came to a case of the dtype")
-    if "dtype" in by and any(row["perf"]["numerator"] for row in rows):
-        yield Text("perf: kernels are timed in one dtype, the first of their task")
+    if dtypes:
+        stopped = sum(row["stopped_before"] for row in rows)
+        yield Text(
+            "an answer ends at its first failure: what it would have done in other dtypes is not "
+            f"known ({stopped} times here), so a share has two ends"
+        )
 
 
 def _unsolved(document: Document) -> Iterator[RenderableType]:
@@ -132,9 +159,8 @@ def _pass_at_k(document: Document) -> Iterator[RenderableType]:
         "tasks",
         *(f"k={k}" for k in ks),
     )
-    by = ("method", "model")
-    for name in dict.fromkeys(label(row, by) for row in rows):
-        own = {row["k"]: row for row in rows if label(row, by) == name}
+    for name in dict.fromkeys(label(row, METHOD) for row in rows):
+        own = {row["k"]: row for row in rows if label(row, METHOD) == name}
         tasks = dict.fromkeys(str(own[k]["tasks"]) for k in ks if k in own)
         made.add_row(name, ", ".join(tasks), *(_pass_cell(own.get(k)) for k in ks))
     yield made
@@ -161,8 +187,8 @@ def _fast_p(document: Document) -> Iterator[RenderableType]:
             "of",
             *(f"p={p:g}" for p in ps),
         )
-        for name in dict.fromkeys(label(row, ("method",)) for row in rows):
-            own = [row for row in rows if label(row, ("method",)) == name]
+        for name in dict.fromkeys(label(row, METHOD) for row in rows):
+            own = [row for row in rows if label(row, METHOD) == name]
             total = own[0]["share"]["denominator"]
             cells = {row["p"]: row["share"] for row in own}
             made.add_row(name, str(total), *(_fast_cell(cells[p]) for p in ps))
@@ -201,7 +227,7 @@ def _speedups(document: Document) -> Iterator[RenderableType]:
 
 
 def _group(row: Document) -> tuple[str, ...]:
-    return ("method",) if "method" in row else ("category",)
+    return METHOD if "method" in row else ("category",)
 
 
 def _efficiency(document: Document) -> Iterator[RenderableType]:
@@ -240,6 +266,10 @@ def _illusions(document: Document) -> Iterator[RenderableType]:
             share(row["false_alarms"]),
         )
     yield made
+    yield Text(
+        f"any check: {share_within(found['any_check'])} of the wrong kernels that a check decided "
+        f"on; of {found['attempts']} distinct kernels, every round of each answer among them"
+    )
     findings = found["findings"]
     for illusion in findings[:FINDINGS_SHOWN]:
         kind = f" {illusion['kind']}" if illusion["kind"] else ""

@@ -24,6 +24,11 @@ def share_within(rate: dict[str, Any]) -> str:
     return f"{share(rate)} ({100 * rate['low']:.0f}-{100 * rate['high']:.0f})"
 
 
+def stage_share(rate: dict[str, Any]) -> str:
+    """As `share_within`; `not tried` of a stage that no run had."""
+    return "not tried" if rate["rate"] is None and rate["denominator"] else share_within(rate)
+
+
 def percent(value: float | None) -> str:
     """`40%`, with a digit more below ten."""
     if value is None:

@@ -1,8 +1,9 @@
 """Illusions: what a check certifies and the judge rejects."""
 
-from results_for_tests import result
+import pytest
+from results_for_tests import result, study
 
-from kerneltruth.analysis.illusions import illusion_rates, illusions
+from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
 
 
 def counts(rate):
@@ -21,18 +22,18 @@ RESULTS = [
 
 
 def test_an_illusion_is_a_wrong_kernel_of_those_certified():
-    (row,) = illusion_rates(RESULTS)
+    (row,) = illusion_rates(study(*RESULTS))
     assert (row.check, counts(row.illusions)) == ("kb", (1, 3))
     assert row.not_judged == 1
 
 
 def test_what_a_check_could_not_decide_is_not_among_what_it_was_asked():
-    (row,) = illusion_rates(RESULTS)
+    (row,) = illusion_rates(study(*RESULTS))
     assert counts(row.of_wrong) == (1, 2)
 
 
 def test_a_right_kernel_that_the_check_refuses_is_a_false_alarm():
-    (row,) = illusion_rates(RESULTS)
+    (row,) = illusion_rates(study(*RESULTS))
     assert counts(row.false_alarms) == (1, 2)
 
 
@@ -46,7 +47,10 @@ def test_checks_are_told_apart_and_broken_down():
         result("a", "fail", method="x", checks={"kb": "pass", "tb": "fail"}),
         result("a", "fail", method="y", checks={"kb": "fail", "tb": "pass"}),
     ]
-    rows = {(r.check, r.group): counts(r.illusions) for r in illusion_rates(results, ("method",))}
+    rows = {
+        (r.check, r.group): counts(r.illusions)
+        for r in illusion_rates(study(*results), ("method",))
+    }
     assert rows == {
         ("kb", ("x",)): (1, 1),
         ("kb", ("y",)): (0, 0),
@@ -56,5 +60,35 @@ def test_checks_are_told_apart_and_broken_down():
 
 
 def test_without_any_check_there_is_nothing_to_say():
-    assert illusion_rates([result()]) == ()
+    assert illusion_rates(study(result())) == ()
     assert illusions([result("a", "fail")]) == ()
+
+
+def test_a_kernel_that_two_checks_pass_is_one_illusion_of_any():
+    results = [
+        result("a", "fail", checks={"kb": "pass", "tb": "pass"}),
+        result("b", "fail", checks={"kb": "fail", "tb": "error"}),
+        result("c", "fail", checks={"kb": "error"}),
+        result("d", "pass", checks={"kb": "pass"}),
+    ]
+    assert counts(illusion_share(study(*results))) == (1, 2)
+
+
+def test_every_round_is_a_kernel_and_not_the_one_that_the_judge_likes_best():
+    rounds = [
+        result("a", outcome, method="refine", round=n, number=n, checks={"kb": "pass"})
+        for n, outcome in enumerate(("fail", "fail", "pass"))
+    ]
+    (row,) = illusion_rates(study(*rounds))
+    assert counts(row.illusions) == (2, 3)
+
+
+def test_answers_to_one_task_do_not_make_a_rate_of_illusions_surer():
+    one = [result(f"t{i}", "fail", checks={"kb": "pass"}) for i in range(5)]
+    many = [
+        result(f"t{i}", "fail", checks={"kb": "pass"}, number=n)
+        for i in range(5)
+        for n in range(20)
+    ]
+    few, more = (illusion_rates(study(*r))[0].illusions for r in (one, many))
+    assert more.low == pytest.approx(few.low)

@@ -4,16 +4,21 @@ import math
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from kerneltruth.analysis.intervals import (
-    bootstrap,
-    cluster_ratio,
+    clustered_rate,
+    effective_size,
     geometric_mean,
     mean_by_cluster,
-    percentiles,
+    mean_share,
     rate,
+    rate_of_counts,
+    student,
     wilson,
 )
 
@@ -60,6 +65,102 @@ def test_wilsons_interval_covers_what_it_claims(p):
     assert 0.93 <= covered <= 0.98
 
 
+def answers(rng, tasks, p, alike, sizes):
+    """Right answers and answers of each task, whose chances are p on average.
+
+    `alike` is the correlation of answers to one task: 0 unrelated, 1 all the same.
+    """
+    chance = np.full(tasks, p)
+    if alike == 1:
+        chance = (rng.random(tasks) < p).astype(float)
+    elif alike > 0:
+        spread = (1 - alike) / alike
+        chance = rng.beta(spread * p, spread * (1 - p), tasks)
+    total = rng.choice(sizes, tasks)
+    return list(zip(rng.binomial(total, chance).tolist(), total.tolist(), strict=True))
+
+
+def coverage(p, intervals):
+    return sum(low - 1e-12 <= p <= high + 1e-12 for low, high in intervals) / len(intervals)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("alike", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("tasks", "sizes"), [(10, [5]), (30, [1, 2, 10]), (176, [5])])
+def test_the_interval_of_a_rate_covers_it_where_tasks_have_several_answers(tasks, sizes, alike, p):
+    rng = np.random.default_rng(17)
+    found = [rate_of_counts(answers(rng, tasks, p, alike, sizes)) for _ in range(300)]
+    # Not less than 95%, but for what 300 rounds and few tasks may be off.
+    assert coverage(p, [(f.low, f.high) for f in found]) >= 0.9
+
+
+def test_answers_taken_as_unrelated_would_claim_far_more_than_they_know():
+    rng = np.random.default_rng(5)
+    drawn = [answers(rng, 40, 0.5, 0.6, [10]) for _ in range(200)]
+    sums = [tuple(map(sum, zip(*d, strict=True))) for d in drawn]
+    assert coverage(0.5, [wilson(*s) for s in sums]) < 0.65
+
+
+def test_a_rate_of_one_answer_to_each_task_has_wilsons_interval():
+    assert rate_of_counts([(1, 1)] * 3 + [(0, 1)] * 5) == rate(3, 8)
+    assert clustered_rate([("a", True), ("b", False)]) == rate(1, 2)
+
+
+def test_answers_of_which_those_to_one_task_are_all_alike_count_as_one_each():
+    found = rate_of_counts([(10, 10)] * 6 + [(0, 10)] * 4)
+    assert (found.numerator, found.denominator) == (60, 100)
+    assert (found.low, found.high) == pytest.approx(wilson(6, 10))
+
+
+@pytest.mark.parametrize("right", [0, 10])
+def test_the_interval_has_the_width_of_the_number_of_tasks_where_all_answers_are_alike(right):
+    found = rate_of_counts([(right, 10)] * 20)
+    assert (found.low, found.high) == pytest.approx(wilson(2 * right, 20))
+
+
+def test_a_rate_of_a_single_task_is_about_that_task():
+    assert rate_of_counts([(3, 10)]) == rate(3, 10)
+    assert clustered_rate([]) == rate(0, 0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(1, 9)).map(lambda c: (min(c), c[1])), min_size=1
+    )
+)
+def test_no_interval_of_a_rate_excludes_it(counts):
+    found = rate_of_counts(counts)
+    assert 0 <= found.low <= found.rate <= found.high <= 1
+    assert found.low < found.high
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+def test_no_interval_of_a_mean_share_excludes_it_or_has_no_width(shares):
+    found = mean_share(shares)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.low < found.high
+
+
+def test_shares_that_are_all_or_nothing_count_as_trials():
+    assert effective_size(np.array([1.0, 0, 0, 1]), np.ones(4)) == pytest.approx(4)
+    found = mean_share([1.0, 0.0, 0.0, 1.0, 0.0])
+    assert (found.low, found.high) == pytest.approx(wilson(2, 5))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_mean_of_shares_that_are_all_0_or_1_has_the_interval_of_as_many_trials(value):
+    found = mean_share([value] * 30)
+    assert (found.low, found.high) == pytest.approx(wilson(round(30 * value), 30))
+
+
+@pytest.mark.parametrize("tasks", [6, 20, 100])
+@pytest.mark.parametrize(("a", "b"), [(0.05, 0.2), (1, 1), (8, 0.5), (5, 5)])
+def test_the_interval_of_a_mean_of_shares_covers_it(tasks, a, b):
+    rng = np.random.default_rng(tasks)
+    found = [mean_share(rng.beta(a, b, tasks).tolist()) for _ in range(300)]
+    assert coverage(a / (a + b), [(f.low, f.high) for f in found]) >= 0.92
+
+
 def clustered(rng, clusters, between, within, low=1, high=6):
     """Values of clusters that differ, and the number of the cluster of each."""
     sizes = rng.integers(low, high, clusters)
@@ -70,80 +171,76 @@ def clustered(rng, clusters, between, within, low=1, high=6):
     return values.tolist(), np.repeat(np.arange(clusters), sizes).tolist()
 
 
-def test_the_cluster_bootstrap_covers_the_mean_where_values_of_a_cluster_are_alike():
+@pytest.mark.parametrize("clusters", [4, 10, 40])
+def test_the_interval_of_a_mean_covers_it_where_values_of_a_cluster_are_alike(clusters):
     rng = np.random.default_rng(7)
     hits = plain = 0
-    for seed in range(300):
-        values, clusters = clustered(rng, 40, between=1.0, within=0.3)
-        found = mean_by_cluster(values, clusters, seed=seed, resamples=300)
+    for _ in range(400):
+        values, of = clustered(rng, clusters, between=1.0, within=0.3)
+        found = mean_by_cluster(values, of)
         hits += found.low <= 0 <= found.high
-        alone = mean_by_cluster(values, range(len(values)), seed=seed, resamples=300)
+        alone = mean_by_cluster(values, range(len(values)))
         plain += alone.low <= 0 <= alone.high
-    assert 0.90 <= hits / 300 <= 0.985
+    assert 0.90 <= hits / 400 <= 0.985
     # Taken as independent, the same values claim far more than they know.
-    assert plain / 300 < 0.85
+    assert plain / 400 < 0.85
 
 
-def test_the_interval_of_a_geometric_mean_covers_it():
+@pytest.mark.parametrize("tasks", [3, 10, 60])
+def test_the_interval_of_a_geometric_mean_covers_it(tasks):
     rng = np.random.default_rng(3)
     hits = 0
-    for seed in range(300):
-        values = np.exp(rng.normal(math.log(1.5), 0.6, 60)).tolist()
-        found = geometric_mean(values, range(60), seed=seed, resamples=300)
+    for _ in range(400):
+        values = np.exp(rng.normal(math.log(1.5), 0.6, tasks)).tolist()
+        found = geometric_mean(values, range(tasks))
         hits += found.low <= 1.5 <= found.high
-    assert 0.90 <= hits / 300 <= 0.985
+    assert 0.925 <= hits / 400 <= 0.975
 
 
 def test_the_geometric_mean_is_that_of_the_closed_form():
-    found = geometric_mean([1.0, 2.0, 4.0], ["a", "b", "c"], seed=0)
+    found = geometric_mean([1.0, 2.0, 4.0], ["a", "b", "c"])
     assert found.value == pytest.approx(2.0)
     assert (found.count, found.clusters) == (3, 3)
 
 
-def test_the_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says():
-    rng = np.random.default_rng(0)
-    values = rng.normal(0, 1, 400).tolist()
-    low, high = cluster_ratio(values, [1.0] * 400, seed=1, resamples=4000)
-    error = np.std(values) / 20
-    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.08)
+def test_the_interval_of_unrelated_values_is_students():
+    values = np.random.default_rng(0).normal(0, 1, 12)
+    found = mean_by_cluster(values.tolist(), range(12))
+    theirs = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-3)
 
 
-def test_scipys_bootstrap_gives_the_same_interval():
-    rng = np.random.default_rng(4)
-    values = rng.exponential(size=80)
-    found = cluster_ratio(values.tolist(), [1.0] * 80, seed=1, resamples=5000)
-    theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=5000, method="percentile", rng=np.random.default_rng(2)
-    ).confidence_interval
-    assert found == pytest.approx((theirs.low, theirs.high), rel=0.03)
+def test_the_interval_of_clustered_values_is_that_of_robust_standard_errors():
+    values, of = clustered(np.random.default_rng(2), 15, 1.0, 0.5)
+    fit = sm.OLS(values, np.ones(len(values)))
+    robust = fit.fit(cov_type="cluster", cov_kwds={"groups": of, "use_correction": False})
+    error = robust.bse[0] * math.sqrt(15 / 14)
+    found = mean_by_cluster(values, of)
+    assert found.value == pytest.approx(np.mean(values))
+    assert (found.high - found.value) / student(14) == pytest.approx(error)
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_one_another():
-    values, clusters = clustered(np.random.default_rng(0), 12, 1.0, 1.0)
-    one, again, other = (mean_by_cluster(values, clusters, seed=s) for s in (5, 5, 6))
-    assert one == again
-    assert one.low != other.low
+@pytest.mark.parametrize("df", [1, 2, 3, 4, 9, 30, 500])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_students_quantile_is_scipys(df, confidence):
+    within = 0.04 if df == 3 and confidence > 0.95 else 0.015
+    assert student(df, confidence=confidence) == pytest.approx(
+        stats.t.ppf((1 + confidence) / 2, df), rel=within
+    )
 
 
 def test_one_cluster_alone_has_a_mean_and_no_interval():
-    found = mean_by_cluster([1.0, 3.0], ["task", "task"], seed=0)
+    found = mean_by_cluster([1.0, 3.0], ["task", "task"])
     assert (found.value, found.low, found.high, found.clusters) == (2.0, None, None, 1)
+    found = mean_share([0.5])
+    assert (found.value, found.low, found.high) == (0.5, None, None)
+
+
+def test_values_that_are_all_equal_say_nothing_of_how_far_others_may_differ():
+    found = mean_by_cluster([0.1] * 7, range(7))
+    assert (found.value, found.low, found.high) == (pytest.approx(0.1), None, None)
 
 
 def test_nothing_has_neither_mean_nor_interval():
-    found = mean_by_cluster([], [], seed=0)
-    assert (found.value, found.low, found.high, found.count) == (None, None, None, 0)
-
-
-def test_a_statistic_without_a_value_leaves_its_resamples_out():
-    def share(weights):
-        return weights[0] / weights[:2].sum() if weights[:2].sum() else None
-
-    low, high = bootstrap(4, share, seed=0, resamples=500)
-    assert 0 <= low < high <= 1
-    assert bootstrap(4, lambda weights: None, seed=0, resamples=5) == (None, None)
-    assert bootstrap(1, share, seed=0) == (None, None)
-
-
-def test_percentiles_are_central():
-    assert percentiles(np.arange(101.0), 0.9) == pytest.approx((5.0, 95.0))
+    for found in (mean_by_cluster([], []), mean_share([])):
+        assert (found.value, found.low, found.high, found.count) == (None, None, None, 0)

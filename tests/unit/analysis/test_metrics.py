@@ -2,10 +2,13 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 from results_for_tests import counted, result, timed
 
+from kerneltruth.analysis.intervals import wilson
 from kerneltruth.analysis.metrics import pass_at_k, pass_rates, rates, unsolved
+from kerneltruth.oracle.attempt import DtypeCount
 
 
 def counts(rate):
@@ -47,13 +50,59 @@ def test_rounds_are_ordered_by_number():
     assert [row.group for row in rows] == [("9",), ("10",), (None,)]
 
 
+def test_a_stage_that_no_run_had_has_no_rate():
+    (row,) = rates([result(perf="not_tried"), result("b", "fail", perf="not_tried")])
+    assert (counts(row.perf), row.perf.rate, row.perf.low, row.perf.high) == (
+        (0, 2),
+        None,
+        None,
+        None,
+    )
+    assert row.not_tried == {"call": 0, "exe": 0, "perf": 2}
+    (mixed,) = rates([result(perf="not_tried"), result("b", timing=timed(2.0))])
+    assert (counts(mixed.perf), mixed.perf.rate, mixed.not_tried["perf"]) == ((1, 2), 0.5, 1)
+
+
+def test_several_answers_to_a_task_do_not_make_a_rate_surer():
+    once = [result(f"t{i}", "pass" if i < 6 else "fail") for i in range(10)]
+    often = [
+        result(f"t{i}", "pass" if i < 6 else "fail", number=n) for i in range(10) for n in range(9)
+    ]
+    (few,), (many,) = rates(once), rates(often)
+    assert (many.exe.low, many.exe.high) == pytest.approx((few.exe.low, few.exe.high))
+
+
+@pytest.mark.parametrize("outcome", ["pass", "fail"])
+def test_pass_at_k_has_an_interval_with_a_width_where_all_samples_are_alike(outcome):
+    results = [result(f"t{i}", outcome, number=n) for i in range(20) for n in range(5)]
+    for row in pass_rates(results, (1, 5)):
+        right = 20 * (outcome == "pass")
+        assert (row.value.low, row.value.high) == pytest.approx(wilson(right, 20))
+
+
+def test_the_interval_of_pass_at_k_covers_it():
+    rng = np.random.default_rng(2)
+    hits = {1: 0, 3: 0}
+    # Tasks are hard or easy: pass@1 is 1/2, pass@3 the mean of 1 - (1 - p)^3 of p ~ beta(1/2, 1/2).
+    true = {1: 0.5, 3: 0.6875}
+    for _ in range(200):
+        results = [
+            result(f"t{i}", "pass" if right else "fail", number=n)
+            for i, p in enumerate(rng.beta(0.5, 0.5, 12))
+            for n, right in enumerate(rng.random(4) < p)
+        ]
+        for row in pass_rates(results, (1, 3)):
+            hits[row.k] += row.value.low <= true[row.k] <= row.value.high
+    assert all(n / 200 >= 0.92 for n in hits.values())
+
+
 def test_no_result_gives_a_row_of_nothing():
     (row,) = rates([])
     assert (row.attempts, row.exe.rate, row.exe.low) == (0, None, None)
     assert rates([], ("method",)) == ()
 
 
-def test_a_dtype_counts_the_attempts_that_came_to_it():
+def test_an_attempt_fails_in_the_dtype_of_its_first_failure_and_is_open_in_others():
     results = [
         result(dtypes=counted(float32=0, float16=0)),
         result(outcome="fail", dtypes=counted(float32=1)),
@@ -61,10 +110,71 @@ def test_a_dtype_counts_the_attempts_that_came_to_it():
         result(outcome="call:compile_error"),
     ]
     half, single = rates(results, ("dtype",))
-    assert (half.group, half.attempts, counts(half.exe)) == (("float16",), 3, (1, 3))
-    assert half.stopped_before == 1
-    assert (single.group, single.attempts, counts(single.exe)) == (("float32",), 4, (2, 4))
-    assert (counts(single.call), single.stopped_before) == ((3, 4), 0)
+    assert (half.group, half.attempts, single.group, single.attempts) == (
+        ("float16",),
+        4,
+        ("float32",),
+        4,
+    )
+    # Right in both, failed in the other, failed in this one, and never loaded.
+    assert (counts(half.exe), counts(half.exe_most), counts(half.failed)) == (
+        (1, 4),
+        (2, 4),
+        (2, 4),
+    )
+    assert (counts(single.exe), counts(single.exe_most), counts(single.failed)) == (
+        (1, 4),
+        (2, 4),
+        (2, 4),
+    )
+    assert (half.stopped_before, single.stopped_before) == (1, 1)
+    assert (counts(single.call), counts(half.call), counts(half.call_most)) == (
+        (3, 4),
+        (2, 4),
+        (3, 4),
+    )
+
+
+def test_a_kernel_that_does_not_compile_in_one_dtype_is_not_known_to_fail_in_another():
+    results = [
+        result(dtypes=counted(float32=0, float16=0)),
+        result(
+            outcome="call:compile_error",
+            dtypes={"float16": DtypeCount(cases=1, returned=0, failed=1)},
+        ),
+    ]
+    half, single = rates(results, ("dtype",))
+    assert (counts(half.failed), counts(half.call_most)) == ((1, 2), (1, 2))
+    assert (counts(single.failed), counts(single.call_most)) == ((0, 2), (2, 2))
+
+
+def test_the_two_ends_of_a_rate_by_dtype_hold_what_one_end_alone_would_miss():
+    """Kernels tried in one dtype after the other, which end at their first failure."""
+    rng = np.random.default_rng(9)
+    held, alone = 0, 0
+    for _ in range(40):
+        results = []
+        for _ in range(150):
+            # What is hard is hard in both.
+            ease = rng.normal(0, 4)
+            right = rng.random(2) < 1 / (1 + np.exp(-ease - np.array([1.0, -1.0])))
+            order = rng.permutation(2)
+            tried = order[:1] if not right[order[0]] else order
+            dtypes = counted(**{("single", "half")[i]: int(not right[i]) for i in tried})
+            outcome = "pass" if right.all() else "fail"
+            results.append(result("relu", outcome, dtypes=dtypes))
+        half, _ = rates(results, ("dtype",))
+        held += half.exe.low <= TRUE_HALF <= half.exe_most.high
+        came = [r.dtypes["half"].failed == 0 for r in results if "half" in r.dtypes]
+        low, high = wilson(sum(came), len(came))
+        alone += low <= TRUE_HALF <= high
+    assert held == 40
+    # Of those that came to it alone, which is what an estimate without the others would be.
+    assert alone < 20
+
+
+# Of endlessly many kernels: the mean of 1 / (1 + exp(-x)) for x normal about -1, 4 apart.
+TRUE_HALF = 0.4096
 
 
 def test_a_dtype_stands_where_it_was_asked_for():

@@ -6,7 +6,7 @@ from results_for_tests import result
 from scipy import stats
 
 from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.ranks import _correlations, mean_ranks, rank_correlation, spearman
+from kerneltruth.analysis.ranks import mean_ranks, rank_correlation, spearman
 
 
 @pytest.mark.parametrize("levels", [3, 10, 10_000])
@@ -18,33 +18,33 @@ def test_spearmans_correlation_is_scipys_ties_and_all(levels):
     assert mean_ranks(x) == pytest.approx(stats.rankdata(x))
 
 
-def test_resamples_by_weight_are_those_of_repeated_pairs():
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 5, 30).astype(float), rng.normal(size=30)
-    drawn = rng.multinomial(30, np.full(30, 1 / 30), size=20).astype(float)
-    for weights, value in zip(drawn, _correlations(x, y, drawn), strict=True):
-        rows = np.repeat(np.arange(30), weights.astype(int))
-        assert value == pytest.approx(stats.spearmanr(x[rows], y[rows]).statistic)
-
-
-def test_the_interval_of_a_rank_correlation_covers_it():
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(("pairs", "normal"), [(8, 0.0), (20, 0.5), (176, 0.5), (60, 0.9)])
+def test_the_interval_of_a_rank_correlation_covers_it(pairs, normal):
+    rng = np.random.default_rng(pairs)
     # Of two normals that correlate by r, Spearman's is 6/pi asin(r/2).
-    true = 6 / np.pi * np.arcsin(0.5 / 2)
+    true = 6 / np.pi * np.arcsin(normal / 2)
     hits = 0
-    for seed in range(200):
-        x = rng.normal(size=60)
-        y = 0.5 * x + np.sqrt(0.75) * rng.normal(size=60)
-        found = rank_correlation(x.tolist(), y.tolist(), seed=seed, resamples=300)
+    for _ in range(400):
+        x = rng.normal(size=pairs)
+        y = normal * x + np.sqrt(1 - normal**2) * rng.normal(size=pairs)
+        found = rank_correlation(x.tolist(), y.tolist())
         hits += found.low <= true <= found.high
-    assert 0.90 <= hits / 200 <= 0.985
+    assert 0.92 <= hits / 400 <= 0.985
+
+
+@pytest.mark.parametrize("pairs", [4, 5, 30, 300])
+def test_the_interval_of_a_perfect_order_holds_it_and_has_a_width(pairs):
+    rising = [float(n) for n in range(pairs)]
+    up, down = rank_correlation(rising, rising), rank_correlation(rising, rising[::-1])
+    assert up.low < up.high == up.value == 1.0
+    assert (down.low, down.high) == pytest.approx((-1.0, -up.low))
 
 
 @pytest.mark.parametrize(
     ("x", "y"), [([1, 1, 1, 1], [1, 2, 3, 4]), ([1, 2, 3], [1, 2, 3]), ([], [])]
 )
 def test_without_spread_or_pairs_there_is_no_correlation(x, y):
-    found = rank_correlation(x, y, seed=0)
+    found = rank_correlation(x, y)
     assert (found.value, found.low, found.high, found.pairs) == (None, None, None, len(x))
 
 

@@ -72,7 +72,12 @@ def test_a_result_line_is_read_with_its_labels_and_outcomes(run):
         "Activation",
     )
     assert (found.method, found.model, found.sample, found.round) == ("m", "gpt", 1, 2)
-    assert (found.call, found.exe, found.perf, found.verdict) == ("pass", "pass", "not_run", "pass")
+    assert (found.call, found.exe, found.perf, found.verdict) == (
+        "pass",
+        "pass",
+        "not_tried",
+        "pass",
+    )
     assert (found.language, found.tags, found.cases) == ("triton", ("t",), 3)
 
 

@@ -1,31 +1,38 @@
 """What chance explains, and how sure the explained share is: exactness, levels and coverage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kerneltruth.analysis.resampling import (
     Counts,
     bootstrap_shares,
+    debiased,
+    evened,
+    interaction_p,
     p_value,
-    reflected,
     shares,
     shuffled_categories,
     shuffled_methods,
 )
 
 
-def world(rng, tasks, *, categories=6, methods=4, category=0.0, method=0.0, task=1.0, samples=1):
-    """Counts of a world whose effects have these standard deviations, and its log-odds."""
+def world(
+    rng, tasks, *, categories=6, methods=4, category=0.0, method=0.0, task=1.0, cell=0.0, samples=1
+):
+    """Counts of a world whose effects have these standard deviations, and its log-odds.
+
+    `cell` is of how well a method suits a task, beyond both: it makes the answers of a method to a
+    task alike. `samples` may be a number for each method.
+    """
     of_category, of_method = rng.normal(0, category, categories), rng.normal(0, method, methods)
     belongs = rng.integers(0, categories, tasks)
     odds = of_category[belongs][:, None] + of_method + rng.normal(0, task, tasks)[:, None]
-    right = rng.binomial(samples, 1 / (1 + np.exp(-odds))).astype(float)
-    counts = Counts(
-        right=right,
-        total=np.full(right.shape, float(samples)),
-        category=belongs,
-        categories=categories,
-    )
+    odds += rng.normal(0, cell, odds.shape)
+    total = np.broadcast_to(np.asarray(samples), odds.shape)
+    right = rng.binomial(total, 1 / (1 + np.exp(-odds))).astype(float)
+    counts = Counts(right=right, total=total.astype(float), category=belongs, categories=categories)
     return counts, of_category, of_method
 
 
@@ -59,7 +66,7 @@ def test_dealing_categories_out_anew_keeps_what_methods_explain():
     assert len(set(dealt.category.round(9))) > 10
 
 
-def test_dealing_answers_out_anew_keeps_what_categories_explain():
+def test_dealing_methods_out_anew_keeps_what_categories_explain():
     counts, *_ = world(np.random.default_rng(4), 40, category=1.0, samples=3)
     dealt = shuffled_methods(counts, seed=0, permutations=20)
     assert dealt.category == pytest.approx(float(shares(*counts.table()).category))
@@ -91,41 +98,83 @@ def test_the_same_seed_gives_the_same_resamples():
     assert one.both == pytest.approx(again.both)
 
 
-def levels(rounds, statistic, **effects):
-    """How often p <= 0.1, of worlds in which the null hypothesis holds."""
-    rng = np.random.default_rng(11)
-    low = 0
-    for seed in range(rounds):
-        counts, *_ = world(rng, 48, **effects)
-        low += statistic(counts, seed) <= 0.1
-    return low / rounds
+def test_all_answers_of_a_method_to_a_task_stay_together():
+    # Ten right answers of one method and ten wrong ones of another, on one task.
+    counts = Counts(
+        right=np.array([[10.0, 0.0]]),
+        total=np.full((1, 2), 10.0),
+        category=np.array([0]),
+        categories=1,
+    )
+    assert shuffled_methods(counts, seed=0, permutations=50).method == pytest.approx(1.0)
+
+
+def test_a_task_that_a_method_has_no_answer_to_stays_so():
+    counts, *_ = world(np.random.default_rng(6), 30, samples=[0, 1, 5, 10])
+    even = evened(counts)
+    assert even.total[:, 0].tolist() == [0.0] * 30
+    assert even.total.sum(1) == pytest.approx(counts.total.sum(1))
+    assert even.right[:, 2] / even.total[:, 2] == pytest.approx(counts.right[:, 2] / 5)
+    dealt = shuffled_methods(counts, seed=0, permutations=20)
+    # What is dealt out has answers of three methods: the fourth explains nothing.
+    assert np.isfinite(dealt.method).all()
 
 
 def by_category(counts, seed):
-    dealt = shuffled_categories(counts, seed=seed, permutations=99)
+    dealt = shuffled_categories(counts, seed=seed, permutations=39)
     return p_value(float(shares(*counts.table()).category), dealt.category)
 
 
 def by_method(counts, seed):
-    dealt = shuffled_methods(counts, seed=seed, permutations=99)
-    return p_value(float(shares(*counts.table()).method), dealt.method)
+    dealt = shuffled_methods(counts, seed=seed, permutations=39)
+    return p_value(float(shares(*evened(counts).table()).method), dealt.method)
 
 
 def by_interaction(counts, seed):
-    seen, dealt = shares(*counts.table()), shuffled_methods(counts, seed=seed, permutations=99)
-    return p_value(float(seen.interaction - seen.both), dealt.interaction - dealt.both)
+    return interaction_p(counts, seed=seed, permutations=39)
 
 
-def test_categories_that_do_nothing_are_seldom_found_even_where_tasks_differ_much():
-    assert levels(120, by_category, task=2.0, method=0.7) <= 0.18
+def size(statistic, *, rounds=150, level=0.1, **effects):
+    """How often p <= 10%, of worlds with these effects."""
+    rng = np.random.default_rng(11)
+    worlds = (world(rng, 60, **effects)[0] for _ in range(rounds))
+    return sum(statistic(counts, seed) <= level for seed, counts in enumerate(worlds)) / rounds
 
 
-def test_methods_that_do_nothing_are_seldom_found():
-    assert levels(120, by_method, task=1.0, category=1.0) <= 0.18
+SAMPLES = (1, 5, [1, 1, 5, 10], [0, 2, 5, 5])
 
 
-def test_an_interaction_that_is_not_there_is_seldom_found_beside_strong_main_effects():
-    assert levels(120, by_interaction, task=1.0, category=1.5, method=0.8) <= 0.18
+@pytest.mark.parametrize("samples", SAMPLES, ids=str)
+def test_categories_that_do_nothing_are_found_as_seldom_as_the_level_says(samples):
+    assert 0.04 <= size(by_category, task=2.0, method=0.7, cell=1.0, samples=samples) <= 0.16
+
+
+@pytest.mark.parametrize("samples", SAMPLES, ids=str)
+def test_methods_that_do_nothing_are_found_as_seldom_as_the_level_says(samples):
+    assert 0.04 <= size(by_method, category=1.0, cell=1.0, samples=samples) <= 0.16
+
+
+@pytest.mark.parametrize("samples", SAMPLES, ids=str)
+def test_an_interaction_that_is_not_there_is_found_as_seldom_as_the_level_says(samples):
+    found = size(by_interaction, category=1.2, method=1.0, cell=1.0, samples=samples)
+    assert 0.03 <= found <= 0.16
+
+
+def test_methods_that_differ_are_found():
+    assert size(by_method, rounds=40, method=0.8, cell=1.0, samples=5) >= 0.8
+
+
+def test_an_interaction_that_is_there_is_found_beside_strong_main_effects():
+    rng = np.random.default_rng(21)
+    found = 0
+    for seed in range(40):
+        counts, *_ = world(rng, 90, category=1.0, method=1.0, task=0.5, cell=0.5, samples=5)
+        # Which method suits which category.
+        suits = rng.normal(0, 1.2, (6, 4))[counts.category]
+        p = 1 / (1 + np.exp(-suits - rng.normal(0, 1, 4)))
+        counts = replace(counts, right=rng.binomial(5, p).astype(float))
+        found += by_interaction(counts, seed) <= 0.05
+    assert found >= 32
 
 
 def test_effects_that_are_there_are_found():
@@ -139,32 +188,33 @@ def test_effects_that_are_there_are_found():
 
 def true_shares(of_category, of_method, task):
     """What the models explain of endlessly many tasks."""
-    spread = np.random.default_rng(0).normal(0, task, 3000)
+    spread = np.random.default_rng(0).normal(0, task, 1000)
     odds = of_category[:, None, None] + of_method[None, :, None] + spread
     p = (1 / (1 + np.exp(-odds))).mean(-1)
     return shares(p * 1e6, np.full(p.shape, 1e6))
 
 
-def test_the_reflected_interval_covers_what_is_true_of_endlessly_many_tasks():
+@pytest.mark.parametrize("samples", [1, 5])
+def test_the_debiased_interval_covers_what_is_true_of_endlessly_many_tasks(samples):
     rng = np.random.default_rng(13)
     hits = {"category": 0, "method": 0, "both": 0}
     percentile = 0
-    rounds = 120
+    rounds = 100
     for seed in range(rounds):
-        counts, of_category, of_method = world(rng, 120, category=0.8, method=0.6)
+        counts, of_category, of_method = world(rng, 120, category=0.8, method=0.6, samples=samples)
         true = true_shares(of_category, of_method, 1.0)
-        seen, drawn = shares(*counts.table()), bootstrap_shares(counts, seed=seed, resamples=200)
+        seen, drawn = shares(*counts.table()), bootstrap_shares(counts, seed=seed, resamples=150)
         for name in hits:
-            low, high = reflected(float(getattr(seen, name)), getattr(drawn, name))
+            low, high = debiased(float(getattr(seen, name)), getattr(drawn, name))
             hits[name] += low <= float(getattr(true, name)) <= high
         low, high = np.quantile(drawn.both, [0.025, 0.975])
         percentile += low <= true.both <= high
-    assert {name: n / rounds for name, n in hits.items() if n / rounds < 0.87} == {}
-    # Percentiles put the bias in twice: that is why the interval is reflected.
+    assert {name: n / rounds for name, n in hits.items() if n / rounds < 0.9} == {}
+    # Percentiles have the bias twice.
     assert percentile / rounds < min(hits.values()) / rounds
 
 
-def test_an_interval_of_shares_lies_on_the_other_side_and_not_below_nothing():
-    assert reflected(0.03, np.full(50, 0.05)) == pytest.approx((0.01, 0.01))
-    assert reflected(0.01, np.full(50, 0.05)) == (0.0, 0.0)
-    assert reflected(0.5, np.array([np.nan])) is None
+def test_an_interval_of_shares_is_less_twice_the_bias_and_not_below_nothing():
+    assert debiased(0.03, np.full(50, 0.04)) == pytest.approx((0.02, 0.02))
+    assert debiased(0.01, np.full(50, 0.05)) == (0.0, 0.0)
+    assert debiased(0.5, np.array([np.nan])) is None

@@ -54,10 +54,45 @@ def test_each_chain_has_one_fate():
         *chain("c", "fail", "pass", "fail"),
         *chain("d", "pass", "fail"),
         *chain("e", "fail", "call:compile_error"),
+        *chain("f", "pass", "call:infra", "pass"),
+        *chain("g", "call:infra", "fail"),
+        *chain("h", "call:infra", "call:infra"),
     ]
     (fates,) = trajectories(results).fates
-    found = [counts(rate) for rate in (fates.persistent, fates.rescued, fates.lost, fates.never)]
-    assert found == [(1, 5), (1, 5), (2, 5), (1, 5)]
+    names = ("persistent", "rescued", "regained", "lost", "never", "not_judged")
+    assert {name: counts(getattr(fates, name)) for name in names} == {
+        "persistent": (1, 8),
+        "rescued": (1, 8),
+        "regained": (1, 8),
+        "lost": (2, 8),
+        "never": (2, 8),
+        "not_judged": (1, 8),
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "fate"),
+    [
+        (("pass", "fail", "pass"), "regained"),
+        (("call:infra", "pass"), "persistent"),
+        (("call:infra", "fail", "pass"), "rescued"),
+        (("pass", "call:unsupported_here", "pass"), "persistent"),
+        (("pass", "call:infra"), "persistent"),
+        (("fail", "call:infra"), "never"),
+    ],
+)
+def test_rounds_that_could_not_be_judged_say_nothing_of_a_chains_fate(outcomes, fate):
+    (fates,) = trajectories(chain("a", *outcomes)).fates
+    assert counts(getattr(fates, fate)) == (1, 1)
+
+
+def test_what_follows_a_round_that_could_not_be_judged_is_no_repair():
+    results = [*chain("a", "call:infra", "pass"), *chain("b", "pass", "call:infra", "fail")]
+    found = trajectories(results)
+    (changes,) = found.changes
+    assert (counts(changes.repaired), counts(changes.regressed)) == ((0, 0), (0, 0))
+    assert (changes.steps, changes.not_judged, changes.repairs) == (3, 3, {})
+    assert [row.not_judged for row in found.rounds] == [1, 1, 0]
 
 
 def test_rescued_and_persistent_kernels_have_speedups_of_their_own():

@@ -7,17 +7,18 @@ from itertools import pairwise
 from typing import Any
 
 from kerneltruth.analysis.groups import methods_of
-from kerneltruth.analysis.illusions import checks_of, illusions
+from kerneltruth.analysis.illusions import asked, checks_of, illusions, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
-from kerneltruth.analysis.results import PASSED, Result
+from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
-# each answer does; OWN: it would, if its run were the only one.
+# each answer does; OWN: it would, if its run were the only one; RAN_EXE: its run had that stage.
 DISTINCT, ANSWER, OWN, ILLUSION, CALLED, CORRECT, TIMED, JUDGED, FINDING, ASKED, WRONG = (
     1 << bit for bit in range(11)
 )
+RAN_EXE, RAN_PERF = 1 << 11, 1 << 12
 STANDINGS = (None, "slower", "tie", "faster")
 
 
@@ -148,9 +149,9 @@ def _flags(study: Study) -> list[int]:
         name = (r.run, r.key)
         bits = DISTINCT * (name in distinct) | ANSWER * (name in answers) | OWN * (name in own)
         bits |= ILLUSION * (name in fooling) | CALLED * r.called | CORRECT * r.correct
-        bits |= TIMED * r.timed | JUDGED * r.judged | FINDING * (r.finding is not None)
-        asked = any(said in ("pass", "fail") for said in r.checks.values())
-        bits |= ASKED * asked | WRONG * (r.judged and not r.correct)
+        bits |= TIMED * r.timed | JUDGED * (r.verdict not in NOT_JUDGED)
+        bits |= FINDING * (r.finding is not None) | ASKED * asked(r) | WRONG * rejected(r)
+        bits |= RAN_EXE * r.tried("exe") | RAN_PERF * r.tried("perf")
         found.append(bits)
     return found
 

@@ -26,11 +26,11 @@ MEASURES: tuple[tuple[Measure, str, str], ...] = (
 )
 
 
-def standings_part(study: Study, *, seed: int = 0) -> list[dict[str, Any]]:
+def standings_part(study: Study) -> list[dict[str, Any]]:
     """A table of places for each measure; what nothing counts for is left out."""
     parts = []
     for measure, what, caption in MEASURES:
-        found = places(study.answers, measure, seed=seed)
+        found = places(study.answers, measure)
         if any(place.value is not None for place in found) and any(p.count for p in found):
             parts.append(_standings(found, measure, what, caption))
     return parts
@@ -44,7 +44,7 @@ def _standings(
         column("place", hint="behind all that are surely better, before all surely worse"),
         column("tied with"),
         column(what),
-        column("interval", hint="resamples tasks"),
+        column("interval", hint="over tasks"),
         column("counted"),
     ]
     said = times if measure == "speedup" else percent

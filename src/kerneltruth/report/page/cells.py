@@ -69,12 +69,12 @@ def number(value: float | None, said: str | None = None) -> Cell:
     return {"form": "number", "text": shown, "value": value, "part": None}
 
 
-def share(rate: Rate, *, part: str | None = None) -> Cell:
-    """A rate with its counts and its interval, drawn as a bar."""
+def share(rate: Rate, *, part: str | None = None, unknown: str = DASH) -> Cell:
+    """A rate with its counts and its interval, drawn as a bar; `unknown` where it has no share."""
     known = asdict(rate)
     return {
         "form": "share",
-        "text": percent(rate.rate),
+        "text": unknown if rate.rate is None and rate.denominator else percent(rate.rate),
         "counts": share_said(known),
         "interval": share_interval(known),
         "fill": _percent(rate.rate),

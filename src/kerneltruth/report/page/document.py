@@ -41,7 +41,7 @@ def page_document(
         gathered: what was read of them.
         title: None names the runs.
         ranks: whether methods are ranked, and the best kernels of each task shown.
-        seed: of the resampling behind intervals.
+        seed: of the resampling behind the deviance.
     """
     study = gathered.study
     details = packed(_details(gathered), most_bytes=MOST_DETAIL_BYTES)
@@ -56,7 +56,7 @@ def page_document(
         "runs": [run_facts(run) for run in study.runs],
         "notes": _notes(gathered, details, sources),
         **_sections(study, seed),
-        "standings": standings_part(study, seed=seed) if ranks else None,
+        "standings": standings_part(study) if ranks else None,
         "best": best_part(study) if ranks else None,
         "data": {
             **attempt_table(study, numbers, _said(gathered)),
@@ -71,19 +71,19 @@ def page_document(
 def _sections(study: Study, seed: int) -> dict[str, Any]:
     answers = study.answers
     return {
-        "tiles": tiles(study, seed=seed),
+        "tiles": tiles(study),
         "heat": heat_map(answers),
         "legend": [{"mark": MARKS[word], "word": word, "said": said} for word, said in LEGEND],
         "by_category": by_category(answers),
         "by_dtype": by_dtype(answers),
         "funnel": funnel(answers),
-        "pass_at": pass_at(answers, seed=seed),
-        "speeds": speed_parts(answers, seed=seed),
-        "light": light(answers, seed=seed),
-        "rounds": rounds_part(study, seed=seed),
-        "illusions": illusion_tables(answers),
+        "pass_at": None if study.of_corpus else pass_at(answers),
+        "speeds": speed_parts(answers),
+        "light": light(answers),
+        "rounds": rounds_part(study),
+        "illusions": illusion_tables(study),
         "explained": explained_part(study, seed=seed),
-        "portability": portability_part(study, seed=seed),
+        "portability": portability_part(study),
     }
 
 

@@ -10,6 +10,7 @@ from kerneltruth.analysis.deviance import Deviance, Step, Term, Unavailable, dev
 from kerneltruth.analysis.portability import Portability, portability
 from kerneltruth.analysis.ranks import Correlation
 from kerneltruth.analysis.reading import Study
+from kerneltruth.commands.analyze import NO_METHODS
 from kerneltruth.report.page.cells import column, number, row, table, text, whole
 from kerneltruth.report.page.wording import (
     DASH,
@@ -26,7 +27,9 @@ MOST_KERNELS = 100
 
 def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
     """The analysis of deviance, or why there is none; and complexity, where it is known."""
-    found = deviance_of(study.answers, seed=seed)
+    found = (
+        Unavailable(reason=NO_METHODS) if study.of_corpus else deviance_of(study.answers, seed=seed)
+    )
     part: dict[str, Any] = {"reason": None, "tables": [], "notes": []}
     if isinstance(found, Unavailable):
         part["reason"] = visible(found.reason)
@@ -34,7 +37,7 @@ def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
         part["said"] = _said(found)
         part["tables"] = [_terms(found), _steps(found.steps)]
         part["notes"] = [visible(note) for note in (*found.notes, *_separated(found))]
-    rows = complexity(study.answers, study.facts, seed=seed)
+    rows = complexity(study.answers, study.facts)
     if rows:
         made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
         columns = [
@@ -74,10 +77,10 @@ def _terms(found: Deviance) -> dict[str, Any]:
         column("model", number=False),
         column("df"),
         column("explained", hint="1 - D/D0"),
-        column("interval", hint="resamples tasks"),
+        column("interval", hint="of what endlessly many tasks would show"),
         column("adjusted"),
         column("per df"),
-        column("by chance", hint="mean over shuffled answers"),
+        column("by chance", hint="mean over shuffled tasks"),
         column("p, shuffled"),
         column("p, likelihood ratio"),
     ]
@@ -90,13 +93,20 @@ def _term(t: Term) -> list[dict[str, Any]]:
     return [
         whole(t.df),
         number(t.explained, percent(t.explained)),
-        text(between(percent(t.low), percent(t.high)) if t.low is not None else DASH),
+        text(_interval(t)),
         number(t.adjusted, percent(t.adjusted)),
         number(t.per_df, percent(t.per_df)),
         number(t.by_chance, percent(t.by_chance)),
         number(t.p_permutation, _p(t.p_permutation)),
         number(t.p_likelihood, _p(t.p_likelihood)),
     ]
+
+
+def _interval(t: Term) -> str:
+    if t.low is None:
+        return DASH
+    said = between(percent(t.low), percent(t.high))
+    return f"{said}, without what chance explains" if t.outside else said
 
 
 def _p(value: float | None) -> str:
@@ -139,9 +149,9 @@ def _correlation(found: Correlation) -> list[dict[str, Any]]:
     ]
 
 
-def portability_part(study: Study, *, seed: int = 0) -> dict[str, Any] | None:
+def portability_part(study: Study) -> dict[str, Any] | None:
     """What changes from device to device; None of runs that are all from one."""
-    found = portability(study, seed=seed)
+    found = portability(study)
     if found is None:
         return None
     same = found.same_verdict

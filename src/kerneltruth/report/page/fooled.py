@@ -7,9 +7,9 @@ from typing import Any
 
 from kerneltruth.analysis.illusions import IllusionRow, illusion_rates
 from kerneltruth.analysis.intervals import Rate, rate
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.reading import Study
 from kerneltruth.report.page.cells import column, row, share, table, whole
-from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
+from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label
 
 _COLUMNS = (
     column("certified and wrong", hint="of what the check certifies"),
@@ -19,28 +19,29 @@ _COLUMNS = (
 )
 
 
-def illusion_tables(answers: Sequence[Result]) -> list[dict[str, Any]]:
+def illusion_tables(study: Study) -> list[dict[str, Any]]:
     """A table by check, and two that cross checks with methods and with categories."""
-    total = illusion_rates(answers)
+    total = illusion_rates(study)
     if not total:
         return []
     rows = [row(label(r.check), _cells(r)) for r in total]
-    caption = "Each check: how much of what it certifies is wrong."
+    caption = (
+        f"Each check: how much of what it certifies is wrong, of {count(len(study.distinct))} "
+        "distinct kernels, every round of each answer among them."
+    )
     tables = [
         table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
     ]
     checks = [r.check for r in total]
     for by, what in ((("method", "model"), "method"), (("category",), "category")):
-        tables.append(_crossed(answers, by, what, checks))
+        tables.append(_crossed(study, by, what, checks))
     return tables
 
 
-def _crossed(
-    answers: Sequence[Result], by: Sequence[str], what: str, checks: Sequence[str]
-) -> dict[str, Any]:
+def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> dict[str, Any]:
     """Certified and wrong, of what each check certifies, a column for each check."""
     groups: dict[tuple[str | None, ...], dict[str, Rate]] = {}
-    for r in illusion_rates(answers, by):
+    for r in illusion_rates(study, by):
         groups.setdefault(r.group, {})[r.check] = r.illusions
     rows = [
         row(_label(group), [share(own.get(check, rate(0, 0))) for check in checks])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kerneltruth.analysis.illusions import illusions, rejected
-from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.audited import audited
+from kerneltruth.analysis.illusions import illusion_share
+from kerneltruth.analysis.intervals import Rate, clustered_rate, rate
 from kerneltruth.analysis.metrics import PassRow, RateRow, pass_rates, rates, unsolved
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import NOT_JUDGED, Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
 from kerneltruth.report.page.cells import (
     column,
@@ -18,26 +19,31 @@ from kerneltruth.report.page.cells import (
     share,
     share_estimate,
     table,
+    text,
     whole,
 )
 from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label
 
 KS = (1, 2, 5, 10)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+NOT_TRIED = "not tried"
+ILLUSIONS = (
+    "distinct kernels, every round, that a peer's check passes and the judge rejects, of those "
+    "that are rejected and a check decided on"
+)
 
 
-def tiles(study: Study, *, seed: int = 0) -> list[dict[str, Any]]:
+def tiles(study: Study) -> list[dict[str, Any]]:
     """The page's first numbers, each with its denominator."""
     answers = study.answers
     total = rates(answers)[0]
-    speed = speedups(answers, EAGER, seed=seed)[0]
-    every = unsolved(answers)[0]
-    asked = [r for r in answers if any(s in ("pass", "fail") for s in r.checks.values())]
-    fooled = rate(len(illusions(answers)), sum(map(rejected, asked)))
+    speed = speedups(answers, EAGER)[0]
+    open_ = clustered_rate((r.task, r.verdict in NOT_JUDGED) for r in answers)
     return [
-        _tile("Loads and runs", share(total.call, part="call"), "the call stage: it returns"),
-        _tile("Is right", share(total.exe, part="exe"), "the exe stage: no case finds it wrong"),
-        _tile("Is timed", share(total.perf, part="perf"), "the perf stage: right, with a time"),
+        *_audit_tiles(study),
+        _tile("Loads and runs", _stage(total.call, "call"), "the call stage: it returns"),
+        _tile("Is right", _stage(total.exe, "exe"), "no case finds it wrong, nor a timed call"),
+        _tile("Is timed", _stage(total.perf, "perf"), "the perf stage: right, with a time"),
         _tile(
             "Slower than eager",
             share(speed.slower, part="slower"),
@@ -46,24 +52,45 @@ def tiles(study: Study, *, seed: int = 0) -> list[dict[str, Any]]:
         _tile(
             "Speedup over eager",
             {**factor(speed.mean), "counts": f"{speed.timed} of {speed.correct} right ones timed"},
-            "geometric mean; its interval resamples tasks",
+            "geometric mean, with an interval over tasks",
         ),
-        _tile(
-            "Tasks no method solves",
-            share(every.unsolved),
-            _partial(every.partial),
-        ),
-        _tile(
-            "Illusions",
-            share(fooled, part="illusions"),
-            "wrong kernels that a peer's check passes, of the wrong ones it was asked about",
-        ),
+        *_unsolved_tiles(study),
+        _tile("Illusions", share(illusion_share(study), part="illusions"), ILLUSIONS),
         _tile(
             "Not judged",
-            share(rate(total.not_judged, total.attempts), part="open"),
+            share(open_, part="open"),
             "this machine or the suite could not tell; counted in every rate",
         ),
     ]
+
+
+def _audit_tiles(study: Study) -> list[dict[str, Any]]:
+    """Of an audit: its kernels are chosen, so that their shares have no interval."""
+    found = audited(study)
+    if found is None:
+        return []
+    hint = f"of the {count(found.kernels)} kernels of the built-in corpus that the audit judged"
+    pairs = (
+        ("Controls clean", found.controls_clean, found.controls),
+        ("Bugs caught", found.bugs_caught, found.bugs),
+    )
+    return [
+        _tile(name, text(f"{count(n)} of {count(of)}") | _NO_SHARE, hint) for name, n, of in pairs
+    ]
+
+
+_NO_SHARE = {"counts": "", "interval": ""}
+
+
+def _unsolved_tiles(study: Study) -> list[dict[str, Any]]:
+    if study.of_corpus:
+        return []
+    every = unsolved(study.answers)[0]
+    return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
+
+
+def _stage(found: Rate, part: str) -> dict[str, Any]:
+    return share(found, part=part, unknown=NOT_TRIED)
 
 
 def _tile(label: str, cell: dict[str, Any], hint: str) -> dict[str, Any]:
@@ -128,37 +155,45 @@ def _pair(group: tuple[str | None, ...]) -> tuple[str | None, str | None]:
 def _stages(found: RateRow) -> list[dict[str, Any]]:
     return [
         whole(found.attempts, part="answers"),
-        share(found.call, part="call"),
-        share(found.exe, part="exe"),
-        share(found.perf, part="perf"),
+        *(_stage(getattr(found, part), part) for part in ("call", "exe", "perf")),
     ]
 
 
 def by_dtype(answers: Sequence[Result]) -> dict[str, Any]:
-    """Rates by dtype, of the answers that came to a case of it."""
+    """Rates by dtype: what is known to fail and to be right in each, of all answers."""
     rows = [
         row(
             label(found.group[0] or "none"),
-            [whole(found.attempts), whole(found.stopped_before), *_stages(found)[1:]],
+            [
+                whole(found.attempts),
+                *(
+                    share(one or rate(0, 0), unknown=NOT_TRIED)
+                    for one in (found.failed, found.exe, found.exe_most, found.perf)
+                ),
+                whole(found.stopped_before),
+            ],
         )
         for found in rates(answers, ("dtype",))
     ]
     columns = [
         column("dtype", number=False),
-        column("answers", hint="judged in this dtype, or never run"),
-        column("stopped before", hint="failed in another dtype first; not among the answers"),
-        *_STAGES[1:],
+        column("answers", hint="to tasks that have the dtype"),
+        column("fails in it", hint="first, or does not load"),
+        column("is right, at least", hint="in all cases of all dtypes"),
+        column("is right, at most", hint="if all that did not finish are"),
+        column("is timed", hint="in the first dtype of a task"),
+        column("did not finish", hint="ended in another dtype, or not tried in this one"),
     ]
     caption = (
-        "Answers by dtype: an answer counts in each dtype that it was judged in. Kernels are timed "
-        "in the first dtype of their task."
+        "Answers by dtype. An answer ends at its first failure: what it would have done in other "
+        "dtypes is not known, so that a share has two ends."
     )
     return table("by-dtype", caption, columns, rows)
 
 
-def pass_at(answers: Sequence[Result], *, seed: int = 0) -> dict[str, Any] | None:
+def pass_at(answers: Sequence[Result]) -> dict[str, Any] | None:
     """pass@k by method, for the k that any method has enough samples for; None if only k = 1."""
-    found = pass_rates(answers, KS, seed=seed)
+    found = pass_rates(answers, KS)
     ks = [k for k in KS if any(r.k == k and r.tasks for r in found)]
     if len(ks) < 2:
         return None

@@ -16,9 +16,9 @@ MOST_REPAIRS = 4
 SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
 
 
-def rounds_part(study: Study, *, seed: int = 0) -> dict[str, Any] | None:
+def rounds_part(study: Study) -> dict[str, Any] | None:
     """Charts and tables of trajectories; None where no method works in rounds."""
-    found = trajectories(study.distinct, seed=seed)
+    found = trajectories(study.distinct)
     if not found.rounds:
         return None
     return {
@@ -121,6 +121,7 @@ def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
         column("loads and runs"),
         column("is right"),
         column("best so far is right"),
+        column("not judged", hint="the latest round; counted in every share"),
         column("speedup", hint="geometric mean of right, timed ones"),
         column("speedup, same answers", hint="right and timed in every round so far"),
     ]
@@ -133,6 +134,7 @@ def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
                 share(r.call),
                 share(r.exe),
                 share(r.kept),
+                whole(r.not_judged),
                 factor(r.speedup),
                 factor(r.steady),
             ],
@@ -146,11 +148,13 @@ def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
     columns = [
         column("method", number=False),
         column("answers"),
-        column("right from the first round"),
+        column("right in every round"),
         column("rescued", hint="wrong at first, right at the last"),
+        column("right again", hint="right at first and at the last, wrong between"),
         column("lost", hint="right at some time, wrong at the last"),
         column("never right"),
-        column("speedup, right from the first"),
+        column("not judged", hint="in any round"),
+        column("speedup, right in every round"),
         column("speedup, rescued"),
     ]
     rows = [
@@ -160,23 +164,30 @@ def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
                 whole(f.chains),
                 share(f.persistent),
                 share(f.rescued),
+                share(f.regained),
                 share(f.lost),
                 share(f.never),
+                share(f.not_judged),
                 factor(f.persistent_speedup),
                 factor(f.rescued_speedup),
             ],
         )
         for f in fates
     ]
-    return table("fates", "How answers end after their rounds.", columns, rows)
+    return table(
+        "fates",
+        "How answers end after their rounds; rounds that could not be judged say nothing.",
+        columns,
+        rows,
+    )
 
 
 def _change_table(changes: Sequence[Changes]) -> dict[str, Any]:
     columns = [
         column("method", number=False),
         column("steps", hint="from one round to the next"),
-        column("repaired", hint="of the steps that begin wrong"),
-        column("regressed", hint="of the steps that begin right"),
+        column("repaired", hint="of the judged steps that begin wrong"),
+        column("regressed", hint="of the judged steps that begin right"),
         column("really faster", hint="beyond the interval and the noise floor, of timed steps"),
         column("really slower"),
         column("unsure"),

@@ -20,19 +20,19 @@ MOST_BASELINES = 6
 NAME_WIDTH = 16.0
 
 
-def speed_parts(answers: Sequence[Result], *, seed: int = 0) -> list[dict[str, Any]]:
+def speed_parts(answers: Sequence[Result]) -> list[dict[str, Any]]:
     """For each baseline: strips by method and by category on one scale, and fast_p."""
-    return [_against(answers, b, seed) for b in baselines_of(answers)[:MOST_BASELINES]]
+    return [_against(answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
 
 
-def _against(answers: Sequence[Result], baseline: str, seed: int) -> dict[str, Any]:
+def _against(answers: Sequence[Result], baseline: str) -> dict[str, Any]:
     known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
     scale = speed_scale(known)
     return {
         "baseline": label(baseline),
         "timed": len(known),
-        "methods": _strips(answers, baseline, BY_METHOD, "method", scale, seed),
-        "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale, seed),
+        "methods": _strips(answers, baseline, BY_METHOD, "method", scale),
+        "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale),
         "fast": fast(answers, baseline),
         "ticks": scale.ticks(apart=NAME_WIDTH),
     }
@@ -44,11 +44,10 @@ def _strips(
     by: tuple[str, ...],
     what: str,
     scale: LogScale,
-    seed: int,
 ) -> dict[str, Any]:
     members = grouped(answers, by)
     rows = []
-    for found in speedups(answers, baseline, by, seed=seed):
+    for found in speedups(answers, baseline, by):
         own = [s for r in members[found.group] if r.correct and (s := r.speedup(baseline))]
         rows.append(row(_label(found.group), _speed_cells(found, own, scale)))
     columns = [
@@ -94,9 +93,9 @@ def _speed_cells(found: SpeedRow, own: Sequence[float], scale: LogScale) -> list
     ]
 
 
-def light(answers: Sequence[Result], *, seed: int = 0) -> dict[str, Any] | None:
+def light(answers: Sequence[Result]) -> dict[str, Any] | None:
     """Efficiency against the device's limit by category; None where nothing has one."""
-    found = [r for r in efficiencies(answers, BY_CATEGORY, seed=seed) if r.known]
+    found = [r for r in efficiencies(answers, BY_CATEGORY) if r.known]
     if not found:
         return None
     rows = [

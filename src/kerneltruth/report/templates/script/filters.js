@@ -28,8 +28,9 @@ function activeFilters() {
   return FIELDS.filter((name) => FORM.elements[name].value !== "");
 }
 
-// Numbers of the attempts that the filters leave, in the order of the data.
-function selection() {
+// Numbers of the attempts that the filters leave, in the order of the data: of the answers, or of
+// the distinct kernels whatever the form says.
+function selection(everyRound = false) {
   const value = (name) => FORM.elements[name].value;
   const number = (name) => (value(name) === "" ? null : Number(value(name)));
   const category = number("category"), method = number("method"), dtype = number("dtype");
@@ -38,7 +39,7 @@ function selection() {
   const kind = ofKind ? Number(value("verdict").slice(5)) : null;
   const verdict = ofKind ? null : number("verdict");
   const words = value("text").toLowerCase().split(/\s+/).filter(Boolean);
-  const all = value("counted") === "all";
+  const all = everyRound || value("counted") === "all";
   const counted = device === null ? (all ? FLAG.distinct : FLAG.answer) : (all ? 0 : FLAG.own);
   const left = [];
   for (let i = 0; i < DATA.count; i += 1) {

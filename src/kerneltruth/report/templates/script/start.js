@@ -11,12 +11,14 @@ const LISTINGS = [...document.querySelectorAll("[data-listing]")].map(
 let recounted = false;
 
 function refresh() {
-  const left = selection();
+  const left = selection(), kernels = selection(true);
   sayStatus(left);
   recounted ||= activeFilters().length > 0;
-  if (recounted) showCounts(left);
+  if (recounted) showCounts(left, kernels);
   showMap(left, recounted);
-  for (const listing of LISTINGS) listing.set(left);
+  for (const listing of LISTINGS) {
+    listing.set(listing.root.dataset.listing === "illusions" ? kernels : left);
+  }
 }
 
 function setFilters(values) {
