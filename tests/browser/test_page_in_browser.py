@@ -1,12 +1,14 @@
 """The page in Chromium, at two widths: quiet, offline, and doing what it says."""
 
 from collections import Counter
+from dataclasses import asdict, replace
 
 import pytest
 from visit import Visit
 
+from kerneltruth.analysis.illusions import illusion_share
 from kerneltruth.analysis.metrics import rates
-from kerneltruth.report.page.wording import share_said
+from kerneltruth.report.page.wording import share_interval, share_said
 
 
 @pytest.fixture
@@ -70,9 +72,23 @@ def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, be
     assert 0 < len(left) < len(study.gathered.study.answers)
     assert visit.text("#filters .status").startswith(f"{len(left):,} answers left by")
     assert visit.text(".tile[data-part=exe] .counts") == right_said(left)
+    assert visit.text(".tile[data-part=exe] .interval") == share_interval(
+        asdict(rates(left)[0].exe)
+    )
     assert visit.text("[data-listing=attempts] .pager p").endswith(f"of {len(left)}")
     shown = visit.texts("#funnel tbody tr:not([hidden]) th")
     assert len(shown) == len({(r.method, r.model) for r in left})
+
+
+def test_illusions_are_those_of_every_round_whatever_is_counted(visit, study):
+    kernels = study.gathered.study.distinct
+    visit.filter(category="Fusion")
+    own = [r for r in kernels if r.category == "Fusion"]
+    found = asdict(illusion_share(replace(study.gathered.study, distinct=tuple(own))))
+    assert visit.text(".tile[data-part=illusions] .counts") == share_said(found)
+    assert visit.text(".tile[data-part=illusions] .interval") == share_interval(found)
+    listed = visit.text("[data-listing=illusions] .pager p")
+    assert listed.endswith(f"of {found['numerator']}")
 
 
 def test_counted_again_a_table_says_what_python_wrote(visit):
