@@ -1,6 +1,29 @@
-"""Shared by all tests: GPU tests are skipped, visibly, where there is no CUDA device."""
+"""Shared by all tests: a limit for each, and GPU tests are skipped, visibly, without a device."""
+
+import signal
 
 import pytest
+
+# For each test, and what comes before and after it; the longest takes a tenth of this.
+LIMIT_S = 600
+
+
+def _limited(item):
+    def expired(signum, frame):
+        raise TimeoutError(f"{item.nodeid} took over {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(LIMIT_S)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_limited)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(_limited)
+pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_limited)
 
 
 def pytest_collection_modifyitems(config, items):

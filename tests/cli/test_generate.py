@@ -12,6 +12,7 @@ import pytest
 
 import kerneltruth
 from chat_server import ChatServer, Sent, completion, error, streamed
+from interrupts import heed_interrupts
 
 CORPUS = Path(kerneltruth.__file__).parent / "corpus"
 KEY = "sk-live-Zm9vYmFyYmF6cXV4-0123456789"
@@ -469,6 +470,7 @@ def begin(environment, tmp_path):
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                preexec_fn=heed_interrupts,
             )
         )
         return begun[-1]
@@ -477,13 +479,13 @@ def begin(environment, tmp_path):
     for process in begun:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
 
 
 def wait_for(condition, process):
     end = time.monotonic() + PATIENCE_S
     while not condition():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.communicate(timeout=PATIENCE_S)
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -493,7 +495,7 @@ def test_after_kill_9_no_answer_is_paid_twice(serve, begin, tmp_path):
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 5, process)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=PATIENCE_S)
     kept = (tmp_path / "out" / "exchanges.jsonl").read_bytes().count(b'"kind":"answer"')
     sent = len(server.bodies)
     # One may have been on its way.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from interrupts import heed_interrupts
 from kerneltruth.runs.store import RunStore
 
 PATIENCE_S = 120
@@ -44,6 +45,7 @@ def begin(environment):
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=heed_interrupts,
         )
         begun.append(process)
         return process
@@ -52,13 +54,13 @@ def begin(environment):
     for process in begun:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.communicate(timeout=60)
 
 
 def wait_until(process, happened):
     end = time.monotonic() + PATIENCE_S
     while not happened():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.communicate(timeout=60)
         assert time.monotonic() < end
         time.sleep(0.05)
 

@@ -183,7 +183,7 @@ def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_
     while not (results.exists() and results.stat().st_size) and time.monotonic() < end:
         time.sleep(0.01)
     os.kill(begun.pid, signal.SIGKILL)
-    begun.wait()
+    begun.wait(60)
     assert process(*command, "--out", killed).code == 0
     assert outcomes(killed) == outcomes(plain)
     assert len(lines_of(killed)) == 8

@@ -136,7 +136,7 @@ def _blocks():
         "sort bfloat16": Kernel(body="r = tl.sort(a)", a=up, dtype="bfloat16"),
         "topk": Kernel(body="r = tl.topk(a, 4)", a=up, count=4),
         "flip": Kernel(body="r = tl.flip(a, 0)", a=up, dtype="bfloat16"),
-        "histogram": Kernel(body="r = tl.histogram(a, 8)", dtype="int64", out="int32",
+        "histogram": Kernel(body="r = tl.histogram(a, 8)", dtype="int32",
                             a=[1, 1, 7, 0, 3, 3, 3, 6]),
         "interleave": Kernel(body="r = tl.interleave(a, b)", a=up, b=SMALL, count=16),
         "randint": Kernel(body="r = tl.randint(n, i)", n=123, out="int32"),
@@ -250,6 +250,31 @@ def _pointers():
     }
 
 
+def _by_version():
+    """What only some versions of Triton have, or read otherwise."""
+    numbers = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    return {
+        "negative": Kernel(body="r = -a", dtype="bfloat16", a=ODD),
+        "half to brain": Kernel(body="r = a.to(tl.bfloat16)", dtype="float16", a=SMALL,
+                                out="bfloat16"),
+        "condition": Kernel(body="r = a\nk = n\nwhile tl.condition(k > 0):\n    r += k\n    k -= 1",
+                            a=numbers, n=4),
+        "chained": Kernel(body="r = 0.5 < a <= b", a=SMALL, b=OTHER, out="bool"),
+        "chained constants": Kernel(body="r = a\nif 0 < M < 9 < 10:\n    r = a + 1", a=numbers),
+        "approximate division": Kernel(body="r = tl.fdiv(a, b, approx=True)", a=SMALL, b=OTHER),
+        "cached load": Kernel(body="r = tl.load(x + i, cache_modifier='.cg')", a=SMALL),
+        "streamed store": Kernel(body="tl.store(o + i, a, eviction_policy='evict_first')", a=SMALL),
+        "fetched anew": Kernel(
+            body="while tl.load(o, cache_modifier='.cv') < 1.0:\n    pass\nr = a"
+        ),
+        "atomic load": Kernel(body="r = tl.atomic_load(x + i, mask=i < 9)", a=numbers),
+        "atomic store": Kernel(body="tl.atomic_store(o + i, a, mask=i < 3)", a=numbers),
+        "poll": Kernel(body="r = tl.atomic_poll(x + i, b, timeout_ns=0)", dtype="int32", out="bool",
+                       a=[1, 2, 3, 4, 5, 6, 7, 8], b=[1, 0, 3, 0, 5, 0, 0, 8]),
+        "polls forever": Kernel(body="tl.atomic_poll(x, 5)\nr = a", dtype="int32"),
+    }  # fmt: skip
+
+
 def _libdevice():
     ops = ("tanh", "erf", "rint", "log1p", "expm1", "rsqrt", "tgamma", "normcdf", "round", "atan")
     made = {f"libdevice {op}": Kernel(body=f"r = libdevice.{op}(a)", a=SMALL) for op in ops}
@@ -281,4 +306,5 @@ KERNELS = {
     **_libdevice(),
     **_products(),
     **_pointers(),
+    **_by_version(),
 }

@@ -1,12 +1,15 @@
 """Every launch compiles for real without a device, and what no GPU would accept is refused."""
 
 import textwrap
+from importlib.metadata import version
 
 import pytest
 from candidates_for_tests import again, called, opened
 
 from kerneltruth.runner.host import Runner
+from kerneltruth.runner.interpreter.versions import number
 
+TRITON = number(version("triton"))
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 
 LAUNCH = """
@@ -52,13 +55,19 @@ ACCEPTED = {
             v = libdevice.tanh(tl.load(x + i)) + tl.rand(7, i)
             tl.atomic_add(y + i, tl.softmax(v))
     """,
-    "a block pointer and a scan": """
+    "a scan": """
         @triton.jit
         def kernel(x, y):
-            p = tl.make_block_ptr(x, (64,), (1,), (0,), (64,), (0,))
-            tl.store(y + tl.arange(0, 64), tl.cumsum(tl.load(p, boundary_check=(0,)), axis=0))
+            i = tl.arange(0, 64)
+            tl.store(y + i, tl.cumsum(tl.load(x + i), axis=0))
     """,
 }
+BLOCK_POINTER = """
+    @triton.jit
+    def kernel(x, y):
+        p = tl.make_block_ptr(x, (64,), (1,), (0,), (64,), (0,))
+        tl.store(y + tl.arange(0, 64), tl.load(p, boundary_check=(0,)))
+"""
 
 REFUSED = {
     "a range that is no power of two": ("tl.store(y + tl.arange(0, 100), 0.0)", "power of 2"),
@@ -124,6 +133,12 @@ def kernel_of(body):
 def test_a_correct_kernel_compiles_for_every_target(everywhere, what):
     binaries = compiled(everywhere, candidate(ACCEPTED[what]))
     assert [(b.target, b.ok, b.error) for b in binaries] == [(t, True, None) for t in TARGETS]
+
+
+def test_a_block_pointer_compiles_where_the_language_has_them(runner):
+    (binary,) = compiled(runner, candidate(BLOCK_POINTER))
+    removed = "Block pointers have been removed" in (binary.error or "")
+    assert (binary.ok, removed) == ((False, True) if TRITON >= (3, 9) else (True, False))
 
 
 def test_static_facts_are_read_from_every_binary(everywhere):

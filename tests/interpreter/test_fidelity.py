@@ -5,16 +5,20 @@ import math
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
+
+from kerneltruth.runner.interpreter.versions import number
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from fidelity_cases import DIVISORS, EVEN, KERNELS, NAN, ODD, OTHER, SMALL, WORDS  # noqa: E402
 
+TRITON = number(version("triton"))
 FLOATS = ("bfloat16", "float16", "float32")
 INF = math.inf
 
@@ -378,11 +382,52 @@ def test_scaled_products_of_4_bit_numbers(found):
     assert_agrees(found, "dot scaled", (p @ w * 16).flatten())
 
 
+@pytest.mark.skipif(TRITON >= (3, 9), reason="the language has no block pointers from 3.9 on")
 def test_block_pointers_advance_and_pad(found):
     padded = [5.0, 6.0, 7.0, NAN] + [NAN] * 4
     assert_agrees(found, "block pointer nan", padded)
     assert_agrees(found, "block pointer zero", [5.0, 6.0, 7.0] + [0.0] * 5)
     assert_agrees(found, "block pointer store", [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
+
+
+def test_a_negative_number_has_its_own_type(found):
+    assert_agrees(found, "negative", -torch.tensor(ODD))
+
+
+def test_half_precision_turns_into_brain_floats_directly(found):
+    assert_agrees(found, "half to brain", torch.tensor(SMALL).half().bfloat16())
+
+
+def test_a_wrapped_condition_ends_its_loop(found):
+    assert_agrees(found, "condition", [11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0])
+
+
+@pytest.mark.skipif(TRITON < (3, 9), reason="the compiler refuses chained comparisons before 3.9")
+def test_chained_comparisons_are_conjunctions(found):
+    a, b = torch.tensor(SMALL), torch.tensor(OTHER)
+    assert_agrees(found, "chained", (a > 0.5) & (a <= b))
+    assert_agrees(found, "chained constants", [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+
+
+@pytest.mark.skipif(TRITON >= (3, 9), reason="the compiler takes chained comparisons from 3.9 on")
+@pytest.mark.parametrize("name", ["chained", "chained constants"])
+def test_chained_comparisons_are_refused_as_the_compiler_refuses_them(found, name):
+    assert found[name]["error"] == "UnsupportedLanguageConstruct"
+
+
+def test_cache_hints_change_no_value(found):
+    assert_agrees(found, "cached load", torch.tensor(SMALL))
+    assert_agrees(found, "streamed store", torch.tensor(SMALL))
+    assert found["fetched anew"]["error"] == "UnsupportedHere"
+
+
+@pytest.mark.skipif(TRITON < (3, 9), reason="the language has them from 3.9 on")
+def test_newer_operations_compute_what_they_say(found):
+    assert_agrees(found, "approximate division", torch.tensor(SMALL) / torch.tensor(OTHER))
+    assert_agrees(found, "atomic load", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+    assert_agrees(found, "atomic store", [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert_agrees(found, "poll", [1, 0, 1, 0, 1, 0, 0, 1])
+    assert found["polls forever"]["error"] == "UnsupportedHere"
 
 
 def test_stores_broadcast_their_value(found):

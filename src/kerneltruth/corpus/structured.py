@@ -37,7 +37,7 @@ _INDEXING: tuple[Entry, ...] = (
         fault="race within and between programs",
         note="of equal indices in one block only one addition survives, on every device",
     ),
-    control("transpose_copy", "transpose_copy", "block pointers"),
+    control("transpose_copy", "transpose_copy", "a transposed tile"),
     bug(
         "transpose_copy_swapped_grid",
         "transpose_copy",

@@ -6,6 +6,7 @@ What `tiles` needs to choose its sizes and the judge to know what has been compi
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -57,12 +58,15 @@ def install() -> None:
     """Take over autotuning and record launches, in this process, for good."""
     if _STATE.installed:
         return
-    from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
     autotune.install()
     JITFunction.run = _recording_jit(JITFunction.run)
-    InterpretedFunction.run = _recording_interpreted(InterpretedFunction.run)
+    # Where kernels are compiled, the interpreter is not even imported.
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        from triton.runtime.interpreter import InterpretedFunction
+
+        InterpretedFunction.run = _recording_interpreted(InterpretedFunction.run)
     _STATE.installed = True
 
 

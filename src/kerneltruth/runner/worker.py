@@ -23,7 +23,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.runner import binding, facade, failures, guards, models, optimizers, placing, track
+from kerneltruth.runner import (
+    binding,
+    facade,
+    failures,
+    guards,
+    models,
+    optimizers,
+    placing,
+    track,
+)
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -110,6 +119,9 @@ class Worker:
                 )
             return
         if on_cpu:
+            refusal = importlib.import_module("kerneltruth.runner.interpreter").refusal()
+            if refusal is not None:
+                raise UnsupportedHere(refusal)
             facade.install()
         if self._load.mode == "time":
             return

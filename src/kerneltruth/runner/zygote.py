@@ -34,15 +34,17 @@ _PRELOADED = (
     "torch.utils._python_dispatch",
     "triton",
     "triton.language",
-    "triton.language.extra.libdevice",
-    "triton.compiler.errors",
-    "triton.runtime.errors",
-    "triton.runtime.interpreter",
     "kerneltruth.runner.serving",
     "kerneltruth.runner.launches",
 )
-# Absent in some versions of Triton; what a first launch would import.
-_PRELOADED_IF_THERE = ("triton.compiler.code_generator", "triton.experimental.gluon")
+# What a first launch would import; versions of Triton may lack or move them.
+_PRELOADED_IF_THERE = (
+    "triton.language.extra.libdevice",
+    "triton.compiler.code_generator",
+    "triton.compiler.errors",
+    "triton.runtime.errors",
+    "triton.experimental.gluon",
+)
 _PRELOADED_TO_COMPILE = ("triton.compiler.compiler", "kerneltruth.runner.dry")
 _PRELOADED_FOR_TORCH_COMPILE = (
     "torch._dynamo",
@@ -91,11 +93,13 @@ def _warm_up(more: tuple[str, ...]) -> dict[str, str]:
     torch, triton = sys.modules["torch"], sys.modules["triton"]
     torch.set_num_threads(1)
     if os.environ.get("TRITON_INTERPRET") == "1":
-        importlib.import_module("kerneltruth.runner.interpreter").install()
+        importlib.import_module("kerneltruth.runner.interpreter").prepare()
     else:
-        for name in _PRELOADED_TO_COMPILE:
-            importlib.import_module(name)
-        importlib.import_module("kerneltruth.runner.kindling").light()
+        # Without these, children only start colder.
+        with contextlib.suppress(Exception):
+            for name in _PRELOADED_TO_COMPILE:
+                importlib.import_module(name)
+            importlib.import_module("kerneltruth.runner.kindling").light()
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()

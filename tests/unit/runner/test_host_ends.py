@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from children import CPU, call, is_running, vector
 
+from interrupts import heed_interrupts
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 
@@ -328,12 +329,19 @@ session.call([], poison=bytes(16), deadline_s=600)
 def test_the_end_of_the_host_is_the_end_of_everything(number):
     command = [sys.executable, "-c", HOST.format(path=sys.path)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=heed_interrupts,
     ) as host:
-        zygote, child, root = host.stdout.readline().split()
-        time.sleep(0.2)
-        host.send_signal(number)
-        host.wait(20)
+        try:
+            zygote, child, root = host.stdout.readline().split()
+            time.sleep(0.2)
+            host.send_signal(number)
+            host.wait(20)
+        finally:
+            host.kill()
     end = time.monotonic() + 10
     while time.monotonic() < end and (is_running(zygote) or is_running(child)):
         time.sleep(0.05)

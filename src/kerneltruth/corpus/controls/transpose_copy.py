@@ -1,4 +1,4 @@
-"""A tile at a time through block pointers, which check the bounds."""
+"""A tile at a time, transposed between load and store."""
 
 import torch
 import triton
@@ -7,14 +7,11 @@ import triton.language as tl
 
 @triton.jit
 def transpose_kernel(x_ptr, out_ptr, rows, columns, x_row, x_column, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK
-    j = tl.program_id(1) * BLOCK
-    source = tl.make_block_ptr(
-        x_ptr, (rows, columns), (x_row, x_column), (i, j), (BLOCK, BLOCK), (1, 0)
-    )
-    target = tl.make_block_ptr(out_ptr, (columns, rows), (rows, 1), (j, i), (BLOCK, BLOCK), (1, 0))
-    tile = tl.load(source, boundary_check=(0, 1))
-    tl.store(target, tl.trans(tile), boundary_check=(0, 1))
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (i[:, None] < rows) & (j[None, :] < columns)
+    tile = tl.load(x_ptr + i[:, None] * x_row + j[None, :] * x_column, mask=inside)
+    tl.store(out_ptr + j[:, None] * rows + i[None, :], tl.trans(tile), mask=tl.trans(inside))
 
 
 def transpose_copy(input):

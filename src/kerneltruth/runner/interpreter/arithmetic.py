@@ -95,6 +95,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "create_fdiv": _binary(np.divide),
     "create_precise_divf": _binary(np.divide),
     "create_frem": _binary(np.fmod),
+    "create_fneg": _unary(np.negative),
     # maxnum and minnum ignore a NaN operand, maximum and minimum hand it on.
     "create_minimumf": _binary(np.minimum),
     "create_minnumf": _binary(np.fmin),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +42,8 @@ def assigned(value: Value) -> Value:
 
 def truth(value: Value) -> bool:
     """The condition of `if` and `while`."""
+    if isinstance(value, tl.condition):
+        value = value.condition
     if is_tensor(value):
         if value.handle.data.size != 1:
             raise AmbiguousTruth(
@@ -75,6 +78,21 @@ def logical_and(*operands: Callable[[], Value]) -> Value:
 def logical_or(*operands: Callable[[], Value]) -> Value:
     """`a or b or ...`."""
     return _logical("or_", True, operands)
+
+
+def chained(operators: tuple[str, ...], first: Value, *others: Callable[[], Value]) -> Value:
+    """`a < b <= c ...`: a conjunction in which each operand is evaluated once at most."""
+    left = first
+
+    def link(name: str, operand: Callable[[], Value]) -> Callable[[], Value]:
+        def compare() -> Value:
+            nonlocal left
+            before, left = left, operand()
+            return getattr(operator, name)(before, left)
+
+        return compare
+
+    return logical_and(*(link(*pair) for pair in zip(operators, others, strict=True)))
 
 
 def logical_not(value: Value) -> Value:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import triton.runtime.interpreter as it
@@ -20,14 +22,18 @@ from kerneltruth.runner.interpreter import (
     types,
 )
 from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.interpreter.versions import adapter
 
-# What is used or replaced, and has been there from Triton 3.5 to 3.7.
+Method = Callable[..., Any]
+
+_COMMON = (arithmetic, atomics, casts, dot, integers, libdevice, memory)
+
+# What is used or replaced beside the builder's methods.
 _NEEDED = (
     "GridExecutor",
     "InterpretedFunction",
     "InterpreterBuilder",
     "InterpreterOptions",
-    "TensorHandle",
     "_implicit_cvt",
     "_patch_lang_core",
     "_patch_lang_tensor",
@@ -35,29 +41,110 @@ _NEEDED = (
     "interpreter_builder",
     "interpreter_semantic",
 )
+_HANDLE_FIELDS = ["data", "dtype", "attr"]
+_REPLACED = {
+    "GridExecutor.__call__": launching.launch,
+    "InterpretedFunction.__call__": launching.call,
+    "InterpretedFunction.rewrite": launching.rewrite,
+    "TensorHandle.__init__": types.init_handle,
+}
+
+# Builder methods that every version computes as the GPU does.
+_KEPT = frozenset(
+    [
+        *(f"create_{n}" for n in ("addptr", "broadcast", "cat", "expand_dims", "gather", "join")),
+        *(f"create_{n}" for n in ("make_range", "make_tensor_descriptor", "reshape", "split")),
+        *(f"create_{n}" for n in ("trans", "get_num_programs", "get_program_id")),
+        *(f"create_{n}" for n in ("assert", "assume", "barrier", "print", "idiv")),
+        *(f"get_{n}_ty" for n in ("bf16", "block", "double", "float", "half", "ptr", "int1")),
+        *(f"get_{n}_ty" for n in ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")),
+        *(f"get_{s}int{bits}_ty" for s in ("", "u") for bits in (8, 16, 32, 64)),
+        "get_int1",
+    ]
+)
 
 _installed = False
 
 
+def methods() -> dict[str, Method]:
+    """What the builder's methods are replaced by, for the installed version of Triton."""
+    common = {name: method for module in _COMMON for name, method in module.METHODS.items()}
+    return {**common, **adapter().methods}
+
+
+def misfits() -> Iterator[str]:
+    """What of Triton's interpreter is not as its adapter has it, one line each."""
+    for name in _NEEDED:
+        if not hasattr(it, name):
+            yield f"it has no {name}"
+            return
+    if list(inspect.signature(it.TensorHandle).parameters) != _HANDLE_FIELDS:
+        yield "its TensorHandle has other fields"
+    for path in _REPLACED:
+        if path.partition(".")[2] not in vars(getattr(it, path.partition(".")[0])):
+            yield f"it has no {path}"
+    for name, method in methods().items():
+        original = vars(it.InterpreterBuilder).get(name)
+        if name in adapter().added:
+            if original is not None:
+                yield f"its builder has a {name} of its own"
+        elif original is None:
+            yield f"its builder has no {name}"
+        elif not _takes_the_same(method, original):
+            yield f"its {name} takes other arguments"
+
+
+def unknown() -> list[str]:
+    """Builder methods that are neither replaced nor known to be right."""
+    known = {*methods(), *adapter().kept, *_KEPT}
+    return [
+        name
+        for name in vars(it.InterpreterBuilder)
+        if name.startswith(("create_", "get_")) and name not in known
+    ]
+
+
+def _takes_the_same(method: Method, original: Method) -> bool:
+    try:
+        inspect.signature(method).bind(*inspect.signature(original).parameters)
+    except TypeError:
+        return False
+    return True
+
+
 def install() -> None:
-    """Replace, once, what the interpreter computes differently from the GPU."""
+    """Replace, once, what the interpreter computes differently from the GPU.
+
+    Raises:
+        UnsupportedHere: something that is replaced is not as in the versions known.
+    """
     global _installed
     if _installed:
         return
-    missing = [name for name in _NEEDED if not hasattr(it, name)]
-    if missing:
-        raise UnsupportedHere(f"this Triton's interpreter lacks {', '.join(missing)}")
-    for module in (arithmetic, atomics, casts, dot, integers, libdevice, memory):
-        for name, method in module.METHODS.items():
-            setattr(it.InterpreterBuilder, name, method)
+    misfit = next(misfits(), None)
+    if misfit is not None:
+        raise UnsupportedHere(misfit)
+    for name in unknown():
+        setattr(it.InterpreterBuilder, name, _refusing(name))
+    for name, method in methods().items():
+        setattr(it.InterpreterBuilder, name, method)
     it.interpreter_builder.options = _options()
-    if [f.name for f in dataclasses.fields(it.TensorHandle)] == ["data", "dtype", "attr"]:
-        it.TensorHandle.__init__ = types.init_handle
+    for path, function in _REPLACED.items():
+        owner, _, name = path.partition(".")
+        setattr(getattr(it, owner), name, function)
     language.lend_builtins()
-    it.GridExecutor.__call__ = launching.launch
-    it.InterpretedFunction.__call__ = launching.call
-    it.InterpretedFunction.rewrite = launching.rewrite
+    # What is replaced in the language is looked up on first entry: better now than in a kernel.
+    with language.interpreting():
+        pass
     _installed = True
+
+
+def _refusing(name: str) -> Method:
+    # What a newer version has added may compute anything.
+    def method(self: Any, *_: Any, **__: Any) -> Any:
+        raise UnsupportedHere(f"{name} of Triton's interpreter is newer than kerneltruth")
+
+    return method
 
 
 def _options() -> Any:

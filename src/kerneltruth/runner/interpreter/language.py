@@ -104,20 +104,6 @@ class _Recorder:
     def set_attr(self, owner: Any, name: str, value: Any) -> None:
         self.changes[(id(owner), name)] = (owner, name, value)
 
-    def run(self, patch: Callable[..., Any], target: Any) -> None:
-        """Call one of Triton's patching functions, which from 3.6 on take a scope to record in."""
-        if len(inspect.signature(patch).parameters) == 2:
-            patch(target, self)
-            return
-        owners = (tl, tl.core, tl.tensor, tl.dtype)
-        before = [dict(vars(owner)) for owner in owners]
-        patch(target)
-        for owner, old in zip(owners, before, strict=True):
-            for name, value in dict(vars(owner)).items():
-                if old.get(name, _MISSING) is not value:
-                    self.set_attr(owner, name, value)
-                    _restore(owner, name, old.get(name, _MISSING))
-
 
 def _lent(member: Callable[..., Any]) -> Callable[..., Any]:
     semantic = it.interpreter_semantic
@@ -205,9 +191,9 @@ def _to_ir(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _replacements() -> list[tuple[Any, str, Any]]:
     recorder = _Recorder()
-    recorder.run(it._patch_lang_tensor, tl.tensor)
+    it._patch_lang_tensor(tl.tensor, recorder)
     for language in (tl, tl.core):
-        recorder.run(it._patch_lang_core, language)
+        it._patch_lang_core(language, recorder)
     for language in (tl, tl.core):
         recorder.set_attr(language, "range", control.dynamic_range)
         recorder.set_attr(language, "static_range", control.static_range)

@@ -16,6 +16,7 @@ from kerneltruth.runner.interpreter.handles import make
 from kerneltruth.runner.interpreter.language import interpreting
 from kerneltruth.runner.interpreter.numbers import STORAGE
 from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.interpreter.versions import adapter
 
 _signatures: dict[Any, inspect.Signature] = {}
 _rewritten: dict[Any, Callable[..., Any]] = {}
@@ -141,7 +142,9 @@ def launch(self: Any, *args: Any, **kwargs: Any) -> None:
 def rewrite(self: Any) -> Callable[..., Any]:
     """The runnable form of a kernel; replaces `InterpretedFunction.rewrite`."""
     if self.fn not in _rewritten:
-        _rewritten[self.fn] = rewriting.rewrite(self.fn, control)
+        _rewritten[self.fn] = rewriting.rewrite(
+            self.fn, control, chains=adapter().chained_comparisons
+        )
     return _rewritten[self.fn]
 
 

@@ -16,7 +16,8 @@ from kerneltruth.runner.interpreter.numbers import STORAGE, Array
 from kerneltruth.runner.interpreter.waiting import POLLS
 
 
-def _padding(option: Any, shape: tuple[int, ...], ty: Type) -> Handle | None:
+def padding_values(option: Any, shape: tuple[int, ...], ty: Type) -> Handle | None:
+    """What a load puts where a block leaves its tensor; None for zeros."""
     if option is None or option == ir.PADDING_OPTION.PAD_ZERO:
         return None
     return make(np.full(shape, np.nan, dtype=np.float32), ty)
@@ -61,23 +62,6 @@ def _store_all(self: Any, ptrs: Handle, value: Handle, cache: Any, eviction: Any
     _store(self, ptrs, value, everywhere, cache, eviction)
 
 
-def _block_load(
-    self: Any, ptr: Any, boundary_check: Any, padding: Any, cache: Any, eviction: Any, volatile: Any
-) -> Handle:
-    pointers, masks = ptr.materialize_pointers(boundary_check)
-    other = _padding(padding, pointers.data.shape, pointers.get_element_ty())
-    return self.create_masked_load(
-        pointers, TensorHandle(masks, tl.int1), other, cache, eviction, volatile
-    )
-
-
-def _block_store(
-    self: Any, ptr: Any, value: Handle, boundary_check: Any, cache: Any, eviction: Any
-) -> Any:
-    pointers, masks = ptr.materialize_pointers(boundary_check)
-    return self.create_masked_store(pointers, value, TensorHandle(masks, tl.int1), cache, eviction)
-
-
 def descriptor_pointers(desc: Any, offsets: list[Handle]) -> tuple[Handle, Handle]:
     """The addresses of a descriptor's block and which of them lie inside the tensor.
 
@@ -100,18 +84,20 @@ def descriptor_pointers(desc: Any, offsets: list[Handle]) -> tuple[Handle, Handl
 
 def _descriptor_load(self: Any, desc: Any, indices: Any, cache: Any, eviction: Any) -> Handle:
     pointers, inside = descriptor_pointers(desc, indices)
-    other = _padding(desc.padding, pointers.data.shape, pointers.get_element_ty())
-    return self.create_masked_load(pointers, inside, other, cache, eviction, False)
+    other = padding_values(desc.padding, pointers.data.shape, pointers.get_element_ty())
+    return _load(self, pointers, inside, other, cache, eviction, False)
 
 
 def _descriptor_store(self: Any, desc: Any, value: Handle, indices: Any) -> Any:
     pointers, inside = descriptor_pointers(desc, indices)
-    return self.create_masked_store(pointers, value, inside, None, None)
+    return _store(self, pointers, value, inside, None, None)
 
 
 def _descriptor_gather(self: Any, desc: Any, rows: Handle, column: Handle, ty: Any) -> Handle:
     parts = [
-        _descriptor_load(self, desc, [TensorHandle(rows.data[i : i + 1], tl.int32), column], 0, 0)
+        _descriptor_load(
+            self, desc, [TensorHandle(rows.data[i : i + 1], tl.int32), column], None, None
+        )
         for i in range(rows.data.shape[0])
     ]
     data = np.concatenate([part.data.reshape(1, -1) for part in parts])
@@ -176,8 +162,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "create_store": _store_all,
     "create_masked_load": _load,
     "create_masked_store": _store,
-    "create_tensor_pointer_load": _block_load,
-    "create_tensor_pointer_store": _block_store,
     "create_descriptor_load": _descriptor_load,
     "create_descriptor_store": _descriptor_store,
     "create_descriptor_gather": _descriptor_gather,

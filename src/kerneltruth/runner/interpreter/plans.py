@@ -19,12 +19,13 @@ from typing import Any, ClassVar
 import triton.language as tl
 import triton.runtime.interpreter as it
 from triton.language.semantic import TritonSemantic
-from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle, TensorHandle
+from triton.runtime.interpreter import TensorHandle
 
 from kerneltruth.runner.interpreter.types import token
+from kerneltruth.runner.interpreter.versions import adapter
 
 _TENSOR = tl.core.tensor
-_HANDLES = (TensorHandle, BlockPointerHandle, TensorDescHandle)
+_HANDLES = tuple(getattr(it, name) for name in adapter().handles)
 _PLAIN = frozenset({int, bool, str, type(None)})
 # Operations of constants alone are done once, if they depend on nothing else.
 _PURE = frozenset(
@@ -97,7 +98,8 @@ class _Recorder:
 
         def noted(*args: Any, **kwargs: Any) -> Any:
             result = real(*args, **kwargs)
-            if not isinstance(result, tl.dtype):
+            # Types, and the names of cache policies, are constants.
+            if not isinstance(result, (tl.dtype, str)):
                 self._note(name, real, args, result)
                 self.refused |= bool(kwargs)
             return result

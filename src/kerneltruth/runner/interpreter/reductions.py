@@ -105,9 +105,10 @@ def _rounded(operation: Callable[..., Array], ty: Any, left: Array, right: Array
     return operation(left, right)
 
 
-_FLOAT_OPERATIONS: dict[Any, Any] = {_STANDARD._sum_combine: np.add}
-if hasattr(_STANDARD, "_prod_combine"):
-    _FLOAT_OPERATIONS[_STANDARD._prod_combine] = np.multiply
+_FLOAT_OPERATIONS: dict[Any, Any] = {
+    _STANDARD._sum_combine: np.add,
+    _STANDARD._prod_combine: np.multiply,
+}
 _EXACT_FLOAT: dict[Any, Any] = {
     _STANDARD._elementwise_max: np.fmax,
     _STANDARD._elementwise_min: np.fmin,
@@ -117,11 +118,9 @@ _INTEGER: dict[Any, Any] = {
     _STANDARD._elementwise_max: np.maximum,
     _STANDARD._elementwise_min: np.minimum,
     _STANDARD._xor_combine: np.bitwise_xor,
+    _STANDARD._prod_combine: np.multiply,
+    _STANDARD._or_combine: np.bitwise_or,
 }
-if hasattr(_STANDARD, "_prod_combine"):
-    _INTEGER[_STANDARD._prod_combine] = np.multiply
-if hasattr(_STANDARD, "_or_combine"):
-    _INTEGER[_STANDARD._or_combine] = np.bitwise_or
 _FIRST_EXTREME: dict[Any, Any] = {
     _STANDARD._argmax_combine_tie_break_left: np.argmax,
     _STANDARD._argmin_combine_tie_break_left: np.argmin,

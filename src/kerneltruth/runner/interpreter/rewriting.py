@@ -10,10 +10,22 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from triton.compiler.errors import UnsupportedLanguageConstruct
+
 # The factory's parameter through which a rewritten kernel reaches `control`.
 _CONTROL = "__kerneltruth_control__"
 _FACTORY = "__kerneltruth_factory__"
 _BUILTINS = {"min": "minimum", "max": "maximum"}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Is: "is_",
+    ast.IsNot: "is_not",
+}
 
 
 def _control(name: str) -> ast.expr:
@@ -30,8 +42,9 @@ def _later(value: ast.expr) -> ast.expr:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, shadowed: frozenset[str]) -> None:
+    def __init__(self, shadowed: frozenset[str], *, chains: bool) -> None:
         self.shadowed = shadowed
+        self.chains = chains
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
@@ -56,6 +69,18 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
         return _call(name, *(_later(value) for value in node.values))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        names = [_COMPARISONS.get(type(op)) for op in node.ops]
+        if len(names) == 1 or None in names:
+            return node
+        if not self.chains:
+            raise UnsupportedLanguageConstruct(
+                None, node, "simultaneous multiple comparison is not supported"
+            )
+        operators = ast.Tuple(elts=[ast.Constant(value=n) for n in names], ctx=ast.Load())
+        return _call("chained", operators, node.left, *(_later(c) for c in node.comparators))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
@@ -123,11 +148,11 @@ def _captured(fn: FunctionType) -> dict[str, Any]:
     return captured
 
 
-def rewrite(fn: FunctionType, control: Any) -> Callable[..., Any]:
+def rewrite(fn: FunctionType, control: Any, *, chains: bool) -> Callable[..., Any]:
     """A function that does what the kernel `fn` does when compiled.
 
     It shares the globals of `fn` and adds nothing to them. Without source, which the compiler
-    needs as well, `fn` itself.
+    needs as well, `fn` itself. `chains` says whether the compiler accepts `a < b < c`.
     """
     try:
         definition, first_line = _definition(fn)
@@ -137,7 +162,7 @@ def rewrite(fn: FunctionType, control: Any) -> Callable[..., Any]:
     shadowed = {*fn.__code__.co_varnames, *fn.__code__.co_cellvars, *captured}
     shadowed |= {name for name in _BUILTINS if name in fn.__globals__}
     _bare(definition)
-    body = _Rewriter(frozenset(shadowed)).visit(definition)
+    body = _Rewriter(frozenset(shadowed), chains=chains).visit(definition)
     parameters = [ast.arg(arg=name) for name in (_CONTROL, *captured)]
     factory = ast.FunctionDef(
         name=_FACTORY,
