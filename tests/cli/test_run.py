@@ -71,6 +71,8 @@ def test_each_answer_has_one_outcome_by_stage(kt, handed_in, tmp_path):
     assert document["stages"]["exe"] == {"pass": 2, "fail": 1, "not_run": 5}
     assert document["stages"]["perf"] == {"not_run": 8}
     assert document["repeated_sources"] == 1
+    plain = [line["origin"] for line in lines_of(run) if line.get("torch_only")]
+    assert document["torch_only"] == {"attempts": len(plain), "pass": 2}
     assert document["by_category"] == {"Activation": {"attempts": 8, "pass": 2}}
     where = [b["where"] for b in document["broken"]]
     assert where == ["answers.jsonl:9", "answers.jsonl:10"]

@@ -178,6 +178,7 @@ def _kernel(entry: Entry, line: dict[str, Any]) -> dict[str, Any]:
         "failed": attempt["failed"],
         "minimal": attempt["minimal"],
         "minimal_summary": _summary(attempt["minimal"]),
+        "minimal_shown": attempt.get("shown", ""),
         "explanation": attempt["explanation"],
         "finding": line["finding"],
         "baselines": baselines,

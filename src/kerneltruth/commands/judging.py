@@ -187,6 +187,7 @@ def _document(
         "domain": None if failure is None else failure.case.domain,
         "minimal": None if attempt.minimal is None else plain(attempt.minimal),
         "minimal_summary": None if attempt.minimal is None else attempt.minimal.summary(),
+        "minimal_shown": attempt.shown,
         "stats": None if failure is None else plain(failure.stats),
         "worst_ratio": attempt.worst_ratio,
         "binaries": plain(attempt.binaries),

@@ -99,6 +99,7 @@ def _minimize(
         "case": plain(finding.case),
         "minimal": plain(minimal),
         "minimal_summary": minimal.summary(),
+        "minimal_shown": diagnosis.shown,
         "evaluations": diagnosis.evaluations,
         "explanation": diagnosis.explanation,
         "script": str(target),

@@ -60,7 +60,8 @@ def of_check(document: Mapping[str, Any], file: Path, *, device: str) -> Suite:
     parts = [
         document["detail"],
         document["explanation"],
-        document["minimal_summary"] and f"smallest failing case: {document['minimal_summary']}",
+        document["minimal_summary"]
+        and f"smallest failing case: {document['minimal_summary']}: {document['minimal_shown']}",
         document["finding"] and f"finding: {document['finding']}",
     ]
     outcome = Outcome(

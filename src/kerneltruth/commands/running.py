@@ -98,7 +98,17 @@ def _nothing(options: RunOptions, broken: list[Broken]) -> str:
 
 def _kept(line: dict[str, Any]) -> dict[str, Any]:
     """What of a result line is needed while the run lasts; memory must not grow with the rest."""
-    wanted = ("key", "task", "category", "sha256", "labels", "stages", "same_as", "peer")
+    wanted = (
+        "key",
+        "task",
+        "category",
+        "sha256",
+        "labels",
+        "stages",
+        "same_as",
+        "peer",
+        "torch_only",
+    )
     return {name: line[name] for name in wanted if name in line}
 
 
@@ -250,7 +260,7 @@ class _Run:
                 "name": entry.key,
                 "same_as": key,
                 **_about_entry(entry),
-                "stages": known[key]["stages"],
+                **{n: v for n, v in known[key].items() if n in ("stages", "torch_only")},
             }
             self._store.append(entry.key, line)
             self._count(known[key]["stages"])
@@ -268,18 +278,18 @@ class _Run:
         """What the command returns."""
         lines = self._store.results()
         made = len(lines) - self._before
-        by_category: dict[str, dict[str, int]] = {}
-        for line in lines:
-            counts = by_category.setdefault(line["category"], {"attempts": 0, "pass": 0})
-            counts["attempts"] += 1
-            counts["pass"] += line["stages"]["exe"]["outcome"] == "pass"
+        categories = sorted({line["category"] for line in lines})
         return {
             "schema": 1,
             "suite": self._options.suite,
             "seed": self._options.seed,
             "attempts": len(lines),
             "stages": {stage: dict(c) for stage, c in self._counts.items()},
-            "by_category": dict(sorted(by_category.items())),
+            "by_category": {
+                name: _right_of(line for line in lines if line["category"] == name)
+                for name in categories
+            },
+            "torch_only": _right_of(line for line in lines if line.get("torch_only")),
             "repeated_sources": sum("same_as" in line for line in lines),
             "infra": sum(line["stages"]["call"]["outcome"] == "infra" for line in lines),
             "broken": [{"where": b.origin, "why": b.reason} for b in broken],
@@ -288,6 +298,12 @@ class _Run:
             "device": device_name(self._device),
             "run": str(self._store.path),
         }
+
+
+def _right_of(lines: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """How many attempts there are, and how many of them are right."""
+    outcomes = [line["stages"]["exe"]["outcome"] for line in lines]
+    return {"attempts": len(outcomes), "pass": outcomes.count("pass")}
 
 
 def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:
@@ -320,7 +336,8 @@ def _about_entry(entry: Entry) -> dict[str, Any]:
 
 
 def _about(entry: Entry, attempt: Attempt) -> dict[str, Any]:
-    return {**_about_entry(entry), "stages": stages_of(attempt)}
+    plain_torch = {"torch_only": True} if attempt.candidate.torch_only else {}
+    return {**_about_entry(entry), **plain_torch, "stages": stages_of(attempt)}
 
 
 def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:

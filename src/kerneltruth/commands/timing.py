@@ -29,7 +29,7 @@ from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timeke
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, read_candidate
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
 
@@ -95,6 +95,7 @@ def _time_file(
             "path": candidate.path,
             "language": candidate.language,
             "entry": candidate.entry,
+            "torch_only": is_torch_only(candidate),
         },
         **timed,
         "environment": environment(runner.device),

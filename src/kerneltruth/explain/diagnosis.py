@@ -14,6 +14,7 @@ from kerneltruth.explain.evidence import Evidence, Values, siblings_of
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize import localize
 from kerneltruth.explain.minimize import Budget, Shrunk
+from kerneltruth.explain.shown import shown
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
@@ -44,13 +45,19 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The smallest failing case found, and where and how the output is wrong."""
+    """The smallest failing case found, and where and how the output is wrong.
+
+    Attributes:
+        explanation: of the failure as it was found, whose patterns say more than a smaller one's.
+        shown: the smallest case in a line, with what is expected and what came.
+    """
 
     minimal: Case
     explanation: str
     tags: tuple[str, ...]
     evaluations: int
     error_map: ErrorMap | None = None
+    shown: str = ""
 
     def told(self, attempt: Attempt) -> Attempt:
         """The attempt with its explanation."""
@@ -59,6 +66,7 @@ class Diagnosis:
             minimal=self.minimal,
             explanation=self.explanation,
             error_map=self.error_map,
+            shown=self.shown,
         )
 
 
@@ -84,8 +92,10 @@ def diagnose(
         inquiry.ask_relatives(drawn)
         told = _explain(inquiry, *again, others)
     explanation, tags = told
+    smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
         minimal=replace(shrunk.value, domain=domain(shrunk.value, trial.task)),
+        shown="" if smallest is None else shown(*smallest),
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,

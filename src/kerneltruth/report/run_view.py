@@ -23,6 +23,10 @@ def run_view(document: dict[str, Any]) -> RenderableType:
     if document["infra"]:
         again = f"{document['infra']} attempts were lost to this machine, twice; not the candidates"
         parts.append(Text(again, "red"))
+    plain = document["torch_only"]
+    if plain["attempts"]:
+        said = f"{plain['attempts']} are torch-only, with no kernel of their own"
+        parts.append(Text(f"{said}: {plain['pass']} of them right"))
     if document["repeated_sources"]:
         parts.append(Text(f"{document['repeated_sources']} repeat the source of another attempt"))
     rate = document["attempts_per_hour"]

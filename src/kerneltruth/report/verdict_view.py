@@ -16,21 +16,27 @@ def check_view(document: dict[str, Any]) -> RenderableType:
     """The verdict first, then what it rests on."""
     table = _rows()
     verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
+    if document["torch_only"]:
+        verdict += ", torch-only: no kernel of its own"
     table.add_row("verdict", Text(verdict, style=_style(document["verdict"])))
     if document["detail"]:
         table.add_row("", document["detail"].strip())
-    if document["explanation"] and document["explanation"] != document["detail"]:
-        table.add_row("because", document["explanation"].strip())
     if document["failing_summary"]:
         table.add_row("on", f"{document['failing_summary']} ({document['domain']} domain)")
-    if document["minimal_summary"]:
-        table.add_row("smallest", document["minimal_summary"])
+    if document["explanation"] and document["explanation"] != document["detail"]:
+        table.add_row("because", document["explanation"].strip())
+    _smallest(table, document)
     table.add_row("task", document["task"])
     if document.get("also_in"):
         others = ", ".join(document["also_in"])
         table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document['cases']} judged, {document['failed']} failed")
     _declined(table, document["declined"])
+    for note in document["interface"]:
+        where = f"{note['cases']} cases, {note['core']} of the core, first {note['first_summary']}"
+        table.add_row("form", f"{note['output']}: {note['detail']}; values right ({where})")
+    for reason, count in document["void"].items():
+        table.add_row("void", f"{count}: {reason}")
     for reason, count in (*document["unrefereeable"].items(), *document["skipped"].items()):
         table.add_row("not judged", f"{count}: {reason}")
     if document["worst_ratio"] is not None and document["verdict"] == "pass":
@@ -44,6 +50,13 @@ def check_view(document: dict[str, Any]) -> RenderableType:
         table.add_row("next", f"kerneltruth minimize {shlex.quote(document['finding'])}")
     table.add_row("took", f"{document['seconds']:.1f} s, seed {document['seed']}")
     return table
+
+
+def _smallest(table: Table, document: dict[str, Any]) -> None:
+    if document["minimal_summary"]:
+        table.add_row("smallest", document["minimal_summary"])
+        if document["minimal_shown"]:
+            table.add_row("", document["minimal_shown"])
 
 
 def _declined(table: Table, declined: list[dict[str, Any]]) -> None:
@@ -79,7 +92,7 @@ def minimize_view(document: dict[str, Any]) -> RenderableType:
     table = _rows()
     verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
     table.add_row("verdict", verdict)
-    table.add_row("smallest", document["minimal_summary"])
+    _smallest(table, document)
     table.add_row("because", document["explanation"])
     table.add_row("tried", f"{document['evaluations']} cases")
     table.add_row("script", document["script"])

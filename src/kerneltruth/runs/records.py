@@ -96,6 +96,7 @@ class Finding:
         bounds: which method gave the bounds.
         tf32: whether they admit TF32.
         error_map: where the output is wrong; None where there was none of the right form.
+        shown: the smallest case in a line, with what is expected and what came.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Finding:
     bounds: str = "spread"
     tf32: bool = True
     error_map: ErrorMap | None = None
+    shown: str = ""
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
@@ -179,7 +181,7 @@ def finding_from_json(data: Any) -> Finding:
     if not isinstance(data, Mapping):
         raise UserError(f"not a finding: {data!r:.80}")
     refuse_newer(data, "the finding")
-    optional = {"config", "poison_seed", "bounds", "tf32", "error_map"}
+    optional = {"config", "poison_seed", "bounds", "tf32", "error_map", "shown"}
     known = [f.name for f in fields(Finding)]
     missing = [name for name in known if name not in data and name not in optional]
     if missing:
@@ -252,6 +254,7 @@ def finding_of(
         bounds=bounds,
         tf32=tf32,
         error_map=attempt.error_map,
+        shown=attempt.shown,
     )
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from results_for_tests import result, study
 
+from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.reading import answer_of, chains, read_study, study_of
 from kerneltruth.errors import UserError
 
@@ -18,6 +19,12 @@ MANIFEST = {
     "version": "0.1.0",
     "schema": 1,
 }
+
+
+def test_plain_pytorch_has_a_language_of_its_own():
+    plain = line()
+    plain["attempt"]["candidate"] |= {"language": "torch", "torch_only": True}
+    assert result_of(plain, 0).language == "torch-only"
 
 
 def line(key="a@1", task="kernelbenchx/relu", verdict="pass", **changes):

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 import torch
 
 from kerneltruth.cases.case import Case
+from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expectation import ExpectationCache, expect
+from kerneltruth.oracle.judge import rule
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.protocol import Observation, TensorResult
@@ -144,3 +146,34 @@ def trial_of(declared, answer, *, source="", language="torch", ends_first=False,
         deadline_s=5.0,
         ends_first=ends_first,
     )
+
+
+class Bench:
+    """A case laid out, and rulings on what is said to have come of it."""
+
+    def __init__(self, declared=RELU, **case):
+        self.task = declared
+        self.expectation = expect(declared, case_of(declared, **case), Policy())
+        self.placed = lay_out(declared, self.expectation.case, self.expectation.inputs).placed
+        self.right = tuple(o.rounded for o in self.expectation.outputs)
+
+    def ruling(self, observation, device=None):
+        return rule(
+            self.task,
+            self.expectation,
+            self.placed,
+            observation,
+            deadline_s=2.5,
+            device=device,
+        )
+
+    def verdict(self, observation, **more):
+        return self.ruling(observation, **more).verdict
+
+    def written(self, *at, name="x"):
+        """The input's buffer with some bytes flipped, counted from the first element."""
+        spot = self.placed[name]
+        after = bytearray(spot.buffer)
+        for byte in at:
+            after[spot.offset * 4 + byte] ^= 0x55
+        return {name: bytes(after)}

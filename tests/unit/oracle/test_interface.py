@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from scripted import RELU, declare, result
-from test_judge import Bench
+from scripted import RELU, Bench, declare, result
 
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.protocol import Observation

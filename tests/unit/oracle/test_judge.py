@@ -4,12 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from scripted import RELU, case_of, declare, result, returned
+from scripted import Bench, declare, result, returned
 
-from kerneltruth.oracle.arguments import lay_out
-from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
-from kerneltruth.oracle.judge import rule
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -29,37 +25,6 @@ PAIR = declare(
     outputs=(Output(name="twice"), Output(name="thrice")),
 )
 IN_PLACE = declare("double_(x[M, N])", lambda x: x * 2, mutates=("x",))
-
-
-class Bench:
-    """A case laid out, and rulings on what is said to have come of it."""
-
-    def __init__(self, declared=RELU, **case):
-        self.task = declared
-        self.expectation = expect(declared, case_of(declared, **case), Policy())
-        self.placed = lay_out(declared, self.expectation.case, self.expectation.inputs).placed
-        self.right = tuple(o.rounded for o in self.expectation.outputs)
-
-    def ruling(self, observation, device=None):
-        return rule(
-            self.task,
-            self.expectation,
-            self.placed,
-            observation,
-            deadline_s=2.5,
-            device=device,
-        )
-
-    def verdict(self, observation, **more):
-        return self.ruling(observation, **more).verdict
-
-    def written(self, *at, name="x"):
-        """The input's buffer with some bytes flipped, counted from the first element."""
-        spot = self.placed[name]
-        after = bytearray(spot.buffer)
-        for byte in at:
-            after[spot.offset * 4 + byte] ^= 0x55
-        return {name: bytes(after)}
 
 
 def test_the_right_result_passes():

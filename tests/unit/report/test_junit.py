@@ -154,6 +154,7 @@ def test_a_check_is_one_outcome_that_says_all_once():
         "detail": "5 of 9\n",
         "explanation": "NaN is swallowed.\nmore",
         "minimal_summary": "N=1",
+        "minimal_shown": "x=[1.0], expected 1.0, got nan",
         "finding": "f.json",
         "seconds": 2.0,
     }
@@ -169,6 +170,6 @@ def test_a_check_is_one_outcome_that_says_all_once():
         "5 of 9",
         "NaN is swallowed.",
         "more",
-        "smallest failing case: N=1",
+        "smallest failing case: N=1: x=[1.0], expected 1.0, got nan",
         "finding: f.json",
     ]

@@ -17,6 +17,10 @@ CHECK = {
     "failing_summary": "M=3 N=3 float32 nan_injected",
     "domain": "extended",
     "minimal_summary": "M=1 N=1 float32 literal values",
+    "minimal_shown": "x=[100.0], expected 1.0, got nan",
+    "torch_only": False,
+    "interface": [],
+    "void": {},
     "task": "relu",
     "cases": 7,
     "failed": 1,
@@ -83,6 +87,29 @@ def test_every_case_that_was_not_judged_is_counted():
     assert "2: no teeth" in text
     assert "5 cases of the extended domain" in text
     assert "and 2 more" in text
+
+
+def test_the_smallest_case_is_shown_with_what_came_of_it():
+    lines = [line.strip() for line in piped(check_view(CHECK)).splitlines()]
+    smallest = next(i for i, line in enumerate(lines) if line.startswith("smallest"))
+    assert lines[smallest + 1] == "x=[100.0], expected 1.0, got nan"
+
+
+def test_plain_pytorch_is_said_to_be():
+    lines = piped(check_view({**CHECK, "torch_only": True})).splitlines()
+    assert lines[0].split(maxsplit=1)[1] == "fail (nan), torch-only: no kernel of its own"
+
+
+def test_voids_and_notes_on_the_form_are_shown():
+    note = {"output": "out", "detail": "dtype float32, not float16", "cases": 3, "core": 0}
+    document = {
+        **CHECK,
+        "void": {"PyTorch's own function raises ValueError": 2},
+        "interface": [{**note, "first_summary": "M=1 N=1 float16"}],
+    }
+    text = piped(check_view(document))
+    assert "void        2: PyTorch's own function raises ValueError" in text
+    assert "out: dtype float32, not float16; values right (3 cases, 0 of the core" in text
 
 
 def test_only_what_compiled_counts_as_compiled():

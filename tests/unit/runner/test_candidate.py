@@ -3,7 +3,13 @@ import hashlib
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.runner.candidate import block_sizes, load_candidate, read_candidate
+from kerneltruth.runner.candidate import (
+    block_sizes,
+    is_torch_only,
+    load_candidate,
+    read_candidate,
+    returns_value,
+)
 
 TASKS = ("softmax", "relu", "rms_norm")
 TRITON = "import torch, triton\nimport triton.language as tl\n@triton.jit\ndef kernel(x): pass\n"
@@ -61,6 +67,41 @@ def test_branches_may_each_define_the_entry():
 )
 def test_the_language_is_recognized(source, language):
     assert read(source).language == language
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("import torch, math\nimport torch.nn.functional as F\ndef relu(x): return x", True),
+        ("import torch, triton\nimport triton.language as tl\ndef relu(x): return x", True),
+        (TRITON + "def relu(x): pass", False),
+        ("import torch, tilelang\ndef relu(x): return x", False),
+        ("import torch\nfrom .kernels import f\ndef relu(x): return f(x)", False),
+        ("import numpy as np\ndef relu(x): return np.maximum(x, 0)", False),
+    ],
+)
+def test_what_has_no_kernel_of_its_own_is_torch_only(source, plain):
+    assert is_torch_only(read(source)) == plain
+
+
+@pytest.mark.parametrize(
+    ("source", "returns"),
+    [
+        ("def f(x):\n    y = x\n    for i in y:\n", True),
+        ("def f(x):\n    y = x\n", False),
+        ("def f(x):\n    return\n", False),
+        ("def f(x):\n    g = lambda: x\n    def h():\n        return x\n", False),
+        ("def f(x):\n    with x:\n        if x:\n            return x\n", True),
+        (
+            "class f:\n    def helper(self):\n        return 1\n    def forward(self, x): pass\n",
+            False,
+        ),
+        ("class f:\n    def forward(self, x):\n        return x\n", True),
+        ("f = something\n", True),
+    ],
+)
+def test_an_entry_without_a_value_to_return_is_seen_in_its_source(source, returns):
+    assert returns_value(source, "f") == returns
 
 
 @pytest.mark.parametrize(

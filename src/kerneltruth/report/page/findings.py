@@ -79,7 +79,7 @@ def _finding(result: Result, run_path: str, finding: Finding) -> dict[str, Any]:
     stats = finding.stats
     return {
         "id": label(finding.id),
-        "explanation": _text(finding.explanation),
+        "explanation": _text(_told(finding)),
         "case": _case_rows(finding.case, finding.minimal),
         "picture": None if finding.error_map is None else _picture(finding.error_map, stats),
         "errors": None if stats is None else _errors(stats),
@@ -101,6 +101,12 @@ def _finding(result: Result, run_path: str, finding: Finding) -> dict[str, Any]:
         ),
         "bounds": f"{visible(finding.bounds)}{', TF32 admitted' if finding.tf32 else ''}",
     }
+
+
+def _told(finding: Finding) -> str:
+    if not finding.shown:
+        return finding.explanation
+    return f"{finding.explanation} In the smallest case: {finding.shown}.".strip()
 
 
 def _case_rows(found: Case, minimal: Case | None) -> list[list[str]]:

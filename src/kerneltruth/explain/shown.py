@@ -1,0 +1,112 @@
+"""A small failing case in a line: its inputs, what is expected, and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kerneltruth.oracle.dtypes import NAMES
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.verdict import (
+    CompileError,
+    Crashed,
+    Failed,
+    RuntimeFault,
+    TimedOut,
+    Verdict,
+)
+
+# A tensor with more elements is named by its dtype and shape.
+MOST_ELEMENTS = 8
+_MOST_MESSAGE = 120
+
+
+def shown(expectation: Expectation, ruling: Ruling) -> str:
+    """The case and what came of it, as `input=[100.0], expected 1.0, got nan`."""
+    inputs = [
+        f"{name}={_written(tensor, _name(tensor))}"
+        for name, tensor in expectation.inputs.tensors.items()
+        if tensor is not None
+    ]
+    return ", ".join([*inputs, _outcome(expectation, ruling)])
+
+
+def _outcome(expectation: Expectation, ruling: Ruling) -> str:
+    wrong = _wrong_output(expectation, ruling)
+    if wrong is None:
+        return _said(ruling.verdict)
+    want, got, at = wrong
+    expected = f"expected {_written(want.rounded, want.dtype)}, got {_written(got, want.dtype)}"
+    if got.numel() > MOST_ELEMENTS:
+        pair = _number(want.rounded[at], want.dtype), _number(got[at], want.dtype)
+        expected = f"at {list(at)} expected {pair[0]}, got {pair[1]}"
+    several = len(expectation.outputs) > 1
+    return f"{want.spec.name}: {expected}" if several else expected
+
+
+def _wrong_output(
+    expectation: Expectation, ruling: Ruling
+) -> tuple[ExpectedOutput, torch.Tensor, tuple[int, ...]] | None:
+    """The first wrong output with its worst element; None where no element can be named."""
+    pairs = zip(expectation.outputs, ruling.outputs, ruling.differences, strict=False)
+    for want, got, difference in pairs:
+        if difference is None or not bool(difference.wrong.any()):
+            continue
+        error = (got.to(torch.float64) - want.reference.to(torch.float64)).abs()
+        error = torch.where(error.isnan(), torch.inf, error)
+        error = torch.where(difference.wrong, error, -1.0)
+        flat = int(error.reshape(-1).argmax())
+        at = tuple(int(i) for i in np.unravel_index(flat, got.shape))
+        return want, got, at
+    return None
+
+
+def _said(verdict: Verdict) -> str:
+    match verdict:
+        case Failed(detail=detail) | CompileError(detail=detail) | Crashed(detail=detail):
+            said = detail
+        case RuntimeFault(error=error, detail=detail):
+            said = f"raises {error}: {detail}" if detail else f"raises {error}"
+        case TimedOut(seconds=seconds):
+            said = f"does not return within {seconds:g} s"
+        case _:
+            said = ""
+    line = said.strip().partition("\n")[0]
+    return line if len(line) <= _MOST_MESSAGE else f"{line[: _MOST_MESSAGE - 1].rstrip()}…"
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return NAMES[tensor.dtype]
+
+
+def _written(tensor: torch.Tensor, dtype: str) -> str:
+    """All elements as nested lists, or dtype and shape where they are many."""
+    if tensor.numel() > MOST_ELEMENTS or 0 in tensor.shape:
+        return f"{dtype}{list(tensor.shape)}"
+    return _nested(tensor, dtype)
+
+
+def _nested(tensor: torch.Tensor, dtype: str) -> str:
+    if tensor.ndim == 0:
+        return _number(tensor, dtype)
+    return _listed([_nested(part, dtype) for part in tensor])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return f"[{', '.join(parts)}]"
+
+
+def _number(element: torch.Tensor, dtype: str) -> str:
+    """The shortest decimal that gives the element in its dtype."""
+    value: Any = element.item()
+    if not isinstance(value, float):
+        return str(value)
+    if dtype == "float32":
+        return str(np.float32(value))
+    if dtype == "float16":
+        return str(np.float16(value))
+    return repr(value) if dtype == "float64" else f"{value:.4g}"
