@@ -93,7 +93,7 @@ def eager_candidate(task: Task, module: str, *, unaided: bool = False) -> Candid
         f"eager/{module}.py",
         task_names=(task.name,),
         task=task.name,
-        entry=plain if unaided and f"def {plain}(" in source else task.entry,
+        entry=plain if unaided and plain in source else task.entry,
     )
 
 

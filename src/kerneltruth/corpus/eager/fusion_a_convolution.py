@@ -1,8 +1,33 @@
 """Convolutions and what follows them, as PyTorch computes it."""
 
+import functools
+
+import torch
 import torch.nn.functional as F
 
 
+def in_float32_on_a_cpu(function):
+    """Half precision on a CPU overflows in partial sums, and loses infinities beside NaN."""
+
+    @functools.wraps(function)
+    def aided(input, *given, **options):
+        if input.device.type != "cpu" or input.dtype not in (torch.float16, torch.bfloat16):
+            return function(input, *given, **options)
+
+        def wide(value):
+            return value.float() if torch.is_tensor(value) and value is not out else value
+
+        out = options.get("out")
+        result = function(
+            *(wide(value) for value in (input, *given)),
+            **{name: wide(value) for name, value in options.items()},
+        )
+        return result.to(input.dtype)
+
+    return aided
+
+
+@in_float32_on_a_cpu
 def fused_conv2d_add(
     input,
     weight,
@@ -19,6 +44,9 @@ def fused_conv2d_add(
     if other is not None:
         result = result.add(other, alpha=alpha)
     return result if out is None else out.copy_(result)
+
+
+fused_conv2d_add_unaided = fused_conv2d_add.__wrapped__
 
 
 def fused_dropout_relu_batch_norm_conv2d(
@@ -39,6 +67,7 @@ def fused_dropout_relu_batch_norm_conv2d(
     return F.dropout(result, p=p, training=training, inplace=inplace)
 
 
+@in_float32_on_a_cpu
 def fused_gelu_conv2d(
     input,
     weight,
@@ -53,6 +82,9 @@ def fused_gelu_conv2d(
     result = F.conv2d(input, weight, bias, stride, padding, dilation, groups)
     result = F.gelu(result, approximate=approximate)
     return result if out is None else out.copy_(result)
+
+
+fused_gelu_conv2d_unaided = fused_gelu_conv2d.__wrapped__
 
 
 def fused_instance_norm_selu_conv2d(

@@ -1,8 +1,33 @@
 """Two-dimensional convolutions and what follows them in plain PyTorch."""
 
+import functools
+
+import torch
 import torch.nn.functional as F
 
 
+def in_float32_on_a_cpu(function):
+    """Half precision on a CPU overflows in partial sums, and loses infinities beside NaN."""
+
+    @functools.wraps(function)
+    def aided(input, *given, **options):
+        if input.device.type != "cpu" or input.dtype not in (torch.float16, torch.bfloat16):
+            return function(input, *given, **options)
+
+        def wide(value):
+            return value.float() if torch.is_tensor(value) and value is not out else value
+
+        out = options.get("out")
+        result = function(
+            *(wide(value) for value in (input, *given)),
+            **{name: wide(value) for name, value in options.items()},
+        )
+        return result.to(input.dtype)
+
+    return aided
+
+
+@in_float32_on_a_cpu
 def fused_leaky_relu_conv2d(
     input,
     weight,
@@ -16,6 +41,9 @@ def fused_leaky_relu_conv2d(
 ):
     out = F.conv2d(input, weight, bias, stride, padding, dilation, groups)
     return F.leaky_relu(out, negative_slope, inplace)
+
+
+fused_leaky_relu_conv2d_unaided = fused_leaky_relu_conv2d.__wrapped__
 
 
 def fused_relu_conv2d(
