@@ -209,6 +209,8 @@ _STRUCTURED = (
     ("exp_edge", 1),
     ("large", 0),
     ("mixed_amplitude", 0),
+    ("signed_zeros", 0),
+    ("far_from_zero", 0),
     ("constant_rows", 2),
     ("cancelling_pairs", 0),
     ("large", 1),
@@ -227,11 +229,15 @@ _STRUCTURED = (
 
 
 def _structured(scene: Scene, k: int) -> Draft | None:
-    recipe, dtype = _STRUCTURED[k % len(_STRUCTURED)]
+    """Each recipe in turn, first those of which the task's prompt speaks."""
+    promised = scene.task.promises.recipes
+    deck = [(recipe, 0) for recipe in promised]
+    deck += [(recipe, dtype) for recipe, dtype in _STRUCTURED if recipe not in promised]
+    recipe, dtype = deck[k % len(deck)]
     return Draft(
         sizes=_ordinary(scene, k, "structured"),
         recipe=recipe,
-        dtype=dtype + k // len(_STRUCTURED),
+        dtype=dtype + k // len(deck),
         settings=_sometimes(scene, k),
     )
 

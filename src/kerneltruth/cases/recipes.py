@@ -191,6 +191,20 @@ def _large_same_sign(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor
     return -values if int(rng.words(1)) % 4 == 0 else values
 
 
+def _far_from_zero(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
+    """A mean of 4096 and a spread of some ulps: what E[x*x] - E[x]**2 loses is all there is."""
+    spread = {"float16": 64.0, "bfloat16": 512.0}.get(dtype, 4.0)
+    return _between(4096.0, 4096.0 + spread)(rows, columns, dtype, rng)
+
+
+def _signed_zeros(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
+    """A quarter 0.0, a quarter -0.0: a sign that a comparison with 0 does not see."""
+    values = _uniform(rows, columns, dtype, rng)
+    kind = rng.integers(rows * columns, 0, 4).reshape(rows, columns)
+    zero = torch.where(kind == 0, -0.0, 0.0).to(values.dtype)
+    return torch.where(kind < 2, zero, values)
+
+
 def _cancelling_pairs(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
     values = _between(-100.0, 100.0)(rows, columns, dtype, rng)
     half = columns // 2
@@ -266,6 +280,13 @@ RECIPES: dict[str, Recipe] = {
         focus="data",
         companion="small",
     ),
+    "far_from_zero": Recipe(
+        says="near 4096: the spread is a thousandth of the mean",
+        draw=_far_from_zero,
+        amplitude=4608.0,
+        focus="data",
+        companion="small",
+    ),
     "cancelling_pairs": Recipe(
         says="each value stands beside its negative",
         draw=_cancelling_pairs,
@@ -281,5 +302,8 @@ RECIPES: dict[str, Recipe] = {
     ),
     "zeros": Recipe(says="all 0", draw=_constant(0.0), amplitude=1.0, focus="first"),
     "ones": Recipe(says="all 1", draw=_constant(1.0), amplitude=1.0, focus="first"),
+    "signed_zeros": Recipe(
+        says="half of them 0, of either sign", draw=_signed_zeros, focus="data"
+    ),
     "zero_rows": Recipe(says="some rows all 0", draw=_zero_rows, focus="data"),
 }
