@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.values import draw, recipe_of, rounded
 from kerneltruth.errors import InternalError
+from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
 
 
@@ -41,7 +43,8 @@ class Inputs:
                 members = (self.tensors[n] for n in self.lists[name])
                 yield name, [t for t in members if t is not None]
             else:
-                yield name, self.tensors[name] if name in self.tensors else self.scalars[name]
+                tensor = self.tensors.get(name)
+                yield name, self.scalars.get(name) if tensor is None else tensor
 
     def digests(self) -> dict[str, str]:
         """Sha256 of each tensor's elements, row-major, in its dtype: no layout changes it."""
@@ -87,7 +90,21 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
         else _tensor(task, case, spec, settings, device).cpu()
         for spec in task.tensors
     }
+    number = task.number_for(settings)
+    given = tensors.get(number) if number is not None else None
+    if number is not None and given is not None:
+        settings[number] = given.reshape(-1)[0].item()
+        tensors[number] = None
     return Inputs(order=task.call_order(), tensors=tensors, scalars=settings, lists=task.lists())
+
+
+def with_out(inputs: Inputs, shape: tuple[int, ...], dtype: str, seed: int) -> Inputs:
+    """The inputs with a tensor in which the result is asked for; what it holds, nobody may use."""
+    rng = stream(seed, "values", OUT)
+    drawn = RECIPES["uniform"].draw(1, max(prod(shape), 1), dtype, rng)
+    tensor = rounded(drawn.reshape(-1)[: prod(shape)].reshape(shape), dtype)
+    order = tuple(dict.fromkeys((*inputs.order, OUT)))
+    return replace(inputs, order=order, tensors={**inputs.tensors, OUT: tensor})
 
 
 def _check(task: Task, case: Case) -> None:
@@ -103,7 +120,9 @@ def _check(task: Task, case: Case) -> None:
 def _tensor(
     task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar], device: str
 ) -> Tensor:
-    shape = task.shape(spec, case.sizes, settings)
+    # A number stands for a tensor without dims.
+    number = task.number_for(settings) == spec.name
+    shape = () if number else task.shape(spec, case.sizes, settings)
     literal = dict(case.literals).get(spec.name)
     if literal is not None:
         values = _literal(spec, shape, literal, case.dtype)
@@ -124,7 +143,7 @@ def _tensor(
             form=evaluate(spec.form, scope) if spec.form else None,
         )
     dim = expanded_dim(task, spec, settings) if case.layout == "expanded" else None
-    if dim is not None and shape[dim] > 1:
+    if dim is not None and not number and shape[dim] > 1:
         values = values.narrow(dim, 0, 1).expand(shape)
     return values.contiguous()
 

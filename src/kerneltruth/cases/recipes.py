@@ -302,8 +302,6 @@ RECIPES: dict[str, Recipe] = {
     ),
     "zeros": Recipe(says="all 0", draw=_constant(0.0), amplitude=1.0, focus="first"),
     "ones": Recipe(says="all 1", draw=_constant(1.0), amplitude=1.0, focus="first"),
-    "signed_zeros": Recipe(
-        says="half of them 0, of either sign", draw=_signed_zeros, focus="data"
-    ),
+    "signed_zeros": Recipe(says="half of them 0, of either sign", draw=_signed_zeros, focus="data"),
     "zero_rows": Recipe(says="some rows all 0", draw=_zero_rows, focus="data"),
 }

@@ -10,6 +10,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.reference import reference
+from kerneltruth.tasks.model import CALL
 from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 _CASES = 40
@@ -22,7 +23,8 @@ Result = tuple[torch.Tensor, ...]
 
 def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
     """Attributes no further value of which changes the result of any of some cases."""
-    pending = {a.name: a.values for a in task.attributes if len(a.values) > 1}
+    varied = (a for a in task.attributes if len(a.values) > 1 and a.name != CALL)
+    pending = {a.name: a.values for a in varied}
     for case in _some(task, cases):
         usual = _result(task, case) if pending else None
         if usual is None:

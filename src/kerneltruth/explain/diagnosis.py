@@ -30,6 +30,7 @@ from kerneltruth.oracle.verdict import (
     Verdict,
     word,
 )
+from kerneltruth.tasks.model import OUT
 
 # What small errors that add up look like on one case.
 ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
@@ -140,7 +141,7 @@ def _explain(
         inputs={
             name: t.to(torch.float64)
             for name, t in expectation.inputs.tensors.items()
-            if t is not None
+            if t is not None and name != OUT
         },
         blocks=tuple(sorted(trial.blocks)),
         reduced=reduced,
@@ -211,6 +212,6 @@ def _literal(trial: Trial, case: Case) -> Case:
     literals = tuple(
         (name, tuple(t.to(torch.float64).reshape(-1).tolist()))
         for name, t in inputs.tensors.items()
-        if t is not None
+        if t is not None and name != OUT
     )
     return replace(case, literals=literals)

@@ -173,6 +173,8 @@ def bind(entry, values):
     left = [(n, v) for n, v in values.items() if n not in named]
     for name, p in parameters.items():
         if left and name not in named and p.kind is p.POSITIONAL_OR_KEYWORD:
+            if left[0][0] == "out" and name not in ("out_tensor", "output", "result"):
+                continue
             if p.default is p.empty or torch.is_tensor(left[0][1]) or left[0][0] in LISTS:
                 named[name] = left.pop(0)[1]
     if inspect.Parameter.VAR_KEYWORD in kinds:
@@ -225,13 +227,19 @@ def called(entry, values, placed):
     return None
 
 
+def scalar(value):
+    """An attribute's value; a dtype stands there as its name."""
+    named = isinstance(value, str) and value.startswith("torch.")
+    return getattr(torch, value.removeprefix("torch.")) if named else value
+
+
 def call(entry, pattern=0):
     """Run the candidate once: its outputs, and what it did to its inputs."""
     global POISON
     POISON = pattern
     ALLOCATED.clear()
     placed = {n: lay_out(s, pattern) for n, s in TENSORS.items() if s is not None}
-    values = {n: placed[n][1] if n in placed else SCALARS.get(n) for n in ARGUMENTS}
+    values = {n: placed[n][1] if n in placed else scalar(SCALARS.get(n)) for n in ARGUMENTS}
     for name, members in LISTS.items():
         values[name] = [placed[n][1] for n in members if n in placed]
     before = {n: (raw(buffer), raw(view)) for n, (buffer, view) in placed.items()}

@@ -10,6 +10,7 @@ from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
 from kerneltruth.cases.philox import derive
 from kerneltruth.oracle.recent import Recent
 from kerneltruth.runner.protocol import Argument, ScalarArgument, TensorArgument
+from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
 # Wide enough for an unmasked block of rows that runs over the end of a small input.
@@ -79,7 +80,8 @@ def lay_out(task: Task, case: Case, inputs: Inputs, around: Surroundings = USUAL
         if tensor is None:
             if spec.member_of is not None:
                 continue
-            arguments.append(ScalarArgument(name=spec.name, value=None))
+            value = inputs.scalars.get(spec.name)
+            arguments.append(ScalarArgument(name=spec.name, value=value))
             continue
         layout = "contiguous" if spec.name in around.contiguous else layout_of(case, spec)
         spot = place(
@@ -91,20 +93,32 @@ def lay_out(task: Task, case: Case, inputs: Inputs, around: Surroundings = USUAL
             expand=expanded_dim(task, spec, inputs.scalars) if layout == "expanded" else None,
         )
         placed[spec.name] = spot
-        arguments.append(
-            TensorArgument(
-                name=spec.name,
-                dtype=spot.dtype,
-                shape=spot.shape,
-                strides=spot.strides,
-                offset=spot.offset,
-                buffer=spot.buffer,
-                member_of=spec.member_of,
-                # A model has copies of its weights, so nothing can be written there.
-                shown=spec.kind != "weight",
-            )
+        arguments.append(_passed(spec, spot))
+    out = inputs.tensors.get(OUT)
+    if out is not None and OUT not in placed:
+        placed[OUT] = place(
+            out,
+            "contiguous",
+            seed=derive(case.seed, "guards", "0", OUT),
+            small=around.small_guards,
+            guard_bytes=INPUT_GUARD_BYTES,
         )
+        arguments.append(_passed(TensorSpec(name=OUT, dims=()), placed[OUT]))
     return LaidOut(inputs=inputs, arguments=tuple(arguments), placed=placed)
+
+
+def _passed(spec: TensorSpec, spot: Placed) -> TensorArgument:
+    return TensorArgument(
+        name=spec.name,
+        dtype=spot.dtype,
+        shape=spot.shape,
+        strides=spot.strides,
+        offset=spot.offset,
+        buffer=spot.buffer,
+        member_of=spec.member_of,
+        # A model has copies of its weights, so nothing can be written there.
+        shown=spec.kind != "weight",
+    )
 
 
 def poison_of(case: Case, index: int) -> bytes:

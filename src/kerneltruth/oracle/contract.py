@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
 
 
@@ -29,7 +30,7 @@ def broken_claim(
     if task.contract is None:
         return None
     evidence = Evidence(
-        inputs={n: None if t is None else _wide(t) for n, t in inputs.items()},
+        inputs={n: None if t is None else _wide(t) for n, t in inputs.items() if n != OUT},
         scalars=dict(scalars),
         outputs=tuple(map(_whole, due, outputs)),
         reference=tuple(map(_whole, due, references)),

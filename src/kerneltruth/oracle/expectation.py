@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.materialize import Inputs, materialize
+from kerneltruth.cases.materialize import Inputs, materialize, with_out
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.arguments import Layouts
@@ -130,7 +130,8 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     known = _Known()
     # A contract looks at no bound.
     if policy.method == "spread" and any(o.compare != "contract" for o in due):
-        given = (task, case.dtype, inputs.tensors, inputs.scalars)
+        working = task.asked_dtype(inputs.scalars) or case.dtype
+        given = (task, working, inputs.tensors, inputs.scalars)
         known = _Known(
             implementations=tuple(implementations(*given, seed=case.seed, tf32=policy.tf32)),
             overflowing=overflowing(*given),
@@ -139,6 +140,9 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
         _expected_output(task, case, policy, spec, value, i, known)
         for i, (spec, value) in enumerate(zip(due, truth, strict=True))
     )
+    if task.wants_out(inputs.scalars):
+        (only,) = outputs
+        inputs = with_out(inputs, only.shape, only.promised, case.seed)
     toothless = _toothless(task, case, outputs, inputs)
     return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
 

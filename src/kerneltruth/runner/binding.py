@@ -9,7 +9,7 @@ from typing import Any
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-# Parameters in which a caller may offer memory for the result; the judge never does.
+# Parameters in which a caller may offer memory for the result: the judge's goes by the first name.
 _RESULTS = ("out", "out_tensor", "output", "result")
 
 
@@ -110,7 +110,8 @@ def _assign(
     named = {p.name for p in parameters if p.kind in _BY_PLACE}
     named |= {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     assigned = {a.name: a.value for a in offered if a.name in named}
-    holes = [p for p in parameters if p.kind in _BY_PLACE and p.name not in assigned]
+    free = (p for p in parameters if p.name not in assigned)
+    holes = [p for p in free if p.kind in _BY_PLACE or p.name in _RESULTS]
     left = []
     for argument in (a for a in offered if a.name not in named):
         hole = next((h for h in holes if _fits(argument, h)), None)
@@ -124,6 +125,8 @@ def _assign(
 
 def _fits(argument: Offered, hole: inspect.Parameter) -> bool:
     if hole.name in _RESULTS and hole.default is None:
+        return argument.name == _RESULTS[0]
+    if argument.name == _RESULTS[0]:
         return False
     if argument.tensor or hole.default is inspect.Parameter.empty:
         return True

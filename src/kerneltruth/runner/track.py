@@ -317,6 +317,8 @@ def offered_scalar(argument: ScalarArgument) -> Offered:
         tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
     )
     same = type(value) is type(default) and value == default
+    if isinstance(value, str) and value.startswith("torch."):
+        value = placing.dtype_of(value.removeprefix("torch."))
     return Offered(name=argument.name, value=value, default=default, optional=same)
 
 

@@ -110,6 +110,8 @@ def fits_half(*tensors: Tensor) -> bool:
 
 
 def _holds(dtype: torch.dtype, t: Tensor) -> bool:
+    # A Python number stands for a tensor where the task admits it.
+    t = torch.as_tensor(t)
     return torch.equal(t.nan_to_num(), t.to(dtype).to(t.dtype).nan_to_num())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,10 +26,16 @@ from kerneltruth.tasks.promises import Promises
 CORE = "core"
 # The suites whose prompts someone else wrote: what these do not name, nobody was told.
 PUBLISHED = ("kernelbenchx", "tritonbench", "earlier")
-# The hidden attribute that says how a case's call departs from the plain one; the plain one first.
+# The hidden attribute that says how a case's call departs from the plain one, which is the default.
 CALL = "_call"
 PLAIN_CALL = "plain"
-WITH_OUT = "out"
+# Its value, and the name of the tensor, where the result is asked for in a tensor of the caller's.
+OUT = "out"
+# Its value where a number stands in the place of a tensor, which the name follows.
+NUMBER = "number "
+# The attribute that asks for a dtype of the result, and how its values begin.
+DTYPE = "dtype"
+DTYPE_PREFIX = "torch."
 
 Contract = Callable[[Evidence], Iterable[Claim]]
 
@@ -111,6 +117,22 @@ class Task:
             return ("float32",)
         return self.dtypes
 
+    def number_for(self, settings: Mapping[str, Scalar]) -> str | None:
+        """The tensor in whose place these attributes put a Python number."""
+        call = settings.get(CALL)
+        asked = isinstance(call, str) and call.startswith(NUMBER)
+        return str(call).removeprefix(NUMBER) if asked else None
+
+    def wants_out(self, settings: Mapping[str, Scalar]) -> bool:
+        """Whether these attributes ask for the result in a tensor of the caller's."""
+        return settings.get(CALL) == OUT
+
+    def asked_dtype(self, settings: Mapping[str, Scalar]) -> str | None:
+        """The dtype that these attributes ask for, in which the operator then computes."""
+        asked = settings.get(DTYPE)
+        named = isinstance(asked, str) and asked.startswith(DTYPE_PREFIX)
+        return str(asked).removeprefix(DTYPE_PREFIX) if named else None
+
     def dim(self, symbol: str) -> Dim:
         """The dim of that symbol."""
         return next(d for d in self.dims if d.symbol == symbol)
@@ -167,7 +189,7 @@ class Task:
         """The keyword arguments with which `function`, a formula of this task, is called."""
         known = _parameters(function)
         passed = {n: v for n, v in scalars.items() if not n.startswith("_") or n in known}
-        given = dict(tensors)
+        given = {n: t for n, t in tensors.items() if n != OUT or n in known}
         for name, members in self.lists().items():
             passed[name] = [t for t in (given.pop(m) for m in members) if t is not None]
         return {**given, **passed}
@@ -176,16 +198,21 @@ class Task:
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[Output, ...]:
         """The outputs of a call with these scalars and tensors."""
-        if all(o.when is None for o in self.outputs):
-            return self.outputs
+        outputs = self.outputs
+        asked = self.asked_dtype(scalars)
+        if asked is not None:
+            outputs = tuple(replace(o, dtype=asked) if o.dtype == "same" else o for o in outputs)
+        if all(o.when is None for o in outputs):
+            return outputs
         scope = {**scalars, "present": _present(tensors)}
-        return tuple(o for o in self.outputs if o.when is None or evaluate(o.when, scope))
+        return tuple(o for o in outputs if o.when is None or evaluate(o.when, scope))
 
     def written(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
         """The inputs that a call writes by contract."""
-        return _holding(self.mutates, scalars, tensors)
+        held = _holding(self.mutates, scalars, tensors)
+        return (*held, OUT) if self.wants_out(scalars) else held
 
     def writable(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None

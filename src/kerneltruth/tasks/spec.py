@@ -30,7 +30,7 @@ tensors for the truth and with working-precision tensors for what correct kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,7 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
-from kerneltruth.tasks.model import CORE, Contract, Task
+from kerneltruth.tasks.model import CALL, CORE, NUMBER, OUT, PLAIN_CALL, Contract, Task
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import Given, parse_signature
 
@@ -161,13 +161,19 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             arguments.append(item)
     if further:
         raise InternalError(f"{signature!r} has no attributes {', '.join(further)}")
+    promised = dict(core) if core is not None else None
+    calls = _calls(promises or Promises())
+    if len(calls) > 1:
+        arguments.append(Attribute(name=CALL, default=calls[0], values=calls))
+        if promised is not None:
+            promised[CALL] = calls
     settings = {a.name: a.default for a in arguments if isinstance(a, Attribute)}
     return Task(
         name=parsed.name,
         category=category,
         suite=suite,
         signature=signature,
-        description=" ".join(description.split()),
+        description=" ".join((*description.split(), *_said(promises or Promises()))),
         dims=tuple(d if isinstance(d, Dim) else Dim(symbol=s, role=d) for s, d in dims.items()),
         arguments=tuple(_typical(a, tuple(dims), settings) for a in arguments),
         outputs=tuple(outputs),
@@ -189,10 +195,26 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         contract=contract,
         random=random,
         perf=tuple(perf),
-        core=None if core is None else {name: tuple(v) for name, v in core.items()},
+        core=None if promised is None else {name: tuple(v) for name, v in promised.items()},
         promises=promises or Promises(),
         entry=entry or parsed.name,
     )
+
+
+def _calls(promises: Promises) -> tuple[str, ...]:
+    """The ways in which the operator may be called, the plain one first."""
+    numbers = (f"{NUMBER}{name}" for name in promises.numbers)
+    return (PLAIN_CALL, *numbers, *((OUT,) if promises.out else ()))
+
+
+def _said(promises: Promises) -> Iterator[str]:
+    """What a description adds on the ways of calling the operator."""
+    for name in promises.numbers:
+        yield f"A Python number may stand in the place of {name}."
+    if promises.out:
+        yield "If a tensor `out` is given, the result is written to it, and it is returned."
+    if promises.gradients:
+        yield "The result is differentiable."
 
 
 def _alike(one: Scalar, other: Scalar) -> bool:

@@ -19,8 +19,10 @@ def fused_softmax_log(input, dim=-1, dtype=None):
 def fused_sum_std(input, dim=None, keepdim=False, dtype=None, correction=1, out=None):
     sums = torch.sum(input, dim=dim, keepdim=keepdim, dtype=dtype)
     if sums.numel() <= correction:
-        return torch.zeros((), dtype=sums.dtype, device=sums.device)
-    return torch.std(sums, correction=correction)
+        spread = torch.zeros((), dtype=sums.dtype, device=sums.device)
+    else:
+        spread = torch.std(sums, correction=correction)
+    return spread if out is None else out.copy_(spread)
 
 
 def fused_pairwise_distance_normalize(

@@ -39,11 +39,11 @@ def normalized_cosine_similarity(x1, x2, dim=1, eps_similarity=1e-08, p_norm=2, 
 
 def spectral_norm_eig(A, *, out=None):
     # On a GPU, PyTorch 2.11 overwrites an input whose columns are contiguous.
-    return spectral_norm_eig_unaided(A.clone())
+    return spectral_norm_eig_unaided(A.clone(), out=out)
 
 
 def spectral_norm_eig_unaided(A, *, out=None):
-    return torch.linalg.eigvals(A).abs().amax(-1)
+    return torch.amax(torch.linalg.eigvals(A).abs(), -1, out=out)
 
 
 def symmetric_matrix_vector_norm(A, x, alpha, beta, p=2.0):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _SHAPE = (
@@ -143,14 +143,14 @@ TASKS: tuple[Task, ...] = (
         dims=_PLANE,
         reference=lambda input: torch.sigmoid(input),
         description="""1 / (1 + exp(-x)) of each element of a tensor of any shape, over the whole
-            range of the dtype: 0 and 1 far out, also at the infinities; NaN stays NaN. A candidate
-            may have a parameter `out`; it is never passed.""",
+            range of the dtype: 0 and 1 far out, also at the infinities; NaN stays NaN.""",
         flops=f"4*{_COUNT}",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         attributes={"_rank": _RANKS},
         admissible=(lambda input: 1 / (1 + torch.exp(-input)),),
         perf=_LARGE,
+        promises=Promises(out=True),
     ),
     task(
         f"tanh(input_tensor[{_SHAPE}], _rank=2)",
@@ -158,13 +158,13 @@ TASKS: tuple[Task, ...] = (
         dims=_PLANE,
         reference=lambda input_tensor: torch.tanh(input_tensor),
         description="""The hyperbolic tangent of each element of a tensor of any shape, over the
-            whole range of the dtype: -1 and 1 far out, also at the infinities; NaN stays NaN. A
-            candidate may have a parameter `out_tensor`; it is never passed.""",
+            whole range of the dtype: -1 and 1 far out, also at the infinities; NaN stays NaN.""",
         flops=f"6*{_COUNT}",
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         attributes={"_rank": _RANKS},
         perf=_LARGE,
+        promises=Promises(out=True),
     ),
     _gelu_of("gelu", ("float32", "float16", "bfloat16"), ""),
     _gelu_of("gelu_bf16", ("bfloat16",), "The input is bfloat16."),
@@ -198,8 +198,7 @@ TASKS: tuple[Task, ...] = (
         reference=_combined,
         description="""tanh(sigmoid(input @ weight1)) * weight2 + bias, for input[..., M, K] and
             weight1[K, N]; weight2 and bias broadcast to the product [..., M, N]. The input is a
-            matrix, or a batch of matrices. K may be 0, where the product is 0. A candidate may have
-            a parameter `out`; it is never passed.""",
+            matrix, or a batch of matrices. K may be 0, where the product is 0.""",
         flops="(2*M*N*K + 12*M*N)*(1 if _rank == 2 else 2)",
         benchmark={"M": 32, "K": 32, "N": 32},
         attributes={"_rank": (3,), "_weight2": ("row", "column"), "_bias": ("row", "column")},
@@ -210,5 +209,6 @@ TASKS: tuple[Task, ...] = (
             {"M": 2048, "K": 2048, "N": 2048},
             {"M": 4096, "K": 4096, "N": 4096},
         ),
+        promises=Promises(out=True, gradients=True),
     ),
 )

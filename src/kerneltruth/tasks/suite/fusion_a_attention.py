@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import attended, split_for_tensor_cores, with_added_mask
-from kerneltruth.tasks.spec import Benchmark, Dim, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, task
 
 
 def _hidden(scores: Tensor) -> Tensor:
@@ -68,5 +68,6 @@ TASKS: tuple[Task, ...] = (
             {"B": 4, "H": 16, "S": 1024, "D": 64},
             {"B": 4, "H": 16, "S": 4096, "D": 128},
         ),
+        promises=Promises(out=True),
     ),
 )

@@ -9,7 +9,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
 
 _INPUTS = "input1[B, N, M], input2[B, M, P]"
 _DIMS: dict[str, Role | Dim] = {
@@ -124,6 +124,7 @@ TASKS: tuple[Task, ...] = (
         flops="B*N*P*(2*M + 8)",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, normalized_shape:=P, dropout_p=0.1, eps=1e-5, "
@@ -152,6 +153,7 @@ TASKS: tuple[Task, ...] = (
         flops="B*N*P*(2*M + 12)",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         f"fused_bmm_rmsnorm_gelu_dropout_sub({_INPUTS}, other[*((B, N, P) if _other == 'same' "
@@ -184,5 +186,6 @@ TASKS: tuple[Task, ...] = (
         flops="B*N*P*(2*M + 13)",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True, gradients=True),
     ),
 )

@@ -11,8 +11,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula, stored
-from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
 
 _INPUTS = "input[N, C, H, W], weight[O, C // groups, KH, KW], bias[O]?"
 _SETTINGS = "stride=1, padding=0, dilation=1, groups=1"
@@ -132,7 +131,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_INTS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
-        promises=Promises(numbers=("other",)),
+        promises=Promises(numbers=("other",), out=True),
         core={
             "stride": (2, 3),
             "padding": (1, 2, "same"),
@@ -197,6 +196,7 @@ TASKS: tuple[Task, ...] = (
         flops=_FLOPS,
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"fused_instance_norm_selu_conv2d({_INPUTS}, {_SETTINGS}, eps=1e-5)",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
 
 
 def _renormed(weight: Tensor, max_norm: float | None, norm_type: float) -> Tensor:
@@ -75,6 +74,7 @@ TASKS: tuple[Task, ...] = (
             {"B": 16, "T": 1024, "V": 32768, "D": 1024},
             {"B": 32, "T": 2048, "V": 50257, "D": 1024},
         ),
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M), "
@@ -106,6 +106,7 @@ TASKS: tuple[Task, ...] = (
             {"M": 4096, "N": 4096, "I": 4096, "J": 4096},
             {"M": 8192, "N": 8192, "I": 8192, "J": 8192},
         ),
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         # Of two random numbers no two are equal: signs are, half of the time.
@@ -119,7 +120,7 @@ TASKS: tuple[Task, ...] = (
             "K": "channel",
         },
         attributes={"dim": (1, -1, -2), "_other": ("row", "scalar")},
-        promises=Promises(numbers=("other",)),
+        promises=Promises(numbers=("other",), out=True),
         reference=_index_select_eq,
         outputs=(Output(dtype="bool", compare="exact"),),
         description="""The rows (dim 0 or -2) or columns (dim 1 or -1) of input that the int64

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import narrowest, stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
 
 
 def _group_norm(
@@ -109,6 +109,7 @@ TASKS: tuple[Task, ...] = (
             {"N": 16, "G": 32, "C": 8, "H": 64, "W": 64},
             {"N": 32, "G": 32, "C": 8, "H": 128, "W": 128},
         ),
+        promises=Promises(recipes=("far_from_zero",), out=True, gradients=True),
     ),
     task(
         "fused_hardsigmoid_batch_norm(x[*((N, C, H, W) if _rank == 4 else (N, C) if _rank == 2 "

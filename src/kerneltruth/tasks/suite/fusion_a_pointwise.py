@@ -12,8 +12,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.formulas import gelu_by_formula
-from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
@@ -67,7 +66,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1, 3),
             "_other": ("row", "column", "scalar"),
         },
-        promises=Promises(numbers=("other",)),
+        promises=Promises(numbers=("other",), out=True),
         core={"alpha": (0.5, -2), "approximate": ("tanh",), "_rank": (1, 3)},
         constraints=("_other in ('same', 'scalar') or _rank == 2",),
         reference=_add_gelu,
@@ -97,6 +96,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(recipes=("signed_zeros",)),
     ),
     task(
         f"fused_hardshrink_dropout({_INPUT}, p=0.5, training=True, inplace=False, lambd=0.5, "
@@ -142,7 +142,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1, 3),
             "_other": ("row", "column", "scalar"),
         },
-        promises=Promises(numbers=("divisor",)),
+        promises=Promises(numbers=("divisor",), out=True, gradients=True),
         constraints=("_other in ('same', 'scalar') or _rank == 2", "_rank != 1 or M == 1"),
         reference=_hstack_div,
         description="""The tensors of a list (here three), joined along dim 1, or along dim 0 if

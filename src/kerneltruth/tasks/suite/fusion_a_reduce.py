@@ -9,8 +9,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half, gelu_by_formula
-from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.spec import Benchmark, Claim, Dim, Evidence, Output, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Promises,
+    Role,
+    Scalar,
+    Task,
+    task,
+)
 
 _Dim = int | tuple[int, ...] | None
 
@@ -116,7 +126,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_REDUCED | {"alpha": (0.5, -2), "_other": ("row", "column", "scalar")},
-        promises=Promises(numbers=("other",)),
+        promises=Promises(numbers=("other",), out=True),
         constraints=(_FITS, "_other in ('same', 'scalar') or _rank == 2"),
         reference=_add_mean,
         description=f"""The mean of input + alpha * other, where other has the input's shape or
@@ -140,6 +150,7 @@ TASKS: tuple[Task, ...] = (
         flops="3*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"fused_gelu_min({_INPUT}, approximate='none', dim=None, keepdim=False, _rank=2)",
@@ -184,5 +195,6 @@ TASKS: tuple[Task, ...] = (
         flops="14*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
 )

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import linear
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
 
 _LAYER: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
 _NORMALIZED: dict[str, Role | Dim] = {
@@ -164,5 +164,6 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*K + 7*M",
         benchmark=Benchmark(dims={"M": 128, "K": 128}, distribution="normal"),
         perf=({"M": 1024, "K": 1024}, {"M": 8192, "K": 8192}, {"M": 16384, "K": 16384}),
+        promises=Promises(numbers=("other",), out=True, gradients=True),
     ),
 )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -62,6 +62,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=Benchmark(dims=_SMALL, distribution="uniform"),
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         "fused_masked_select_add_gelu(input[M, N], "
@@ -86,6 +87,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         f"fused_mul_sub(input[M, N], other_mul[{_SAME.format('mul')}], "
@@ -105,6 +107,7 @@ TASKS: tuple[Task, ...] = (
         flops="3*M*N",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(numbers=("other_mul", "other_sub"), out=True),
     ),
     task(
         f"fused_relu_sqrt(input[{_ANY_RANK}], inplace=False, _rank=2)",
@@ -120,6 +123,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_NORMAL,
         extended_dtypes=("float64",),
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"fused_sub_gelu(input[M, N], other[{_SAME.format('other')}], alpha=1, "
@@ -135,6 +139,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(numbers=("other",), out=True),
     ),
     task(
         "fused_tile_exp(input[*((M, N) if _rank == 2 else (N,))], dims=(2, 1), _rank=2)",
@@ -149,5 +154,6 @@ TASKS: tuple[Task, ...] = (
         flops="4*M*N*dims[0]",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(out=True, gradients=True),
     ),
 )

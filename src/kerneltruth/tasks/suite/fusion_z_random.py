@@ -15,7 +15,7 @@ from torch import Tensor
 from kerneltruth.tasks import dropped
 from kerneltruth.tasks.dropped import keep, scaled
 from kerneltruth.tasks.dropped_within import dropped_before_product, dropped_in_block
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Scalar, Task, task
 
 _P: tuple[Scalar, ...] = (0.0, 0.25, 1.0)
 _RANDOM = "training and 0 < p < 1"
@@ -96,6 +96,7 @@ TASKS: tuple[Task, ...] = (
             {"B": 32, "M": 1024, "K": 512, "N": 1024},
             {"B": 64, "M": 2048, "K": 512, "N": 1024},
         ),
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         "fused_mv_logsoftmax_dropout(input[M, K], vec[K], p=0.5, training=True, inplace=False, "
@@ -121,6 +122,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*K + 6*M",
         benchmark=Benchmark(dims={"M": 128, "K": 64}, distribution="normal"),
         perf=({"M": 1024, "K": 1024}, {"M": 8192, "K": 8192}, {"M": 32768, "K": 8192}),
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         "fused_transformer_block(input[*((M, D) if _rank == 2 else (M, 2, D))], weight1[D, K], "
@@ -161,5 +163,6 @@ TASKS: tuple[Task, ...] = (
             {"M": 4096, "D": 1024, "K": 4096, "O": 1024},
             {"M": 16384, "D": 4096, "K": 4096, "O": 4096},
         ),
+        promises=Promises(recipes=("far_from_zero",), out=True),
     ),
 )

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, task
 
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
@@ -73,6 +73,7 @@ TASKS: tuple[Task, ...] = (
         flops="6*M*N*repeats",
         benchmark=Benchmark(dims={"M": 8, "N": 256}, distribution="normal"),
         perf=_LARGE,
+        promises=Promises(out=True, gradients=True),
     ),
     task(
         "fused_softmax_log(input[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))]"
@@ -114,6 +115,7 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark=Benchmark(dims={"M": 16, "N": 128}, distribution="normal"),
         perf=_LARGE,
+        promises=Promises(recipes=("far_from_zero",), out=True),
     ),
     task(
         "fused_pairwise_distance_normalize(x1[M, D], x2[N, D], p_norm=2.0, eps_norm=1e-12, "

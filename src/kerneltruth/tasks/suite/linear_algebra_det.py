@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import JUDGED, THRESHOLD, finite, given, size, wide, worst
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, task
 
 _LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
@@ -23,7 +23,6 @@ _HOW = """It is judged by what rounding A may do to it: an error of at most
     Matrices that are not finite, or whose pivots' product may leave float32's range on the way, are
     not judged."""
 _SAYS_BATCH = "A has two dims, and the result none, or both have leading batch dims more."
-_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
 
 
 def _det(A: Tensor) -> Tensor:
@@ -89,10 +88,11 @@ TASKS: tuple[Task, ...] = (
         description=f"""The determinant of each square matrix A [N, N] through its LU decomposition
             with partial pivoting: the product of U's diagonal, with the sign of the permutation.
             With `pivot=False` rows are not interchanged; A is diagonally dominant then.
-            {_SAYS_BATCH} {_HOW} {_SAYS_OUT}""",
+            {_SAYS_BATCH} {_HOW}""",
         flops=f"2*N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         "determinant_via_qr(A[N, N]: matrix(_matrix), mode='reduced', _matrix='shuffled')",
@@ -108,9 +108,10 @@ TASKS: tuple[Task, ...] = (
         description=f"""The determinant of a square matrix A [N, N] through its QR decomposition:
             the product of R's diagonal times det(Q), which is 1 or -1. `mode` is that of the QR
             decomposition and makes no difference for a square matrix. The result has no dims.
-            {_HOW} {_SAYS_OUT}""",
+            {_HOW}""",
         flops="4*N**3/3",
         benchmark={"N": 16},
         perf=tuple({"N": n} for n in (256, 1024, 4096)),
+        promises=Promises(out=True),
     ),
 )

@@ -19,7 +19,7 @@ from kerneltruth.tasks.linear import (
     solution,
     wide,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, task
 
 _LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _A = f"{_LEAD}, N, N"
@@ -120,11 +120,11 @@ TASKS: tuple[Task, ...] = (
         description=f"""X of B's shape [N, K] with (L @ L.T) @ X = B for a lower triangular L, or
             with `upper=True` (L.T @ L) @ X = B for an upper triangular L; the other triangle is 0.
             L may have negative elements on its diagonal. L and B have two dims, or leading batch
-            dims more. With A = L @ L.T: {HOW_A_SOLUTION} A candidate may have a parameter `out`; it
-            is never passed.""",
+            dims more. With A = L @ L.T: {HOW_A_SOLUTION}""",
         flops=f"2*N*N*K*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         "invert_matrix_lu(A[N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
@@ -142,10 +142,11 @@ TASKS: tuple[Task, ...] = (
             with partial pivoting or, with `pivot=False`, without; then A is diagonally dominant.
             Judged by the smaller one of |A X - I| and |X A - I|, which must be at most 30 roundings
             of |A| |X| (Frobenius norms; in the input's dtype, not TF32). Matrices that are not
-            finite are not judged. A candidate may have a parameter `out`; it is never passed.""",
+            finite are not judged.""",
         flops="2*N**3",
         benchmark={"N": 32},
         perf=tuple({"N": n} for n in (256, 1024, 4096)),
+        promises=Promises(out=True),
     ),
     task(
         f"solve(A[{_A}]: matrix(_matrix), B[{_LEAD}, N, {_SIDES}], _b='matrix', "
@@ -208,10 +209,10 @@ TASKS: tuple[Task, ...] = (
         description=f"""X of b's shape with A @ X = b for a symmetric, invertible, indefinite matrix
             A [N, N], through an LDL factorization with symmetric pivoting: A may have a 0 on its
             diagonal. b is a vector [N] or a matrix [N, K]. `hermitian` makes no difference for a
-            real matrix. {_SAYS_BATCH} {HOW_A_SOLUTION} A candidate may have a parameter `out`; it
-            is never passed.""",
+            real matrix. {_SAYS_BATCH} {HOW_A_SOLUTION}""",
         flops=f"(N**3/3 + 2*N*N*K)*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
 )

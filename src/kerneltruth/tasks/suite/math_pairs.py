@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Output, Scalar, Task, task
+from kerneltruth.tasks.spec import Output, Promises, Scalar, Task, task
 from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, RANKS, SMALL, pointwise
 
 _INPUT = (
@@ -89,6 +89,7 @@ TASKS: tuple[Task, ...] = (
             unless given; the product and the sum are rounded once in float32 or better, or each
             to the dtype.""",
         attributes={"alpha": (2.0, -0.5, 0)},
+        promises=Promises(numbers=("other",), out=True),
     ),
     _pair(
         "sub(input@, other@, alpha=1)",
@@ -97,6 +98,7 @@ TASKS: tuple[Task, ...] = (
             unless given; the product and the difference are rounded once in float32 or better,
             or each to the dtype.""",
         attributes={"alpha": (2.0, -0.5, 0)},
+        promises=Promises(numbers=("other",), out=True),
     ),
     _pair(
         "mul(input@, other@)",
@@ -104,6 +106,7 @@ TASKS: tuple[Task, ...] = (
         "The product of the elements of input and other, in the dtype of the two, which is the "
         "same. 0 times an infinity is NaN.",
         flops=1,
+        promises=Promises(numbers=("other",), out=True),
     ),
     _pair(
         "div(input@, other@, rounding_mode=None)",
@@ -115,6 +118,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"rounding_mode": ("trunc", "floor")},
         admissible=(_div_then_round,),
         flops=1,
+        promises=Promises(numbers=("other",), out=True),
     ),
     pointwise(
         "pow(input_tensor@, exponent=2.0)",
@@ -124,6 +128,7 @@ TASKS: tuple[Task, ...] = (
         "number of factors), else the result is NaN. Anything to the power 0 is 1, NaN too; 0 to "
         "a negative power is an infinity.",
         attributes={"exponent": (3.0, -1.0, 0.5, -0.5, 1.5, 4.0, 0.0, 2)},
+        promises=Promises(out=True),
     ),
     _pair(
         "bitwise_and(input@: integer, other@: integer)",
@@ -133,6 +138,7 @@ TASKS: tuple[Task, ...] = (
         dtypes=_INTEGERS,
         outputs=(Output(compare="exact"),),
         flops=1,
+        promises=Promises(out=True),
     ),
     task(
         f"signbit_bitwise_and(input[{ANY_SHAPE}], other[{ANY_SHAPE}]: int8, _rank=2)",
@@ -153,6 +159,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*N",
         benchmark=SMALL,
         perf=PERF,
+        promises=Promises(recipes=("signed_zeros",)),
     ),
     _pair(
         "zeta(input@, other@)",
@@ -162,5 +169,6 @@ TASKS: tuple[Task, ...] = (
             for x < 1 and where one of the two is NaN. All elements lie in [0.875, 24].""",
         values=(0.875, 24.0),
         flops=100,
+        promises=Promises(out=True),
     ),
 )

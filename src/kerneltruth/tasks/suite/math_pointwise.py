@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.formulas import LOGIT_WITH_NARROW_ENDS
-from kerneltruth.tasks.spec import Output, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Output, Promises, Role, Scalar, Task, task
 
 PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -111,6 +111,7 @@ TASKS: tuple[Task, ...] = (
         "The magnitude of each element, in the input's dtype: -0.0 gives 0.0, an infinity gives "
         "positive infinity, NaN stays NaN.",
         flops=1,
+        promises=Promises(out=True),
     ),
     pointwise(
         "asin(input_tensor@)",
@@ -148,6 +149,7 @@ TASKS: tuple[Task, ...] = (
         "precision used, infinity is as right as the root of the unbounded exponential.",
         admissible=(_steps_in_half,),
         flops=11,
+        promises=Promises(out=True),
     ),
     pointwise(
         "floor(input@)",
@@ -158,6 +160,7 @@ TASKS: tuple[Task, ...] = (
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: (_whole_numbers(evidence, torch.floor),),
         flops=1,
+        promises=Promises(out=True),
     ),
     pointwise(
         "log(input@)",
@@ -165,6 +168,7 @@ TASKS: tuple[Task, ...] = (
         "The natural logarithm of each element, in the input's dtype; minus infinity at 0, NaN "
         "below 0 and for NaN.",
         values=HARDLY_NEGATIVE,
+        promises=Promises(out=True),
     ),
     pointwise(
         "log1p(input@)",
@@ -175,6 +179,7 @@ TASKS: tuple[Task, ...] = (
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: _accurate(evidence, 0, 8.0),
         values=(-1.0625, inf),
+        promises=Promises(out=True),
     ),
     pointwise(
         "logit(input@, eps=None)",
@@ -187,6 +192,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"eps": (0.125, 0.001, 1e-6)},
         admissible=LOGIT_WITH_NARROW_ENDS,
         values=(-0.0625, 1.0625),
+        promises=Promises(out=True),
     ),
     pointwise(
         "rad2deg_sqrt(input@)",
@@ -202,6 +208,7 @@ TASKS: tuple[Task, ...] = (
         "1 / x of each element, in the input's dtype; an infinity of x's sign at 0.0 and -0.0, 0 "
         "at the infinities, NaN for NaN.",
         flops=1,
+        promises=Promises(recipes=("signed_zeros",), out=True),
     ),
     pointwise(
         "rsqrt(input@)",
@@ -210,6 +217,7 @@ TASKS: tuple[Task, ...] = (
         "below 0 and for NaN.",
         values=HARDLY_NEGATIVE,
         flops=2,
+        promises=Promises(recipes=("signed_zeros",), out=True),
     ),
     pointwise(
         "signbit(input@)",
@@ -220,6 +228,7 @@ TASKS: tuple[Task, ...] = (
         # The smallest magnitudes of a recipe, scaled into this range, round to -0.0.
         values=(-100.0, 100.0),
         flops=1,
+        promises=Promises(recipes=("signed_zeros",), out=True),
     ),
     pointwise(
         "sqrt_exp(input@)",
@@ -228,6 +237,7 @@ TASKS: tuple[Task, ...] = (
         "and for NaN, infinity where the exponential overflows.",
         values=HARDLY_NEGATIVE,
         flops=11,
+        promises=Promises(out=True),
     ),
     pointwise(
         "sqrt_tanh(input@)",
@@ -236,6 +246,7 @@ TASKS: tuple[Task, ...] = (
         "and for NaN, 1 at infinity.",
         values=HARDLY_NEGATIVE,
         flops=11,
+        promises=Promises(out=True),
     ),
     pointwise(
         "trunc(input@)",
@@ -245,5 +256,6 @@ TASKS: tuple[Task, ...] = (
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: (_whole_numbers(evidence, torch.trunc),),
         flops=1,
+        promises=Promises(out=True),
     ),
 )

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Promises, Task
 from kerneltruth.tasks.suite.math_pointwise import pointwise
 
 # Ai(0) and -Ai'(0), the coefficients of its two power series.
@@ -72,6 +72,7 @@ TASKS: tuple[Task, ...] = (
         admissible=(lambda input: torch.special.airy_ai(input),),
         values=(-30.0, 30.0),
         flops=60,
+        promises=Promises(out=True),
     ),
     pointwise(
         "bessel_j1(input@)",
@@ -82,6 +83,7 @@ TASKS: tuple[Task, ...] = (
         admissible=(lambda input: torch.special.bessel_j1(input),),
         values=(-1000.0, 1000.0),
         flops=60,
+        promises=Promises(out=True),
     ),
     pointwise(
         "chebyshev_polynomial_t(input@, n=3)",
@@ -94,6 +96,7 @@ TASKS: tuple[Task, ...] = (
         admissible=(_chebyshev_by_recurrence,),
         values=(-1.5, 1.5),
         flops=20,
+        promises=Promises(out=True),
     ),
     pointwise(
         "digamma(input_tensor@)",
@@ -111,6 +114,7 @@ TASKS: tuple[Task, ...] = (
         "dtype: infinity at 0, at negative whole numbers and at both infinities, NaN for NaN. "
         "Negative elements that are no whole numbers are defined too.",
         flops=60,
+        promises=Promises(out=True),
     ),
     pointwise(
         "i0(input_tensor@)",
@@ -119,6 +123,7 @@ TASKS: tuple[Task, ...] = (
         "input's dtype; it is even and grows like exp(abs(x)) / sqrt(2 pi abs(x)). Infinity where "
         "that overflows, NaN for NaN.",
         flops=40,
+        promises=Promises(out=True),
     ),
     pointwise(
         "polygamma(n=1, input@)",
@@ -130,5 +135,6 @@ TASKS: tuple[Task, ...] = (
         attributes={"n": (0, 2, 3, 4)},
         values=(0.0625, 1000.0),
         flops=100,
+        promises=Promises(out=True),
     ),
 )

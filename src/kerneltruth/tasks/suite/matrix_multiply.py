@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.rounding import held_by, rounded
-from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, task
 
 _MNK: dict[str, Role | Dim] = {"M": "batch", "N": "channel", "K": "contracted"}
 _SMALL = {"M": 64, "N": 64, "K": 64}
@@ -139,6 +139,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*N*K + 3*M*N",
         benchmark=_SMALL,
         perf=_LARGE,
+        promises=Promises(out=True),
     ),
     task(
         f"matmul(tensor1[{_MATMUL_LEFT}], tensor2[{_MATMUL_RIGHT}], _form='matrices')",

@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.gpu import signs
-from kerneltruth.tasks.promises import Promises
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Task, task
 
 _INFINITE = float("inf")
 _BATCH: dict[str, Role | Dim] = {
@@ -179,6 +178,7 @@ TASKS: tuple[Task, ...] = (
             {"N": 32, "C": 128, "H": 56, "W": 56},
             {"N": 64, "C": 256, "H": 56, "W": 56},
         ),
+        promises=Promises(recipes=("far_from_zero",)),
     ),
     task(
         f"normalize_pairwise_distance(x1[{_SHAPE}], x2[{_SHAPE}], p_distance=2.0, "
@@ -249,7 +249,7 @@ TASKS: tuple[Task, ...] = (
         },
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=("float32", "float64"), out=True),
         attributes={"_batched": (True,)},
         outputs=(Output(may_be_complex=True),),
         reference=_spectral_radius,
@@ -259,8 +259,7 @@ TASKS: tuple[Task, ...] = (
             [N, N], a tensor of no dims, or of each matrix of a batch [B, N, N], a tensor [B]. The
             eigenvalues may be complex. (For a symmetric matrix, and any other normal one, this is
             its spectral norm; the largest singular value is another number in general.) NaN for a
-            matrix with an infinite or NaN entry, or an exception. A candidate may have a parameter
-            `out`; it is never passed.""",
+            matrix with an infinite or NaN entry, or an exception.""",
         flops="10*N*N*N*(B if _batched else 1)",
         benchmark=Benchmark(dims={"B": 1, "N": 16}, distribution="normal"),
         perf=({"B": 1, "N": 32}, {"B": 1, "N": 128}, {"B": 1, "N": 256}),

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
-from kerneltruth.tasks.spec import Dim, Output, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Promises, Task, task
 
 _LEVEL = 1e-9
 _GRID = 2.0**23
@@ -132,5 +132,6 @@ TASKS: tuple[Task, ...] = (
         flops="M*N",
         benchmark={"M": 16, "N": 256},
         perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 16384, "N": 8192}),
+        promises=Promises(out=True),
     ),
 )

@@ -8,7 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Claim, Dim, Evidence, Output, Role, Task, task
+from kerneltruth.tasks.spec import (
+    Benchmark,
+    Claim,
+    Dim,
+    Evidence,
+    Output,
+    Promises,
+    Role,
+    Task,
+    task,
+)
 
 _DIMS: dict[str, Role | Dim] = {"L": "batch", "M": "spatial", "N": "reduced"}
 _NONEMPTY: dict[str, Role | Dim] = {
@@ -32,8 +42,7 @@ _SAYS_DIM = """`dim` is an int, which may be negative; with `keepdim=True` the r
     with size 1. The input has one, two or three dims."""
 _SAYS_DIMS = """`dim` is an int or a tuple of ints, which may be negative, or None, which means all
     dims (the result then has none); with `keepdim=True` the reduced dims stay with size 1. The
-    input has one, two or three dims. A candidate may have the parameters `dtype` and `out`; they
-    are never passed."""
+    input has one, two or three dims. A candidate may have a parameter `dtype`."""
 # What rounding may do to the choice between two GELUs of nearly the same value, near its minimum.
 _SAME_GELU = 16.0
 
@@ -157,6 +166,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"4*{_COUNT}",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(recipes=("far_from_zero",), out=True),
     ),
     task(
         f"argmax(input_tensor[{_SHAPE}], dim=-1, keepdim=False, _rank=3)",

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
 
 _IMAGE = {
     "N": Dim(symbol="N", role="batch", high=1024),
@@ -114,8 +114,7 @@ TASKS: tuple[Task, ...] = (
             zeros on each of its four sides; windows are `stride` apart and their elements
             `dilation`. Output channel o sees the C / groups input channels of group
             o // (O / groups). The output has (H + 2 * padding - dilation * (P - 1) - 1) // stride
-            + 1 rows, and columns likewise. A candidate may have a parameter `out`; it is never
-            passed.""",
+            + 1 rows, and columns likewise.""",
         flops="2*N*O*(C//groups)*P*Q*(H//stride)*(W//stride)",
         benchmark={"N": 2, "C": 8, "O": 8, "H": 16, "W": 16, "P": 3, "Q": 3},
         perf=(
@@ -123,6 +122,7 @@ TASKS: tuple[Task, ...] = (
             {"N": 32, "C": 128, "O": 128, "H": 56, "W": 56, "P": 3, "Q": 3},
             {"N": 64, "C": 256, "O": 256, "H": 56, "W": 56, "P": 3, "Q": 3},
         ),
+        promises=Promises(out=True),
     ),
     task(
         "silu_batch_norm(input[*((N, C) if _rank == 2 else (N, C, L) if _rank == 3 "

@@ -18,7 +18,7 @@ from kerneltruth.tasks.linear import (
     solution,
     wide,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Role, Task, task
 
 _LEAD = "*(() if _rank == 2 else (B,))"
 _COUNT = "(1 if _rank == 2 else B)"
@@ -30,7 +30,6 @@ _DIMS: dict[str, Role | Dim] = {
 # Products of larger values may leave float32's range on the way to a moderate result.
 _MODERATE = (-1024.0, 1024.0)
 _SIZES = (256, 1024, 4096)
-_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
 
 
 def _solve(A: Tensor, Bs: Tensor, pivot: bool) -> Tensor:
@@ -80,10 +79,11 @@ TASKS: tuple[Task, ...] = (
             rank with M >= N, through A's QR decomposition: R @ x = Q.T @ b. b is a vector [M] or a
             matrix [M, K], x then [N] or [N, K]; A and a matrix b may have a leading batch dim more.
             `mode` is that of the QR decomposition, "reduced" or "complete", and does not change
-            the result. {HOW_LEAST_SQUARES} {_SAYS_OUT}""",
+            the result. {HOW_LEAST_SQUARES}""",
         flops=f"(2*M*N*N + 2*M*N*K + N*N*K)*{_COUNT}",
         benchmark={"B": 1, "M": 32, "N": 16, "K": 4},
         perf=tuple({"B": 1, "M": n, "N": n // 2, "K": 64} for n in _SIZES),
+        promises=Promises(out=True),
     ),
     task(
         f"solve_multiple_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), "
@@ -101,9 +101,10 @@ TASKS: tuple[Task, ...] = (
         description=f"""X of Bs' shape [N, K] with A @ X = Bs for an invertible matrix A [N, N],
             whose LU decomposition is computed once and used for all columns; both may have a
             leading batch dim more. With partial pivoting, which A needs, or with `pivot=False`
-            without; then A is diagonally dominant. {HOW_A_SOLUTION} {_SAYS_OUT}""",
+            without; then A is diagonally dominant. {HOW_A_SOLUTION}""",
         flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
         benchmark={"B": 1, "N": 32, "K": 4},
         perf=tuple({"B": 1, "N": n, "K": 64} for n in _SIZES),
+        promises=Promises(out=True),
     ),
 )

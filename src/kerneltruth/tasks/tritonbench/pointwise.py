@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Output, Role, Task, task
+from kerneltruth.tasks.spec import Output, Promises, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _SHAPE = (
@@ -75,10 +75,11 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         reference=lambda input: torch.exp(input),
         description=f"""exp(x) of each element, in the input's dtype. Minus infinity gives 0, what
-            overflows infinity, NaN stays NaN. {_SAYS_RANK} {_SAYS_OUT}""",
+            overflows infinity, NaN stays NaN. {_SAYS_RANK}""",
         flops="M*N",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"mul_relu(input[M, N], other[{_OTHER}], inplace=False, _other='same')",
@@ -94,6 +95,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*M*N",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(numbers=("other",)),
     ),
     task(
         f"ones_like(input[{_SHAPE}], _rank=2)",
@@ -120,14 +122,15 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         reference=_softmax_mul,
         admissible=(_stored_softmax_mul,),
-        description=f"""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
+        description="""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
             `dim` (negative ones counted from the end), with the largest element subtracted first,
             times other, a tensor of input's shape or one that broadcasts to it ([N] or no dims).
             A NaN or plus infinity makes all results that share its sum NaN. A candidate may have a
-            parameter `dtype`; it is never passed. {_SAYS_OUT}""",
+            parameter `dtype`; it is never passed.""",
         flops="6*M*N",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(numbers=("other",), out=True),
     ),
     task(
         f"sqrt(input[{_SHAPE}], _rank=2)",
@@ -137,9 +140,10 @@ TASKS: tuple[Task, ...] = (
         extended_dtypes=("float64",),
         reference=lambda input: torch.sqrt(input),
         description=f"""The square root of each element, in the input's dtype: NaN below 0, infinity
-            for infinity, -0.0 for -0.0. {_SAYS_RANK} {_SAYS_OUT}""",
+            for infinity, -0.0 for -0.0. {_SAYS_RANK}""",
         flops="M*N",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
 )

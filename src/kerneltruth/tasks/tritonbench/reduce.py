@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
 
 _SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
 _COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
@@ -102,10 +102,11 @@ TASKS: tuple[Task, ...] = (
         reference=lambda input, dim, keepdim: torch.logsumexp(input, dim, keepdim),
         description=f"""The logarithm of the sum of exp(x) along `dim`, in the input's dtype, with
             the largest element subtracted first so that nothing overflows: minus infinity where all
-            elements are, infinity where one is, NaN where one is NaN. {_SAYS_DIM} {_SAYS_OUT}""",
+            elements are, infinity where one is, NaN where one is NaN. {_SAYS_DIM}""",
         flops=f"4*{_COUNT}",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"max(input[{_SHAPE}], dim=-1, keepdim=False, _rank=2)",

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 
 
 def sigmoid_conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
-    return torch.sigmoid(F.conv2d(input, weight, bias, stride, padding, dilation, groups))
+    convolved = F.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return torch.sigmoid(convolved, out=out)
 
 
 def silu_batch_norm(

@@ -1,0 +1,80 @@
+"""Ways of calling an operator that its prompt promises, and kernels that do not serve them."""
+
+import pytest
+
+from kerneltruth.commands.suite_audit import prove
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import TASKS
+
+
+@pytest.fixture(scope="module")
+def cache():
+    return ExpectationCache(Policy())
+
+
+def flagged(court, cache, name, source, dtype="float32", cases=24):
+    """The cases on which a function is flagged, with the verdicts."""
+    task = TASKS[f"kernelbenchx/{name}"]
+    candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
+    proof = prove(task, candidate, court.runner, cache, cases=cases, dtypes=(dtype,))
+    return [(flag.case, flag.verdict, flag.detail) for flag in proof.flagged]
+
+
+ADD = """
+import torch
+def add(input, other, *, alpha=1, out=None):
+    return torch.add(input, other, alpha=alpha, out=out)
+"""
+ONLY_TENSORS = """
+import torch
+def add(input, other, *, alpha=1, out=None):
+    return torch.add(input, alpha * other.view(other.shape), out=out)
+"""
+IGNORES_OUT = """
+import torch
+def add(input, other, *, alpha=1, out=None):
+    return torch.add(input, other, alpha=alpha)
+"""
+WIDENS = """
+import torch
+def add(input, other, *, alpha=1, out=None):
+    if not torch.is_tensor(other):
+        other = torch.tensor(other, dtype=torch.float64).reshape(1)
+    return torch.add(input, other, alpha=alpha, out=out)
+"""
+NEGATIVE = """
+import torch
+def signbit(input, *, out=None):
+    return torch.lt(input, 0, out=out)
+"""
+
+
+def test_pytorch_takes_numbers_and_out(court, cache):
+    assert flagged(court, cache, "add", ADD) == []
+    assert flagged(court, cache, "add", ADD, "float16") == []
+
+
+def test_a_number_in_the_place_of_a_tensor_may_not_be_refused(court, cache):
+    found = flagged(court, cache, "add", ONLY_TENSORS)
+    assert found
+    assert all("_call=number other" in case for case, *_ in found)
+    assert {verdict for _, verdict, _ in found} == {"runtime_error"}
+
+
+def test_a_number_that_changes_the_dtype_is_found(court, cache):
+    found = flagged(court, cache, "add", WIDENS)
+    assert found
+    assert all("_call=number other" in case for case, *_ in found)
+
+
+def test_a_result_that_is_not_written_to_out_is_found(court, cache):
+    found = flagged(court, cache, "add", IGNORES_OUT)
+    assert found
+    assert all("_call=out" in case for case, *_ in found)
+
+
+def test_a_zero_has_a_sign(court, cache):
+    found = flagged(court, cache, "signbit", NEGATIVE)
+    assert any("signed_zeros" in case for case, *_ in found)
