@@ -265,7 +265,10 @@ def test_writes_out_of_bounds(court):
     text = sigmoid(change="y = y * 1.0", mask="cols < n_cols + 3")
     found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
     assert found.tags[0] == "writes_out_of_bounds"
-    assert found.explanation.startswith("It writes out of bounds: it wrote beyond memory")
+    assert found.explanation.startswith(
+        "It writes out of bounds: it wrote element 300 of float32[3, 100] #0, "
+        "which has 300 elements (line 19, in `kernel`, program (2, 1, 0))."
+    )
 
 
 def test_reads_out_of_bounds(court):

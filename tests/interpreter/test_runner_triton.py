@@ -68,9 +68,11 @@ def test_a_kernel_runs_in_the_interpreter(seen):
     assert (launch.kernel, launch.grid, launch.constants) == ("kernel", (2,), {"BLOCK": 16})
 
 
-def test_a_store_without_a_mask_hits_the_guard(seen):
+def test_a_store_without_a_mask_is_seen_and_not_performed(seen):
     observation = seen(source(mask="i >= 0"), *[1.0] * 20)
-    assert observation.guards_hit == ("float32[20] #0, after it",)
+    (access,) = observation.accesses
+    assert (access.buffer, access.element, access.elements) == ("float32[20] #0", 20, 20)
+    assert observation.guards_hit == ()
 
 
 def test_a_result_left_on_the_host_says_so(seen):

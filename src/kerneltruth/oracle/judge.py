@@ -26,7 +26,7 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Verdict,
 )
-from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
+from kerneltruth.runner.protocol import Access, Observation, OtherResult, TensorResult
 from kerneltruth.tasks.spec import Task
 
 # How the detail of a verdict on a stray access begins.
@@ -137,6 +137,8 @@ def _inputs_and_guards(
     task: Task, expectation: Expectation, placed: Mapping[str, Placed], observation: Observation
 ) -> Failed | None:
     """Writes where a kernel has no business: guard bands, gaps, inputs."""
+    if observation.accesses:
+        return Failed(kind="out_of_bounds", detail=_accessed(observation.accesses))
     if observation.guards_hit:
         detail = f"{WROTE}beyond memory that it allocated: {', '.join(observation.guards_hit)}"
         return Failed(kind="out_of_bounds", detail=detail)
@@ -154,6 +156,21 @@ def _inputs_and_guards(
     if mutated:
         return Failed(kind="input_mutated", detail="wrote to its input " + ", ".join(mutated))
     return None
+
+
+def _accessed(accesses: tuple[Access, ...]) -> str:
+    """The first of some accesses out of bounds; a write before a read, which may only hide it."""
+    first = next((a for a in accesses if a.write), accesses[0])
+    noun = "elements" if first.elements != 1 else "element"
+    at = f"in `{first.kernel}`, program {first.program}"
+    if first.line is not None:
+        at = f"line {first.line}, {at}"
+    detail = (
+        f"{WROTE if first.write else READS}element {first.element} of {first.buffer}, "
+        f"which has {first.elements} {noun} ({at})"
+    )
+    more = len(accesses) - 1
+    return f"{detail}, and {more} more such place{'s' * (more > 1)}" if more else detail
 
 
 def returned_outputs(

@@ -12,6 +12,7 @@ from typing import Any
 
 from kerneltruth.runner.protocol import (
     ITEMSIZE,
+    Access,
     Binary,
     Launch,
     Observation,
@@ -48,6 +49,7 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
     _need(message.seconds is None or isinstance(message.seconds, int | float), "seconds")
     _need(_all(message.results, TensorResult | OtherResult), "results")
     _need(_all(message.guards_hit, str), "guards_hit")
+    _need(_all(message.accesses, Access) and all(map(_is_access, message.accesses)), "accesses")
     _need(_all(message.launches, Launch) and all(map(_is_launch, message.launches)), "launches")
     _need(_all(message.binaries, Binary) and all(map(_is_binary, message.binaries)), "binaries")
     timings = message.timings.values() if isinstance(message.timings, dict) else (None,)
@@ -95,6 +97,18 @@ def _check_buffers(message: Observation, buffers: Mapping[str, int]) -> None:
     for name, data in message.buffers.items():
         right = isinstance(data, bytes | bytearray) and len(data) == buffers[name]
         _need(right, f"buffer {name!r}")
+
+
+def _is_access(access: Access) -> bool:
+    return (
+        isinstance(access.kernel, str)
+        and (access.line is None or _is_size(access.line))
+        and isinstance(access.write, bool)
+        and _all(access.program, int)
+        and isinstance(access.buffer, str)
+        and type(access.element) is int
+        and _is_size(access.elements)
+    )
 
 
 def _is_launch(launch: Launch) -> bool:

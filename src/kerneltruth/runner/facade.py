@@ -27,7 +27,7 @@ from torch import overrides
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device as device_context
 
-from kerneltruth.runner import pretend, swaps
+from kerneltruth.runner import buffers, pretend, swaps
 from kerneltruth.runner.devices import (
     ANSWERS,
     CPU,
@@ -55,6 +55,10 @@ _READS = frozenset(
         "__contains__",
     }
 )
+
+
+# What gives a tensor's address, with which a kernel reaches it without being given the tensor.
+_ADDRESSES = frozenset({"data_ptr", "storage", "untyped_storage", "_typed_storage"})
 
 
 class _State:
@@ -191,8 +195,12 @@ class _Facade(TorchFunctionMode):
     ) -> Any:
         if func is torch.device:
             return func(*args, **(kwargs or {}))
-        if getattr(func, "__name__", "") in _READS:
+        name = getattr(func, "__name__", "")
+        if name in _READS:
             _State.reads += 1
+        elif name in _ADDRESSES:
+            with torch._C.DisableTorchFunction():
+                buffers.expose(args[0])
         if func is torch.Tensor.backward:
             return _backward(*args, **(kwargs or {}))
         answer = ANSWERS.get(func)

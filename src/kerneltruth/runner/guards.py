@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kerneltruth.runner import buffers
+
 ALIGNMENT = 256
 # A tile that runs over its last row writes far beyond the end, and seldom before the beginning.
 # The first is a multiple of the pattern's length, so that an allocation begins as the pattern does.
@@ -195,7 +197,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 fill(made, args)
             else:
                 made.copy_(args[0], non_blocking=bool(kwargs.get("non_blocking")))
-        self._hold(memory, plan)
+        self._hold(memory, made)
         return made
 
     def _plan(
@@ -233,10 +235,11 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._ribbons[key] = torch.frombuffer(pattern, dtype=torch.uint8).to(device)
         return self._ribbons[key]
 
-    def _hold(self, memory: torch.Tensor, plan: torch.Tensor) -> None:
-        name = f"{str(plan.dtype).removeprefix('torch.')}{list(plan.shape)} #{self._count}"
+    def _hold(self, memory: torch.Tensor, made: torch.Tensor) -> None:
+        name = f"{str(made.dtype).removeprefix('torch.')}{list(made.shape)} #{self._count}"
         self._count += 1
-        self._held.append(_Allocation(name=name, memory=memory, dtype=plan.dtype))
+        buffers.allocated(name, made)
+        self._held.append(_Allocation(name=name, memory=memory, dtype=made.dtype))
         self._held_bytes += memory.numel()
         while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
             self._release(1)
@@ -255,6 +258,8 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Check the bands of so many allocations, the oldest first, and let go of them."""
         old = [self._held.popleft() for _ in range(count)]
         self._held_bytes -= sum(a.memory.numel() for a in old)
+        for allocation in old:
+            buffers.released(allocation.memory)
         sides = [self._bands(a) for a in old]
         # One wait for the device, however many allocations there are.
         flags = [flag for pair in sides for flag in pair if isinstance(flag, torch.Tensor)]

@@ -308,6 +308,29 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """An access of the interpreter's outside of all memory that a launch may touch.
+
+    Attributes:
+        kernel: the one that was launched.
+        line: of the source; None if it is not known.
+        write: whether it is a store or an atomic operation; it was not performed.
+        program: which of the grid.
+        buffer: the nearest one: an input's name, an allocation, or a parameter of the kernel.
+        element: which of the buffer's elements it would be.
+        elements: how many the buffer has, from its first to its last.
+    """
+
+    kernel: str
+    line: int | None
+    write: bool
+    program: tuple[int, ...]
+    buffer: str
+    element: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Binary:
     """A kernel compiled for a target, and the static facts read from it; null means not read."""
 
@@ -338,6 +361,7 @@ class Observation:
         results: what the entry returned, flattened from a tuple or list.
         buffers: each input's whole buffer after the call, guard bands and gaps included.
         guards_hit: names of candidate allocations whose guard bands were written.
+        accesses: out of bounds, as the interpreter saw them.
         launches: distinct kernel launches of this call or rehearsal.
         binaries: what was compiled, in compile mode.
         timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
@@ -355,6 +379,7 @@ class Observation:
     results: tuple[Result, ...] = ()
     buffers: dict[str, Data] = field(default_factory=dict)
     guards_hit: tuple[str, ...] = ()
+    accesses: tuple[Access, ...] = ()
     launches: tuple[Launch, ...] = ()
     binaries: tuple[Binary, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kerneltruth.runner.protocol import (
+    Access,
     Binary,
     Call,
     Capture,
@@ -63,6 +64,7 @@ _KINDS: dict[str, Any] = {
         OtherResult,
         Launch,
         Binary,
+        Access,
         Observation,
     )
 }

@@ -25,6 +25,7 @@ import torch
 
 from kerneltruth.runner import (
     binding,
+    buffers,
     facade,
     failures,
     guards,
@@ -142,6 +143,8 @@ class Worker:
         try:
             with facade.suspended():
                 arguments = [self._offered(a, inputs) for a in call.arguments]
+                if self._launches is not None and self._device.type == "cpu":
+                    buffers.begin(inputs)
                 if self._device.type == "cuda":
                     guard.prime_cuda(self._device)
             values = self._invoke(arguments, call, guard)
@@ -316,6 +319,7 @@ class Worker:
             observation,
             buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown},
             guards_hit=guard.hits(),
+            accesses=buffers.collect(),
         )
 
 

@@ -16,7 +16,7 @@ from kerneltruth.oracle.verdict import (
     TimedOut,
     UnsupportedHere,
 )
-from kerneltruth.runner.protocol import Observation, OtherResult
+from kerneltruth.runner.protocol import Access, Observation, OtherResult
 from kerneltruth.tasks.spec import Output
 
 PAIR = declare(
@@ -65,6 +65,30 @@ def test_a_write_beyond_an_allocation_fails_even_with_the_right_result():
     bench = Bench()
     verdict = bench.verdict(returned(*bench.right, guards_hit=("empty 1",)))
     assert (verdict.kind, "empty 1" in verdict.detail) == ("out_of_bounds", True)
+
+
+def access(**more):
+    usual = {"kernel": "k", "line": 7, "write": False, "program": (2, 0, 0), "buffer": "x"}
+    return Access(**{**usual, "element": 15, "elements": 15, **more})
+
+
+def test_an_access_that_the_interpreter_saw_is_told_with_its_place():
+    bench = Bench()
+    verdict = bench.verdict(returned(*bench.right, accesses=(access(),)))
+    assert (verdict.kind, verdict.detail) == (
+        "out_of_bounds",
+        "reads element 15 of x, which has 15 elements (line 7, in `k`, program (2, 0, 0))",
+    )
+
+
+def test_of_several_accesses_a_write_is_told_and_the_others_are_counted():
+    bench = Bench()
+    seen = (access(), access(write=True, line=None, element=-1, buffer="y", elements=1), access())
+    verdict = bench.verdict(returned(*bench.right, accesses=seen))
+    assert verdict.detail == (
+        "wrote element -1 of y, which has 1 element (in `k`, program (2, 0, 0)), "
+        "and 2 more such places"
+    )
 
 
 @pytest.mark.parametrize("byte", [-1, 3 * 5 * 4])

@@ -4,6 +4,7 @@ import pytest
 
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.protocol import (
+    Access,
     Binary,
     Launch,
     Observation,
@@ -17,6 +18,9 @@ RESULT = TensorResult(
 )
 LAUNCH = Launch(kernel="k", grid=(1,), constants={"B": 16}, signature={"x": "*fp32"})
 BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
+ACCESS = Access(
+    kernel="k", line=3, write=True, program=(0, 0, 0), buffer="x", element=-1, elements=2
+)
 GOOD = Observation(
     ended="returned",
     results=(RESULT, OtherResult(type="int", text="3")),
@@ -24,6 +28,7 @@ GOOD = Observation(
     launches=(LAUNCH,),
     binaries=(BINARY,),
     guards_hit=("y",),
+    accesses=(ACCESS,),
     seconds=0.1,
 )
 
@@ -59,6 +64,10 @@ def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
         {"buffers": {"y": bytes(8)}},
         {"buffers": ("x",)},
         {"guards_hit": (1,)},
+        {"accesses": ("x",)},
+        {"accesses": (replace(ACCESS, line="3"),)},
+        {"accesses": (replace(ACCESS, element=None),)},
+        {"accesses": (replace(ACCESS, program=("x",)),)},
         {"results": ("text",)},
         {"results": (replace(RESULT, data=bytes(11)),)},
         {"results": (replace(RESULT, shape=(-2, -3)),)},

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 from triton._C.libtriton import interpreter as native
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
+from kerneltruth.runner.interpreter import bounds
 from kerneltruth.runner.interpreter.handles import Handle, make, values
 from kerneltruth.runner.interpreter.memory import descriptor_pointers
 from kerneltruth.runner.interpreter.numbers import Array
@@ -64,9 +66,17 @@ def _exchange_16_bits(ptr: Handle, val: Handle, mask: Handle) -> Handle:
     return TensorHandle(old, val.dtype.scalar)
 
 
+def _kept(self: Any, ptr: Handle, mask: Handle, size: int) -> Handle:
+    """The mask without lanes whose memory is not there."""
+    on = np.broadcast_to(mask.data, ptr.data.shape)
+    kept = bounds.lanes(ptr.data, on, size, self.grid_idx, write=True)
+    return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
 def _rmw(
     self: Any, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any, scope: Any
 ) -> Handle:
+    mask = _kept(self, ptr, mask, val.data.itemsize)
     if val.data.dtype.itemsize == 2:
         if operation == ir.ATOMIC_OP.FADD:
             return _add_16_bits(ptr, val, mask)
@@ -99,7 +109,8 @@ def _cas(self: Any, ptr: Handle, cmp: Handle, val: Handle, sem: Any, scope: Any)
     def update(old: Array, lanes: Array) -> Array:
         return np.where(old == expected[lanes], new[lanes], old)
 
-    old = _in_turn(ptr.data, np.ones(1, dtype=bool), bits, update)
+    everywhere = TensorHandle(np.ones(shape, dtype=bool), tl.int1)
+    old = _in_turn(ptr.data, _kept(self, ptr, everywhere, bits.itemsize).data, bits, update)
     POLLS.note(self.grid_idx, ptr.data, old)
     return TensorHandle(old.view(val.data.dtype), cmp.dtype.scalar)
 

@@ -11,7 +11,7 @@ import triton.language as tl
 import triton.runtime.interpreter as it
 from triton.runtime.errors import InterpreterError
 
-from kerneltruth.runner.interpreter import control, rewriting
+from kerneltruth.runner.interpreter import bounds, control, rewriting
 from kerneltruth.runner.interpreter.handles import make
 from kerneltruth.runner.interpreter.language import interpreting
 from kerneltruth.runner.interpreter.numbers import STORAGE
@@ -133,7 +133,8 @@ def launch(self: Any, *args: Any, **kwargs: Any) -> None:
     arguments = dict(binding.arguments)
     sizes = _grid(self.grid, arguments)
     # Undefined results (0/0, overflow) are the kernel's business, not NumPy's to warn about.
-    with interpreting(), np.errstate(all="ignore"):
+    watching = bounds.watching(self.fn, arguments)
+    with interpreting(), np.errstate(all="ignore"), watching:
         _run_programs(self.fn, sizes, bind(signature, arguments))
     if not on_host:
         self._restore_args_dev(args, host_args, kwargs, host_kwargs)

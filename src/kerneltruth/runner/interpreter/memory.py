@@ -11,6 +11,7 @@ from triton._C.libtriton import interpreter as native
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import TensorHandle
 
+from kerneltruth.runner.interpreter import bounds
 from kerneltruth.runner.interpreter.handles import Handle, Type, make, storage
 from kerneltruth.runner.interpreter.numbers import STORAGE, Array
 from kerneltruth.runner.interpreter.waiting import POLLS
@@ -31,7 +32,7 @@ def _own(data: Array) -> Array:
 def _load(
     self: Any,
     ptrs: Handle,
-    mask: Handle,
+    mask: Handle | None,
     other: Handle | None,
     cache: Any,
     eviction: Any,
@@ -42,24 +43,38 @@ def _load(
     addresses = _own(ptrs.data)
     # Lanes that are masked off without `other` are undefined; the compilers leave 0 there.
     default = np.zeros(addresses.shape, dtype=kind) if other is None else _own(other.data)
-    loaded = native.load(addresses, _own(mask.data), default, kind)
+    on = None if mask is None else _own(mask.data)
+    performed = bounds.lanes(addresses, on, kind.itemsize, self.grid_idx, write=False)
+    if on is None:
+        on = np.ones(addresses.shape, dtype=bool)
+    if performed is not None:
+        # Nothing can be read there: NaN, and 0 where an index or a loop's bound may come of it.
+        spoiled = b"\xff" if ty.scalar.is_floating() else b"\0"
+        nothing = np.frombuffer(spoiled * kind.itemsize, dtype=kind)
+        on, default = performed, np.where(on & ~performed, nothing, default)
+    loaded = native.load(addresses, on, default, kind)
     if volatile or cache == ir.CACHE_MODIFIER.CV:
         POLLS.note(self.grid_idx, addresses, loaded)
     return TensorHandle(loaded, ty)
 
 
 def _load_all(self: Any, ptrs: Handle, cache: Any, eviction: Any, volatile: Any) -> Handle:
-    everywhere = TensorHandle(np.ones(ptrs.data.shape, dtype=bool), tl.int1)
-    return _load(self, ptrs, everywhere, None, cache, eviction, volatile)
+    return _load(self, ptrs, None, None, cache, eviction, volatile)
 
 
-def _store(self: Any, ptrs: Handle, value: Handle, mask: Handle, cache: Any, eviction: Any) -> None:
-    native.store(_own(ptrs.data), _own(value.data), _own(mask.data))
+def _store(
+    self: Any, ptrs: Handle, value: Handle, mask: Handle | None, cache: Any, eviction: Any
+) -> None:
+    addresses, data = _own(ptrs.data), _own(value.data)
+    on = None if mask is None else _own(mask.data)
+    performed = bounds.lanes(addresses, on, data.itemsize, self.grid_idx, write=True)
+    if performed is None:
+        performed = np.ones(addresses.shape, dtype=bool) if on is None else on
+    native.store(addresses, data, performed)
 
 
 def _store_all(self: Any, ptrs: Handle, value: Handle, cache: Any, eviction: Any) -> None:
-    everywhere = TensorHandle(np.ones(ptrs.data.shape, dtype=bool), tl.int1)
-    _store(self, ptrs, value, everywhere, cache, eviction)
+    _store(self, ptrs, value, None, cache, eviction)
 
 
 def descriptor_pointers(desc: Any, offsets: list[Handle]) -> tuple[Handle, Handle]:
