@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from kerneltruth.cases.case import Case
@@ -23,7 +23,7 @@ from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
-from kerneltruth.oracle.verdict import Passed, Verdict, word
+from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
 from kerneltruth.runner.protocol import Errand, Observation, Rows
@@ -120,22 +120,37 @@ class Ground:
 
     def graded(self, contest: Contest) -> dict[str, Any]:
         """The shown results of a contest against what was due."""
-        wrong = []
-        for shown in contest.shown:
-            verdict = grade(self.task, self._due(shown.at), shown.seen, device=self.device)
-            wrong += _wrong(verdict)
-        for sampled in contest.sampled:
-            due_there = [self._due(at) for at in sampled.at]
-            verdict = grade_spots(
-                self.task, due_there, sampled.spots, sampled.seen, device=self.device
-            )
-            wrong += _wrong(verdict, f"samples of {len(due_there)} calls: ")
-        unknown = [e for e in self.expected if isinstance(e, str)]
+        wrong: list[str] = []
+        unknown: list[str] = []
+        for where, verdict in self._verdicts(contest):
+            if isinstance(verdict, Infra):
+                unknown.append(verdict.reason)
+            else:
+                wrong += _wrong(verdict, where)
+        if not contest.shown:
+            unknown += [e for e in self.expected if isinstance(e, str)]
         return {
             "calls": len(contest.shown) + sum(len(s.at) for s in contest.sampled),
             "wrong": wrong,
-            "not_graded": unknown[0] if unknown and not contest.shown else None,
+            "not_graded": unknown[0] if unknown else None,
         }
+
+    def _verdicts(self, contest: Contest) -> Iterator[tuple[str, Verdict]]:
+        """The verdict of each result, with words on where it is from."""
+        for shown in contest.shown:
+            graded = partial(grade, self.task, self._due(shown.at), shown.seen)
+            yield "", self._judged(graded)
+        for sampled in contest.sampled:
+            due_there = [self._due(at) for at in sampled.at]
+            graded = partial(grade_spots, self.task, due_there, sampled.spots, sampled.seen)
+            yield f"samples of {len(due_there)} calls: ", self._judged(graded)
+
+    def _judged(self, graded: Callable[..., Verdict]) -> Verdict:
+        try:
+            return graded(device=self.device)
+        except Exception as error:
+            # Memory, or a mistake in a task: the candidate's fault is a verdict.
+            return Infra(reason=f"{type(error).__name__}: {error}".splitlines()[0])
 
     def _due(self, at: Mapping[str, Choice]) -> Expectation:
         expectation = self.expected[self.drawn.index(dict(at))]

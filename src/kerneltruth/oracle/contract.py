@@ -13,6 +13,8 @@ from kerneltruth.oracle.dtypes import epsilon, is_float
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
 
+_COMPUTED = "the claims can be computed"
+
 
 def broken_claim(
     task: Task,
@@ -44,7 +46,12 @@ def broken_claim(
     except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
         # What was returned is such that a claim cannot even be computed, as with NaN.
         line = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Claim(f"the claims can be computed ({line})", math.nan, 0.0)
+        return Claim(f"{_COMPUTED} ({line})", math.nan, 0.0)
+
+
+def cannot_be_computed(claim: Claim) -> bool:
+    """Whether the claim stands for those that raised an error."""
+    return claim.name.startswith(_COMPUTED)
 
 
 def said(claim: Claim) -> str:

@@ -17,14 +17,14 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.admissible import Implementation, compute_dtype, implementations
 from kerneltruth.oracle.bounds import spread_bound
-from kerneltruth.oracle.contract import broken_claim, said
+from kerneltruth.oracle.contract import broken_claim, cannot_be_computed, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import returned_outputs, rule, wrong_form, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
-from kerneltruth.oracle.verdict import Failed, Passed, Verdict
+from kerneltruth.oracle.verdict import Failed, Infra, Passed, Verdict
 from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Claim, Task
 
 # By how much the bound is wider than one of all evaluations, whose spread is a few times larger.
 SLACK = 4.0
@@ -154,7 +154,8 @@ def grade(
 ) -> Verdict:
     """Judge what a timed call gave; the inputs that it wrote are among what was seen.
 
-    `device` is where `due` was asked for.
+    `device` is where `due` was asked for. What the judge cannot tell, since its claims raise an
+    error for the reference too, is `Infra`.
     """
     if seen.ended != "returned":
         return rule(task, expectation, {}, seen, deadline_s=0.0).verdict
@@ -198,10 +199,19 @@ def _values(
                 )
                 return wrong_values(here.difference(output.cpu()), here)
     specs = tuple(want.spec for want in expectation.outputs)
-    claim = broken_claim(
-        task, specs, expectation.case.dtype, tensors, given.scalars, got, references
-    )
-    return Passed() if claim is None else Failed(kind="value", detail=said(claim))
+
+    def broken(outputs: tuple[torch.Tensor, ...]) -> Claim | None:
+        dtype = expectation.case.dtype
+        return broken_claim(task, specs, dtype, tensors, given.scalars, outputs, references)
+
+    claim = broken(got)
+    if claim is None:
+        return Passed()
+    if cannot_be_computed(claim):
+        own = broken(references)
+        if own is not None and cannot_be_computed(own):
+            return Infra(reason=own.name)
+    return Failed(kind="value", detail=said(claim))
 
 
 def _written(task: Task, expectation: Expectation) -> tuple[str, ...]:

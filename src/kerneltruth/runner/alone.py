@@ -39,17 +39,16 @@ def main(path: str) -> str | None:
         if seen.ended != "returned":
             return f"{load.filename}: {seen.ended}: {seen.message}"
     on_gpu = load.device != "cpu"
-    with torch.no_grad():
-        for call in worker.calls():
-            call()
-        if on_gpu:
-            torch.cuda.synchronize()
-            torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-        for call in worker.calls():
-            call()
-        if on_gpu:
-            torch.cuda.synchronize()
-            torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+    for call in worker.calls():
+        call()
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+    for call in worker.calls():
+        call()
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
     return None
 
 

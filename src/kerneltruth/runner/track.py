@@ -149,8 +149,10 @@ class Track:
     ) -> None:
         """Give rows fresh contents."""
         moving = [h for h in self._held if not h.supply.fixed]
-        for i, held in enumerate(moving):
-            held.refill(rows, windows[i], scales[i] if scales else ())
+        # A call may have asked for the gradient of a row.
+        with torch.no_grad():
+            for i, held in enumerate(moving):
+                held.refill(rows, windows[i], scales[i] if scales else ())
         if self._on_gpu:
             _no_persisting_lines()
         self._wait()
@@ -186,7 +188,7 @@ class Track:
         made: dict[int, tuple[Any, int, Any]] = {}
         self._wait()
         stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(stream), torch.no_grad():
+        with torch.cuda.stream(stream):
             for index in order:
                 rows = groups[index]
                 calls = [self._call(row) for row in rows]
@@ -246,12 +248,11 @@ class Track:
             base = torch.cuda.memory_allocated(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
         before, after = (_Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            began = _perf_counter()
-            _record(before)
-            last = self._called(calls)
-            _record(after)
-            host = _perf_counter() - began
+        began = _perf_counter()
+        _record(before)
+        last = self._called(calls)
+        _record(after)
+        host = _perf_counter() - began
         self._wait()
         timings = {"device_s": _elapsed(before, after) / 1000, "host_s": host}
         if alone:
@@ -261,10 +262,9 @@ class Track:
         return timings, last
 
     def _timed_on_cpu(self, calls: Sequence[Caller]) -> tuple[dict[str, float], Any]:
-        with torch.no_grad():
-            began = _perf_counter()
-            last = self._called(calls)
-            host = _perf_counter() - began
+        began = _perf_counter()
+        last = self._called(calls)
+        host = _perf_counter() - began
         return {"device_s": host, "host_s": host}, last
 
     def show(self) -> Observation:

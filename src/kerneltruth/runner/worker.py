@@ -211,8 +211,7 @@ class Worker:
         with facade.suspended():
             row = [self._supplied(a) for a in asked.arguments]
         (call,) = self._calls(None, [row])
-        with torch.no_grad():
-            call()
+        call()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 

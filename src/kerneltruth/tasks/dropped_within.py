@@ -149,8 +149,9 @@ def _choices(shares: Tensor, p: float) -> Iterator[Tensor]:
     """Factors of the shares: drawn ones, then those that drop the largest shares, or all."""
     chance = torch.Generator().manual_seed(0)
     for _ in range(_DRAWS):
-        drawn = torch.rand(shares.shape, generator=chance, dtype=torch.float64)
-        yield (drawn >= p) / (1 - p)
+        # On any device the same: a generator of the CPU draws nowhere else.
+        drawn = torch.rand(shares.shape, generator=chance, dtype=torch.float64, device="cpu")
+        yield (drawn.to(shares.device) >= p) / (1 - p)
     rank = shares.argsort(-1, descending=True).argsort(-1)
     for dropped in (rank == 0, rank == 1, rank < 2, rank < 3, rank >= 0):
         yield ~dropped / (1 - p)

@@ -191,3 +191,16 @@ def test_what_could_not_be_had_ahead_is_asked_for_again(ground, monkeypatch):
         made.ask_ahead()
     assert made.expected == []
     assert made.known() == made.drawn
+
+
+def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(ground, monkeypatch):
+    made = ground()
+    shown = showing(made, lambda x: x.clamp(min=0))
+
+    def broken(*about, device):
+        raise TypeError("a mistake of ours")
+
+    monkeypatch.setattr("kerneltruth.commands.ground.grade", broken)
+    graded = made.graded(shown)
+    assert graded["wrong"] == []
+    assert graded["not_graded"] == "TypeError: a mistake of ours"

@@ -9,7 +9,7 @@ from scripted import MATMUL, RELU, SUM, case_of, declare, result, returned
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice, inputs_at, pools_of
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
-from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.oracle.verdict import Failed, Infra, Passed
 from kerneltruth.runner.protocol import Observation, OtherResult
 from kerneltruth.tasks.contract import Claim
 from kerneltruth.tasks.registry import find
@@ -302,3 +302,34 @@ def test_where_elements_are_right_together_only_none_is_judged_alone(name, alone
 
 def test_what_is_written_in_place_is_judged_as_a_whole():
     assert not spotwise(IN_PLACE, called(IN_PLACE, case_of(IN_PLACE))[0])
+
+
+def _claims(works):
+    """A contract that raises an error for what `works` refuses."""
+
+    def contract(evidence):
+        if not works(evidence.outputs[0]):
+            raise RuntimeError("no such claim")
+        yield Claim("nothing", 0.0, 0.0)
+
+    return contract
+
+
+def test_claims_that_no_result_lets_compute_are_not_the_candidates_fault():
+    declared = replace(
+        RELU,
+        outputs=(Output(compare="contract"),),
+        contract=_claims(lambda out: False),
+    )
+    found = verdict(declared, case_of(declared), lambda x: x.relu())
+    assert isinstance(found, Infra)
+    assert "no such claim" in found.reason
+
+
+def test_claims_that_its_own_result_breaks_are_the_candidates_fault():
+    declared = replace(
+        RELU,
+        outputs=(Output(compare="contract"),),
+        contract=_claims(lambda out: bool(out.isfinite().all())),
+    )
+    assert_fails(declared, case_of(declared), lambda x: x.relu() + torch.nan)

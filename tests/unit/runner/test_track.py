@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from children import floats
+from children import call, floats, vector
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
@@ -83,6 +83,46 @@ def test_the_result_of_the_last_call_is_shown(timed):
     stock(session)
     well(session, refill(0, 10, 20, 30), Lap(rows=(0, 3, 1)))
     assert floats(shown(session).results[0].data) == (20.0, 22.0, 24.0)
+
+
+CONDITIONS = """
+import torch
+def f(x, scale=2, *, mode="plain"):
+    said = (
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled(),
+        torch.get_default_dtype() == torch.float32, torch.get_default_device().type == "cpu",
+        torch.are_deterministic_algorithms_enabled(), torch.backends.cuda.matmul.allow_tf32,
+        type(x) is torch.Tensor, x.requires_grad, x.is_leaf, x.is_contiguous(), x.is_inference(),
+        x.dtype == torch.float32, torch.get_num_threads(), scale, mode == "plain",
+    )
+    return torch.tensor([float(s) for s in said])
+"""
+GRADIENT = """
+import torch
+def f(x):
+    x.requires_grad_()
+    (x * x).sum().backward()
+    found, x.grad = x.grad, None
+    return found
+"""
+
+
+def test_a_call_finds_the_same_conditions_timed_as_it_did_judged(timed, runner):
+    judged = runner.open(read_candidate(CONDITIONS, "f.py", task_names=("f",), task="f"))
+    before = call(judged, vector(1.0, 2.0), ScalarArgument(name="scale", value=3, default=2))
+    judged.close()
+    session = timed(CONDITIONS)
+    stock(session, supply(count=2), ScalarArgument(name="scale", value=3, default=2))
+    well(session, refill(0, 10, 20, 30), Lap(rows=(0, 1)))
+    assert floats(shown(session).results[0].data) == floats(before.results[0].data)
+
+
+def test_a_candidate_that_asks_for_gradients_is_timed(timed):
+    session = timed(GRADIENT)
+    stock(session)
+    for start in (0, 10):
+        well(session, refill(start, 0, 0, 0), Lap(rows=(1, 0)))
+        assert floats(shown(session).results[0].data) == tuple(2.0 * (start + i) for i in range(3))
 
 
 def test_a_numpy_kernel_is_timed_too(timed):

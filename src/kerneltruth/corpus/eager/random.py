@@ -1,6 +1,12 @@
-"""The generators of the suite in plain PyTorch: one function per task."""
+"""The generators of the suite in plain PyTorch: one function per task.
+
+No input says where their results go, and without `device` PyTorch makes them on the CPU: that
+would be no baseline of what a GPU does.
+"""
 
 import torch
+
+HOME = "cuda" if torch.cuda.is_available() else None
 
 
 def logspace(
@@ -20,7 +26,7 @@ def logspace(
         base,
         dtype=dtype,
         layout=layout,
-        device=device,
+        device=device or HOME,
         requires_grad=requires_grad,
     )
 
@@ -41,7 +47,7 @@ def rand(
         out=out,
         dtype=dtype,
         layout=layout,
-        device=device,
+        device=device or HOME,
         requires_grad=requires_grad,
         pin_memory=pin_memory,
     )

@@ -54,19 +54,24 @@ def signs(like: Tensor, salt: int) -> Tensor:
     """Signs that look drawn, as many as the tensor has elements, and in its shape and dtype."""
     count = like.numel()
     start = salt * 7919 % _DRAWN
-    drawn = _drawn()
+    drawn = _drawn(like.device)
     if start + count > _DRAWN:
         drawn = drawn.repeat(-(-(start + count) // _DRAWN))
     return drawn[start : start + count].to(like.dtype).reshape(like.shape)
 
 
 @cache
-def _drawn() -> Tensor:
+def _drawn(device: torch.device) -> Tensor:
     """As many signs as repeat unnoticed."""
-    mixed = torch.arange(_DRAWN)
+    return ((hashed(_DRAWN, device) >> 15) & 1).mul_(2).sub_(1).to(torch.float32)
+
+
+def hashed(count: int, device: torch.device | None = None) -> Tensor:
+    """So many integers in [0, 2**32) that look drawn, the same on every device."""
+    mixed = torch.arange(count, device=device)
     for _ in range(3):
         mixed = ((mixed ^ (mixed >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
-    return ((mixed >> 15) & 1).mul_(2).sub_(1).to(torch.float32)
+    return mixed
 
 
 def widened(x: Tensor) -> Tensor:

@@ -1,0 +1,71 @@
+"""Every task's timed results are graded on another device as on the CPU, and PyTorch's are right.
+
+A formula or claim that makes a tensor without saying where is right on the CPU and raises beside
+tensors of a GPU: a right kernel was `wrong` when it was timed.
+"""
+
+import pytest
+import torch
+from elsewhere import NAME, Elsewhere, second_device
+
+from kerneltruth.cases.materialize import benchmark_case
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.stocking import stocked
+from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.oracle.grading import due, grade
+from kerneltruth.oracle.verdict import Passed
+from kerneltruth.runner.protocol import Lap, Load, Rows, Show, Stock
+from kerneltruth.runner.worker import Worker
+from kerneltruth.tasks.registry import eager_modules, find
+
+SUITES = ("core", "kernelbenchx", "tritonbench")
+KEYS = [key for suite in SUITES for key in eager_modules(suite)]
+
+
+def timed_call(task, case, inputs, choices, folder, monkeypatch):
+    """What PyTorch's own function gives in a timed call, made in this process."""
+    monkeypatch.chdir(folder)
+    source = eager_of(task)
+    worker = Worker(
+        Load(
+            source=source.source,
+            filename="eager.py",
+            language="torch",
+            entry=source.entry,
+            device="cpu",
+            mode="time",
+        )
+    )
+    assert worker.load().ended == "returned"
+    refill = inputs.refill([0], inputs.given([choices]))
+    for errand in (Stock(arguments=inputs.arguments), Rows(count=1), refill, Lap(rows=(0,))):
+        seen = worker.time(errand)
+        assert seen.ended == "returned", seen
+    return worker.time(Show())
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_path, monkeypatch):
+    task = find(key)
+    case = benchmark_case(task, 0, task.dtypes[0])
+    inputs = stocked(task, case)
+    choices = inputs.draw(stream(1, "known", key), 1)[0]
+    seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
+    drawn = inputs.at(task, case, choices)
+    with second_device():
+        expectation = due(task, case, drawn, device=NAME)
+        there = grade(task, expectation, seen, device=NAME)
+    assert isinstance(there, Passed), there
+
+
+def test_a_second_device_refuses_tensors_of_the_first():
+    with second_device():
+        there = torch.ones(3, device=NAME)
+        assert isinstance(there, Elsewhere)
+        with pytest.raises(RuntimeError, match="same device"):
+            there + torch.ones(3)
+        chance = torch.Generator()
+        with pytest.raises(RuntimeError, match="generator"):
+            torch.rand(3, device=NAME, generator=chance)
+        assert (there + torch.tensor(1.0)).tolist() == [2.0, 2.0, 2.0]
+        assert (there.cpu() + torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
