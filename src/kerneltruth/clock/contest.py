@@ -20,8 +20,15 @@ from dataclasses import dataclass, field
 
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.contestants import Contestant, Effort, Inputs, LapSeen, Shown
-from kerneltruth.clock.laps import Laps
+from kerneltruth.clock.contestants import (
+    Contestant,
+    Effort,
+    Inputs,
+    LapSeen,
+    NotValid,
+    Shown,
+)
+from kerneltruth.clock.laps import SLOW_S, Laps
 from kerneltruth.clock.rows import (
     GROUPS,
     LEAST_CAPTURED,
@@ -38,6 +45,8 @@ from kerneltruth.clock.spent import Spent
 LARGE = 2**20
 # How many times more rows than there are, or fewer, are made anew.
 REMADE = 2
+# Of which the quickest counts, of calls on inputs in the caches.
+WARM_LAPS = 3
 STARVED = "a host was slower than the device"
 
 
@@ -55,6 +64,7 @@ class Contest:
         blocks: for each side its laps of one block, by the side's name.
         around: what shortest laps, each right after one of a block, cost on the judge's clock
             beyond their device time; by the side's name, of the candidate always.
+        too_long: says why a baseline that was gauged takes too long to be one, if it does.
         doubted: whether those of the first baseline are looked at, too.
         disturbed: why blocks were thrown away and repeated.
     """
@@ -70,6 +80,7 @@ class Contest:
     rows: int = 0
     blocks: list[dict[str, tuple[LapSeen, ...]]] = field(default_factory=list)
     around: list[dict[str, tuple[float, ...]]] = field(default_factory=list)
+    too_long: Callable[[Contestant], str | None] = lambda side: None
     doubted: bool = False
     disturbed: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
@@ -100,6 +111,9 @@ class Contest:
         with self._spent.on("gauging"):
             for side in [side for side in self.sides if not side.rows]:
                 self._laps.gauge(side)
+                why = self.too_long(side)
+                if why is not None:
+                    raise NotValid(side.name, why)
             self.rows = self._count_rows()
             for side in self.sides:
                 # As many for everyone: laps of other lengths have other edges.
@@ -140,7 +154,7 @@ class Contest:
     def _around(self, side: Contestant, *, show: bool = False) -> float:
         """What a shortest lap costs beyond its device time, on rows of the last lap."""
         # Of a single call the child would also say what memory it takes, at a cost.
-        rows = self._order[: 1 if self.graphs else 2]
+        rows = self._order[: 1 if self.graphs or _is_slow(side) else 2]
         known = self.known[len(self.shown) % len(self.known)] if show else {}
         if show:
             self._laps.refill(side, rows[-1:], self.inputs.given([known]))
@@ -224,12 +238,16 @@ class Contest:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._lap(side, count, show=shows))
                 if side.name in around:
+                    # A lap of a slow one is as short as can be, so what it costs hardly changes.
+                    known = self.around[0].get(side.name) if _is_slow(side) and self.around else ()
                     # Its calls are all enqueued before it begins, which only the first of a longer
                     # lap may be: who does not wait for the lap is shown here.
                     first = side is self.sides[0] and not around[side.name]
                     early = show and first and self._laps.hides and not self.samples
                     # At once: how quick a host is changes within a second.
-                    around[side.name].append(self._around(side, show=early))
+                    around[side.name].append(
+                        known[0] if known and not early else self._around(side, show=early)
+                    )
         return (
             {name: tuple(laps) for name, laps in found.items()},
             {name: tuple(costs) for name, costs in around.items()},
@@ -268,10 +286,14 @@ class Contest:
         for side in self.sides:
             if side.warm_s is not None:
                 continue
+            slow = _is_slow(side)
             calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
+            calls = 1 if slow else calls
             rows = [WARM] if self.graphs else [0] * calls
             self._laps.refill(side, [0], self.inputs.draw(self.rng, 1))
-            laps = [self._laps.lap(side, rows, graphs=self.graphs, calls=calls) for _ in range(3)]
+            laps = [self._laps.lap(side, rows, graphs=self.graphs, calls=calls)]
+            while len(laps) < WARM_LAPS and not slow:
+                laps.append(self._laps.lap(side, rows, graphs=self.graphs, calls=calls))
             side.warm_s = min(lap.per_call_s for lap in laps)
 
     def _blocks_to_show(self, least: int) -> set[int]:
@@ -379,3 +401,7 @@ class Contest:
             self._laps.end_sampling(side)
         # As after any other.
         self._around(side)
+
+
+def _is_slow(side: Contestant) -> bool:
+    return side.warm_up_s > SLOW_S

@@ -11,6 +11,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at
+from kerneltruth.clock.validity import NOT_VALID, Operators
 from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Errand, Observation, Refill, Sample, ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
@@ -113,6 +114,17 @@ class ContestError(Exception):
         self.seen = seen
 
 
+class NotValid(ContestError):
+    """A baseline is none: where it runs, or how long it takes, says so."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, Observation(ended="returned", message=why))
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{NOT_VALID}: {self.why}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Contestant:
     """One side of a contest and what is known of it.
@@ -133,6 +145,8 @@ class Contestant:
         waits: whether its calls wait for the device, so that its host cannot get ahead.
         warm_s: of a call on inputs that the caches hold, where that was measured.
         settled: of which kinds of laps there were some on these rows: of graphs, or not.
+        examined: whether it is asked what it runs, to tell whether it is a valid baseline; `ran` is
+            what it said.
     """
 
     name: str
@@ -154,6 +168,8 @@ class Contestant:
     why_not: str | None = None
     peak_bytes: int = 0
     settled: set[bool] = field(default_factory=set)
+    examined: bool = False
+    ran: Operators | None = None
 
     def forget_rows(self) -> None:
         """Its child has them no more; whether calls can be captured stays known if they cannot."""

@@ -18,13 +18,16 @@ from kerneltruth.clock.contestants import (
     Effort,
     Inputs,
     LapSeen,
+    NotValid,
 )
 from kerneltruth.clock.rows import MOST_ROWS, SPARE, count_all, groups_of, sampled_groups, shuffled
 from kerneltruth.clock.sampling import sample_of
+from kerneltruth.clock.validity import operators_in, why_elsewhere
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
     Observation,
+    Operators,
     Rows,
     Sample,
     Show,
@@ -44,6 +47,8 @@ AHEAD_S = 5e-4
 MOST_AHEAD_S = 2e-2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
+# Calls that take longer are made as rarely as can be.
+SLOW_S = 0.1
 # What the seconds of laps are told by.
 PARTS = ("calls", "device", "ahead")
 # For so much of a lap the device may have waited for its host, beyond doubt for no more.
@@ -91,7 +96,17 @@ class Laps:
         # In another process, or a second time, it finds compiled what the first had to compile.
         side.first_s = side.first_s or first_s
         side.second_s = self.lap(side, [1], deadline_s=allowed_s).wall_s
+        self._examine(side, allowed_s)
         side.stocked = side.warmed = True
+
+    def _examine(self, side: Contestant, allowed_s: float) -> None:
+        """Have a baseline that is to be examined tell what it runs, and where."""
+        if not (self.on_gpu and side.examined and side.ran is None):
+            return
+        side.ran = operators_in(side.do(Operators(slot=side.slot), allowed_s))
+        why = why_elsewhere(side.ran)
+        if why is not None:
+            raise NotValid(side.name, why)
 
     def gauge(self, side: Contestant) -> None:
         """About how long a call takes, by ever longer laps while nobody else is at work.
@@ -99,7 +114,10 @@ class Laps:
         A host that has been waiting is slow for a moment: while the device may have waited for it,
         the same is looked at again.
         """
-        calls, ahead_s, looks = SPARE, self.ahead_s, LOOKS
+        # A call that takes that long shows how long it takes, and more of them cost too much.
+        slow = side.second_s > SLOW_S
+        calls, looks = (1, 1) if slow else (SPARE, LOOKS)
+        ahead_s = self.ahead_s
         least_s = side.launch_s = math.inf
         while True:
             lap = self.lap(side, [i % SPARE for i in range(calls)])

@@ -17,7 +17,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.errors import UserError
@@ -67,7 +67,7 @@ class Ground:
         device: where references are computed.
         drawn: contents whose results the judge finds out.
         sides: the baselines.
-        failed: why baselines take no part any more, by name.
+        failed: why baselines take no part any more, by name; `not_valid` those that are none.
         expected: what calls on drawn contents must give, or why that cannot be had.
     """
 
@@ -78,6 +78,7 @@ class Ground:
     drawn: list[dict[str, Choice]]
     sides: list[Contestant] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    not_valid: set[str] = field(default_factory=set)
     expected: list[Expectation | str] = field(default_factory=list)
 
     def known(self) -> list[dict[str, Choice]]:
@@ -116,6 +117,8 @@ class Ground:
     def leave_out(self, error: ContestError) -> None:
         """Go on without a baseline that cannot; it says nothing of any candidate."""
         self.failed[error.name] = str(error)
+        if isinstance(error, NotValid):
+            self.not_valid.add(error.name)
         self.sides = [side for side in self.sides if side.name != error.name]
 
     def graded(self, contest: Contest) -> dict[str, Any]:
@@ -268,8 +271,8 @@ class Grounds:
 
     @property
     def whole(self) -> bool:
-        """Whether no baseline was lost."""
-        return not any(ground.failed for ground in self._made.values())
+        """Whether no baseline was lost; one that is none would be none again."""
+        return all(ground.failed.keys() == ground.not_valid for ground in self._made.values())
 
     def park(self) -> bool:
         """Give back the memory of rows and of what is due, until the next turn.
@@ -299,6 +302,12 @@ class Grounds:
             mode: Mode = "time" if compiled is None else "time_compiled"
             self._shared[name] = _Shared(self._runner.open(source, mode=mode))
         shared = self._shared[name]
-        side = Contestant(name=name, child=shared, slot=len(shared.sides), compiled=compiled)
+        side = Contestant(
+            name=name,
+            child=shared,
+            slot=len(shared.sides),
+            compiled=compiled,
+            examined=name in COMPILED,
+        )
         shared.sides.append(side)
         return side

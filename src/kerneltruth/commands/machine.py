@@ -36,6 +36,7 @@ from kerneltruth.clock.telemetry import (
     conditions,
 )
 from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.validity import host_bound, why_too_long
 from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
@@ -65,6 +66,8 @@ NULL_COPIES = 6
 LEAST_NOISE = 0.003
 # Device memory of a process that has done nothing yet.
 CONTEXT_BYTES = 2**29
+# Where it was not measured.
+USUAL_LAUNCH_S = 5e-6
 NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
 
 
@@ -164,6 +167,30 @@ class Machine:
             "advice": plain(advice),
             "flags": flags,
         }
+
+    def too_long(self, task: Task, case: Case, side: Contestant) -> str | None:
+        """Why a baseline that was gauged takes too long to be one, if it does."""
+        if side.ran is None or self.facts is None:
+            return None
+        return why_too_long(side.ran, side.warm_up_s, **self._least(task, case))
+
+    def baseline(self, task: Task, case: Case, side: Contestant, seconds: float) -> dict[str, Any]:
+        """How near a baseline is to what the device can do: part of a shape's document."""
+        ran = side.ran
+        if self.facts is None:
+            return {"efficiency": None, "launches": None, "remark": None}
+        made = self._floor(task, case)
+        remark = None if ran is None else host_bound(ran, seconds, **self._least(task, case))
+        return {
+            "efficiency": made.efficiency(seconds) if made.seconds else None,
+            "launches": None if ran is None else ran.launches,
+            "remark": remark,
+        }
+
+    def _least(self, task: Task, case: Case) -> dict[str, float]:
+        assert self.facts is not None
+        launch_s = self.facts.ceilings.launch_s or USUAL_LAUNCH_S
+        return {"floor_s": self._floor(task, case).seconds, "launch_s": launch_s}
 
     def _floor(self, task: Task, case: Case) -> Floor:
         assert self.facts is not None

@@ -76,6 +76,7 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
                 "low": s.ratio.low,
                 "high": s.ratio.high,
                 "outcome": "tie" if not_faster and s.outcome == "faster" else s.outcome,
+                **machine.baseline(ground.task, ground.case, side, s.baseline_s),
             }
             for s, side in zip(against, contest.sides[1:], strict=True)
         },

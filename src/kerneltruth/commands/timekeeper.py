@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -254,6 +255,7 @@ class Timekeeper:
                 effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=known,
+                too_long=partial(self._machine.too_long, ground.task, ground.case),
                 elements=ground.elements(),
                 on_gpu=self._on_gpu,
             )

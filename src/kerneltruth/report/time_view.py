@@ -161,6 +161,13 @@ def _remarks(shape: dict[str, Any]) -> list[RenderableType]:
     # Why nothing was graded is told below.
     for flag in (f for f in shape["flags"] if f != "not_graded"):
         found.append(Text(f"{shape['summary']}: {flag}", "yellow"))
+    for name, b in shape["baselines"].items():
+        said = (
+            [] if b.get("efficiency") is None else [f"{b['efficiency']:.0%} of the speed of light"]
+        )
+        said += [b["remark"]] if b.get("remark") else []
+        if said:
+            found.append(Text(f"{shape['summary']}: {name}: {', '.join(said)}"))
     for name, why in shape["baselines_failed"].items():
         found.append(Text(f"{shape['summary']}: no baseline {name}: {why}", "yellow"))
     graded = shape["graded"]

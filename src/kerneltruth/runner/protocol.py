@@ -270,6 +270,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Operators:
+    """Make the call of a row once, not compiled, and count operators (see `runner.operators`)."""
+
+    row: int = 0
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorResult:
     """An output: logical elements in row-major order, and how the tensor lay in memory.
 
@@ -365,7 +373,8 @@ class Observation:
         launches: distinct kernel launches of this call or rehearsal.
         binaries: what was compiled, in compile mode.
         timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
-            returned; of a single call also `peak_bytes` of memory allocated meanwhile.
+            returned; of a single call also `peak_bytes` of memory allocated meanwhile. Of
+            `Operators` the counts.
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).
@@ -388,5 +397,7 @@ class Observation:
     dirty: bool = False
 
 
-Errand = Call | Rehearse | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded
+Errand = (
+    Call | Rehearse | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded | Operators
+)
 Message = Prepare | Load | Errand | Observation

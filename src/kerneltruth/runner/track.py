@@ -129,9 +129,10 @@ class Track:
             if self._on_gpu:
                 torch.cuda.empty_cache()
             return
-        self.calls = self._ready([self._offered(row) for row in range(count)])
+        self.calls = self._ready([self.offered(row) for row in range(count)])
 
-    def _offered(self, row: int) -> list[Offered]:
+    def offered(self, row: int) -> list[Offered]:
+        """The arguments of a row's call."""
         held = iter(self._held)
         offered = []
         for a in self._stock.arguments:

@@ -30,6 +30,7 @@ from kerneltruth.runner import (
     failures,
     guards,
     models,
+    operators,
     optimizers,
     placing,
     track,
@@ -42,6 +43,7 @@ from kerneltruth.runner.protocol import (
     Load,
     Loaded,
     Observation,
+    Operators,
     Rehearse,
     ScalarArgument,
     Stock,
@@ -189,6 +191,9 @@ class Worker:
         rows = self._tracks.get(errand.slot)
         if rows is None:
             return Observation(ended="lost", message="a lap came before its stock")
+        if isinstance(errand, Operators):
+            (call,) = self._calls(None, [rows.offered(errand.row)])
+            return operators.observed(call, self._device)
         return rows.do(errand)
 
     def _rehearse(self, asked: Rehearse) -> Observation:

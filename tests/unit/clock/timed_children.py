@@ -14,6 +14,7 @@ from kerneltruth.runner.protocol import (
     Capture,
     Lap,
     Observation,
+    Operators,
     Refill,
     Rows,
     Sample,
@@ -66,6 +67,7 @@ class Child:
         launch_s: what a graph takes to launch.
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
             device, `claims_host_s` what it says of it if that is something else.
+        ran: what it says that a call runs.
         ends: how an errand of a kind ends, where not well; for good, or for so many times.
         asked: every errand, in order.
         sample: the calls that are sampled; `given` what they were given, by row.
@@ -80,6 +82,7 @@ class Child:
     launch_s: float = 0.0
     host_s: float = 0.0
     claims_host_s: float | None = None
+    ran: dict = field(default_factory=dict)
     waits: bool = False
     noise: object = lambda: 1.0
     ends: dict = field(default_factory=dict)
@@ -118,6 +121,8 @@ class Child:
             case Lap(rows=rows):
                 self.clock.now += self.longer_s * (len(rows) > SHORTEST)
                 return self._lap(rows, message.ahead_s, len(rows) * self.host_s)
+            case Operators():
+                return Observation(ended="returned", timings=self.ran)
             case Show(sampled=True):
                 return Observation(
                     ended="returned", message=str([self.given[row] for row in self.sample.rows])

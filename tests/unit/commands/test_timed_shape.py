@@ -40,6 +40,7 @@ def side(name, binaries=(), waits=False):
         warm_s=None,
         why_not=None,
         peak_bytes=64,
+        ran=None,
     )
 
 

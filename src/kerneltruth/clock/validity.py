@@ -1,0 +1,79 @@
+"""Whether a baseline is one: it runs on the task's device, in no absurd time for what it does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kerneltruth.runner.protocol import Observation
+
+# How many times longer than its floor, or than its launches, a baseline may take.
+MOST = 100.0
+NOT_VALID = "no valid baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operators:
+    """What a call of a baseline ran; see `runner.operators`.
+
+    Attributes:
+        launches: operators with results on the device; each launches a kernel at least.
+        on_host: operators with results of some size on the host.
+        elsewhere: results of the call that do not lie on the device.
+        factors: operators that factor matrices, which PyTorch does in part on the host.
+    """
+
+    launches: int
+    on_host: int
+    elsewhere: int
+    factors: tuple[str, ...] = ()
+
+
+def operators_in(seen: Observation) -> Operators:
+    """What a child has counted."""
+    counts = seen.timings
+    return Operators(
+        launches=int(counts.get("launches", 0)),
+        on_host=int(counts.get("on_host", 0)),
+        elsewhere=int(counts.get("elsewhere", 0)),
+        factors=tuple((seen.message or "").split()),
+    )
+
+
+def why_elsewhere(ran: Operators) -> str | None:
+    """Why a baseline does not run on the task's device, if it does not."""
+    if ran.elsewhere:
+        return "its results do not lie on the task's device"
+    if not ran.launches:
+        return "it launched nothing on the task's device"
+    return None
+
+
+def most_s(ran: Operators, *, floor_s: float, launch_s: float) -> float:
+    """Seconds that a call of a baseline may take; infinite where PyTorch itself waits for a host.
+
+    Args:
+        ran: what it runs.
+        floor_s: of the task's case.
+        launch_s: of a call that does nothing, as measured on the device.
+    """
+    return math.inf if ran.factors else MOST * max(floor_s, ran.launches * launch_s)
+
+
+def why_too_long(ran: Operators, seconds: float, *, floor_s: float, launch_s: float) -> str | None:
+    """Why a baseline takes too long to be one, if it does."""
+    if seconds <= most_s(ran, floor_s=floor_s, launch_s=launch_s):
+        return None
+    where = f", {ran.on_host} operators of which run on the host" if ran.on_host else ""
+    return (
+        f"a call takes {seconds * 1e3:.3g} ms{where}: over {MOST:.0f} times the larger of its "
+        f"floor ({floor_s * 1e6:.3g} us) and {ran.launches} launches of {launch_s * 1e6:.3g} us"
+    )
+
+
+def host_bound(ran: Operators, seconds: float, *, floor_s: float, launch_s: float) -> str | None:
+    """Said of a factorization that takes that long: PyTorch itself does it, so it is no error."""
+    plain = Operators(launches=ran.launches, on_host=ran.on_host, elsewhere=0)
+    if not ran.factors or seconds <= most_s(plain, floor_s=floor_s, launch_s=launch_s):
+        return None
+    return f"bound by its host: {', '.join(ran.factors)} waits for it between steps"

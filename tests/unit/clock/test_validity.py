@@ -1,0 +1,109 @@
+"""Whether a baseline is one: where it runs, and whether it takes no longer than its work can."""
+
+import math
+
+import pytest
+from timed_children import Clock, Sides
+
+from kerneltruth.clock.contestants import NotValid
+from kerneltruth.clock.validity import (
+    Operators,
+    host_bound,
+    most_s,
+    operators_in,
+    why_elsewhere,
+    why_too_long,
+)
+from kerneltruth.runner.protocol import Lap, Observation
+from kerneltruth.runner.protocol import Operators as Asked
+
+PLAIN = Operators(launches=3, on_host=0, elsewhere=0)
+EIG = Operators(launches=3, on_host=2, elsewhere=0, factors=("linalg_eig",))
+DEVICE = {"floor_s": 1e-5, "launch_s": 5e-6}
+
+
+def test_what_a_child_counted_is_read():
+    seen = Observation(
+        ended="returned",
+        message="linalg_eig",
+        timings={"launches": 3.0, "on_host": 2.0, "elsewhere": 0.0},
+    )
+    assert operators_in(seen) == EIG
+
+
+def test_results_on_the_host_and_no_launches_are_no_baseline():
+    assert why_elsewhere(PLAIN) is None
+    assert "do not lie" in why_elsewhere(Operators(launches=3, on_host=0, elsewhere=1))
+    assert "launched nothing" in why_elsewhere(Operators(launches=0, on_host=3, elsewhere=0))
+
+
+def test_a_hundred_times_the_floor_or_the_launches_is_the_most_that_a_baseline_takes():
+    assert most_s(PLAIN, **DEVICE) == pytest.approx(100 * 3 * 5e-6)
+    assert most_s(PLAIN, floor_s=1e-3, launch_s=5e-6) == pytest.approx(0.1)
+    assert why_too_long(PLAIN, 1.4e-3, **DEVICE) is None
+    said = why_too_long(PLAIN, 1.6e-3, **DEVICE)
+    assert said.startswith("a call takes 1.6 ms: over 100 times the larger of its floor (10 us)")
+
+
+def test_a_factorization_that_waits_for_its_host_is_no_error_and_says_so():
+    assert most_s(EIG, **DEVICE) == math.inf
+    assert why_too_long(EIG, 1.0, **DEVICE) is None
+    assert "linalg_eig" in host_bound(EIG, 1.0, **DEVICE)
+    assert host_bound(EIG, 1e-3, **DEVICE) is None
+    assert host_bound(PLAIN, 1.0, **DEVICE) is None
+
+
+@pytest.fixture
+def sides(monkeypatch):
+    clock = Clock()
+    clock.use(monkeypatch)
+    return Sides(clock)
+
+
+def of_eager(sides, **script):
+    """A candidate, and a baseline that is examined."""
+    sides.add("candidate")
+    child = sides.add("eager", **script)
+    sides.made[-1].examined = True
+    return child
+
+
+def test_a_baseline_that_runs_elsewhere_takes_part_in_no_lap_that_counts(sides):
+    child = of_eager(sides, ran={"launches": 0.0})
+    with pytest.raises(NotValid) as found:
+        sides.contest().prepare()
+    assert str(found.value) == "no valid baseline: it launched nothing on the task's device"
+    assert len(child.of(Lap)) == 2
+
+
+def test_a_baseline_that_takes_too_long_costs_a_few_calls(sides):
+    child = of_eager(sides, call_s=30.0, ran={"launches": 1.0})
+
+    def too_long(side):
+        return "too long" if side.ran and side.warm_up_s > 1.0 else None
+
+    with pytest.raises(NotValid) as found:
+        sides.contest(too_long=too_long).prepare()
+    assert found.value.name == "eager"
+    assert sum(len(lap.rows) for lap in child.of(Lap)) == 3
+
+
+def test_only_baselines_are_asked_what_they_run(sides):
+    child = of_eager(sides, ran={"launches": 1.0})
+    sides.contest().prepare()
+    assert len(child.of(Asked)) == 1
+    assert not sides.children["candidate"].of(Asked)
+
+
+def test_slow_calls_are_made_as_rarely_as_can_be(sides):
+    slow = sides.add("candidate", call_s=0.5)
+    sides.add("eager", call_s=0.5)
+    contest = sides.contest()
+    contest.prepare()
+    contest.run(lambda c: True)
+    contest.measure_warm()
+    calls = sum(len(lap.rows) for lap in slow.of(Lap))
+    # A block has two laps of the candidate, of a call or two; a dozen more would be usual.
+    assert calls <= 4 * contest.effort.blocks[0] + 10
+    assert sum(len(lap.rows) == 1 for lap in slow.of(Lap)) >= contest.effort.blocks[0]
+    assert all(len(block["candidate"]) == 2 for block in contest.around)
