@@ -23,9 +23,10 @@ import torch
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Inputs
 from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.commands.ground import CANDIDATE
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.machine import known_machine
-from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timekeeper
+from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.runner import track
 from kerneltruth.runner.candidate import read_candidate

@@ -48,6 +48,10 @@ def audit(
         str | None,
         typer.Option("--suite", help="In place of the corpus, prove this suite's tasks."),
     ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option("--timed", help="Time the suite's PyTorch functions against themselves."),
+    ] = False,
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
     ] = True,
@@ -72,8 +76,14 @@ def audit(
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),
         suite=suite,
+        timed=timed,
     )
     document = follow(run_audit(options), quiet=as_json)
+    if timed:
+        from kerneltruth.report.timed_audit_view import timed_audit_view
+
+        show_document(document, timed_audit_view, as_json)
+        raise typer.Exit(exit_codes.of_suite(document))
     if suite is not None:
         from kerneltruth.report.suite_view import suite_view
 

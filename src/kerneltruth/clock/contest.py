@@ -122,6 +122,11 @@ class Contest:
         with self._spent.on("capturing"):
             wanted = self.on_gpu and self._wants_graphs()
             self.graphs = wanted and all(map(self._capture, self.sides))
+            for side in self.sides:
+                # Its child began anew, since another of its sides could not be captured.
+                if side.rows != self.rows:
+                    self._laps.warm_up(side)
+                    self._laps.make_rows(side, self.rows)
             if self.sides[0].sample is not None and not self.graphs:
                 # Someone else could not be captured.
                 self._laps.end_sampling(self.sides[0])

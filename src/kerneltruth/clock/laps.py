@@ -107,6 +107,9 @@ class Laps:
         why = why_elsewhere(side.ran)
         if why is not None:
             raise NotValid(side.name, why)
+        if side.ran.waits:
+            # To try would cost a process, and all that it has compiled.
+            side.captured, side.why_not = False, f"{side.name}: it waits for the device in a call"
 
     def gauge(self, side: Contestant) -> None:
         """About how long a call takes, by ever longer laps while nobody else is at work.

@@ -20,12 +20,14 @@ class Operators:
         launches: operators with results on the device; each launches a kernel at least.
         on_host: operators with results of some size on the host.
         elsewhere: results of the call that do not lie on the device.
+        waits: operators that wait for the device.
         factors: operators that factor matrices, which PyTorch does in part on the host.
     """
 
     launches: int
     on_host: int
     elsewhere: int
+    waits: int = 0
     factors: tuple[str, ...] = ()
 
 
@@ -36,6 +38,7 @@ def operators_in(seen: Observation) -> Operators:
         launches=int(counts.get("launches", 0)),
         on_host=int(counts.get("on_host", 0)),
         elsewhere=int(counts.get("elsewhere", 0)),
+        waits=int(counts.get("waits", 0)),
         factors=tuple((seen.message or "").split()),
     )
 

@@ -14,7 +14,8 @@ from typing import Any
 from kerneltruth.commands.devices import choose_device, choose_targets
 from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
-from kerneltruth.errors import UserError
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner.host import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class AuditOptions:
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)
     suite: str | None = None
+    timed: bool = False
 
 
 def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
@@ -40,12 +42,17 @@ def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
 
     Raises:
         UserError: there is no such suite, or it goes with none of the options.
+        EnvironmentFault: it is to be timed, and there is no GPU.
     """
     start = time.monotonic()
+    if options.timed and options.suite is None:
+        raise UserError("--timed: times PyTorch's functions of a suite; name it by --suite")
     options = replace(options, targets=choose_targets(options.targets))
     runner = new_runner(choose_device(options.device), options.targets)
     try:
         # From here on the runner's processes import torch, and so does this one, side by side.
+        if options.timed:
+            return (yield from _time_suite(options, runner, start))
         begin(runner)
         if options.suite is not None:
             if options.out is not None:
@@ -58,3 +65,19 @@ def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
         return (yield from audit_corpus(options, runner, start))
     finally:
         runner.close()
+
+
+def _time_suite(
+    options: AuditOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    if options.out is not None:
+        raise UserError("--out: a timed suite keeps no run; use --json")
+    if runner.device == "cpu":
+        raise EnvironmentFault(
+            "--timed: there is no GPU, and what a busy host takes says nothing of the clock; run "
+            "this where `kerneltruth doctor` shows a device"
+        )
+    runner.start(("time",))
+    from kerneltruth.commands.timed_audit import time_suite
+
+    return (yield from time_suite(options, runner, start))

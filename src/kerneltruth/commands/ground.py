@@ -37,6 +37,10 @@ COMPILED = {
     "compile_max_autotune": "max-autotune-no-cudagraphs",
 }
 BASELINES = (*COMPILED, "control")
+# Who is timed; among a task's baselines it is eager PyTorch, timed against itself.
+CANDIDATE = "candidate"
+# The process of those that are made of eager PyTorch.
+PYTORCH = "pytorch"
 
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
@@ -44,8 +48,15 @@ KNOWN = 2
 PARK_S = 30.0
 # How PyTorch calls its error.
 OUT_OF_MEMORY = "OutOfMemoryError"
-# References in other processes take all cores: one task's at a time.
+# Of inputs: what is due takes several times as much until it is its task's turn.
+DUE_AHEAD_BYTES = 2**25
+# References in other processes take all cores, and others the interpreter: one task's at a time.
 _ASKED = threading.Lock()
+
+
+def process_of(name: str) -> str:
+    """Which of a task's processes a baseline is in."""
+    return PYTORCH if name in COMPILED else name
 
 
 def check_baselines(names: Iterable[str]) -> None:
@@ -96,6 +107,23 @@ class Ground:
         self.known()
         if any(isinstance(due_there, str) for due_there in self.expected):
             self.expected.clear()
+
+    @property
+    def opponents(self) -> list[Contestant]:
+        """The baselines that a candidate meets."""
+        return [side for side in self.sides if side.name != CANDIDATE]
+
+    def itself(self) -> Contestant:
+        """Eager PyTorch as the candidate.
+
+        Raises:
+            ContestError: it could not get ready.
+        """
+        for side in self.sides:
+            if side.name == CANDIDATE:
+                return side
+        seen = Observation(ended="lost", message=self.failed.get(CANDIDATE, "there is none"))
+        raise ContestError(CANDIDATE, seen)
 
     def elements(self) -> tuple[int, ...]:
         """How many elements each output has, where each is right or wrong by itself; else none."""
@@ -169,16 +197,18 @@ def _wrong(verdict: Verdict, where: str = "") -> list[str]:
 
 
 class _Shared:
-    """A child that several contests share, each with a slot of its own."""
+    """A child that several contests share, and several baselines, each with slots of its own."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.sides: list[Contestant] = []
+        self._asked = threading.Lock()
 
     def errand(
         self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
     ) -> Observation:
-        return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
+        with self._asked:
+            return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
 
     def close(self, *, wait: bool = True) -> None:
         self.session.close(wait=wait)
@@ -192,7 +222,11 @@ class _Shared:
 
 
 class Grounds:
-    """The grounds of one task, and its baselines' processes: all cases of a baseline in one."""
+    """The grounds of one task, and its baselines' processes.
+
+    All cases of a baseline are in one, and what PyTorch itself makes of a function, compiled or
+    not, is in one too: a context on the device takes a fifth of a second, one after the other.
+    """
 
     def __init__(
         self,
@@ -245,7 +279,7 @@ class Grounds:
     def warm_up(self, effort: Effort) -> None:
         """Have the baselines compile for all cases, before anyone is timed.
 
-        And if references answer from other processes, which takes seconds, have what is due.
+        And have what is due, where it takes little memory or answers come from other processes.
         """
         for case in self.cases:
             ground = self.of(case)
@@ -265,7 +299,7 @@ class Grounds:
                         # It has another try when it is needed, and room is made for it.
                         return
                     ground.leave_out(error)
-            if self.task.foreign:
+            if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
                 with _ASKED:
                     ground.ask_ahead()
 
@@ -297,17 +331,18 @@ class Grounds:
         self._made.clear()
 
     def _side(self, name: str, source: Candidate) -> Contestant:
-        compiled = COMPILED.get(name)
-        if name not in self._shared:
-            mode: Mode = "time" if compiled is None else "time_compiled"
-            self._shared[name] = _Shared(self._runner.open(source, mode=mode))
-        shared = self._shared[name]
+        place = process_of(name)
+        if place not in self._shared:
+            compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
+            mode: Mode = "time_compiled" if compiles else "time"
+            self._shared[place] = _Shared(self._runner.open(source, mode=mode))
+        shared = self._shared[place]
         side = Contestant(
             name=name,
             child=shared,
             slot=len(shared.sides),
-            compiled=compiled,
-            examined=name in COMPILED,
+            compiled=COMPILED.get(name),
+            examined=name in COMPILED or name == CANDIDATE,
         )
         shared.sides.append(side)
         return side

@@ -20,7 +20,13 @@ from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.standing import by_events
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
-from kerneltruth.commands.ground import OUT_OF_MEMORY, Ground, Grounds, check_baselines
+from kerneltruth.commands.ground import (
+    CANDIDATE,
+    OUT_OF_MEMORY,
+    Ground,
+    Grounds,
+    check_baselines,
+)
 from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.commands.turns import Turns
@@ -28,7 +34,6 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
 
-CANDIDATE = "candidate"
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
@@ -49,6 +54,7 @@ class Timekeeper:
         baselines: tuple[str, ...] = DEFAULT_BASELINES,
         effort: Effort | None = None,
         cold: bool = False,
+        itself: bool = False,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
         """A timekeeper.
@@ -60,6 +66,7 @@ class Timekeeper:
             baselines: which, of `BASELINES`.
             effort: what a contest may cost.
             cold: whether Triton candidates compile anew: else nobody could tell what that takes.
+            itself: whether the candidates are eager PyTorch: they get ready with the baselines.
             sources: gives a task's `eager` and `control` candidates, where there are such.
         """
         check_baselines(baselines)
@@ -69,7 +76,9 @@ class Timekeeper:
         self._effort = effort or Effort()
         self._cold = cold
         self._on_gpu = runner.device != "cpu"
-        self._turns = Turns(runner, baselines=baselines, seed=seed, sources=sources)
+        self._itself = itself
+        names = (*baselines, CANDIDATE) if itself else baselines
+        self._turns = Turns(runner, baselines=names, seed=seed, sources=sources)
         self._count = 0
         self._next: Session | None = None
         self._alone_s = 0.0
@@ -135,13 +144,14 @@ class Timekeeper:
         began = time.perf_counter()
         self._alone_s = 0.0
         self._spent = Spent()
-        child = self._child(candidate, then)
+        child = None if self._itself else self._child(candidate, then)
         # Its end takes a while; what it showed is graded meanwhile.
         with ThreadPoolExecutor(1) as ending:
             try:
                 document, contests = yield from self._measure(grounds, candidate, child)
             finally:
-                ending.submit(child.close)
+                if child is not None:
+                    ending.submit(child.close)
             with self._spent.on("grading"):
                 shapes = [shape_document(found, machine=self._machine) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
@@ -175,22 +185,23 @@ class Timekeeper:
         }
 
     def _measure(
-        self, grounds: Grounds, candidate: Candidate, child: Session
+        self, grounds: Grounds, candidate: Candidate, child: Session | None
     ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[Finished]]]:
         """The start of the document, and a contest for each shape until one fails."""
         contests: list[Finished] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": []}
         for number, case in enumerate(grounds.cases):
             yield number, len(grounds.cases), case
-            side = Contestant(name=CANDIDATE, child=child)
             try:
                 with self._spent.on("inputs"):
                     ground = grounds.of(case)
+                side = ground.itself() if child is None else _contestant(child)
                 contests.append(self._contest(ground, side, candidate))
             except ContestError as error:
                 return document | _failed(error, case), contests
             if len(contests) == 1:
-                document |= self._costs(child, side)
+                import_s = None if child is None else child.loaded.seconds
+                document |= {"import_s": import_s} | self._costs(side)
         return document, contests
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
@@ -235,10 +246,9 @@ class Timekeeper:
                 if look.hindered:
                     shape["flags"].append("baseline_hindered")
 
-    def _costs(self, child: Session, side: Contestant) -> dict[str, Any]:
+    def _costs(self, side: Contestant) -> dict[str, Any]:
         """What a candidate costs before and around its steady state."""
         return {
-            "import_s": child.loaded.seconds,
             "first_call_s": side.first_s,
             "compile_s": max(side.first_s - side.second_s, 0.0),
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
@@ -250,7 +260,7 @@ class Timekeeper:
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
         while True:
             contest = Contest(
-                sides=[side, *ground.sides],
+                sides=[side, *ground.opponents],
                 inputs=ground.inputs,
                 effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
@@ -262,7 +272,7 @@ class Timekeeper:
             try:
                 with self._alone() as watch:
                     began = time.perf_counter()
-                    fresh = not all(s.rows for s in ground.sides)
+                    fresh = not all(s.rows for s in ground.opponents)
                     with self._spent.on("warm_up"):
                         contest.prepare()
                         if self._next is not None:
@@ -302,6 +312,10 @@ class Timekeeper:
             enough(by_events(contest, side.name), precision=precision, least=least)
             for side in contest.sides[1:]
         )
+
+
+def _contestant(child: Session) -> Contestant:
+    return Contestant(name=CANDIDATE, child=child)
 
 
 def _failed(error: ContestError, case: Case) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.controls import own_function
 from kerneltruth.commands.devices import device_name
+from kerneltruth.commands.ground import CANDIDATE
 from kerneltruth.commands.judging import SHORT_DTYPES, recognize
 from kerneltruth.commands.machine import is_known, known_machine
 from kerneltruth.commands.profiling import profile
@@ -25,7 +26,7 @@ from kerneltruth.commands.step import Step
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.commands.suites import opened
 from kerneltruth.commands.time import TimeOptions
-from kerneltruth.commands.timekeeper import CANDIDATE, DEFAULT_BASELINES, Timekeeper
+from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
 from kerneltruth.errors import EnvironmentFault, UserError

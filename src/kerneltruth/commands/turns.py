@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.commands.ground import Grounds
-from kerneltruth.commands.machine import memory_of
+from kerneltruth.commands.ground import Grounds, process_of
+from kerneltruth.commands.machine import CONTEXT_BYTES, memory_of
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
 
 # Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
 # part of so many.
-MOST_AT_ONCE = 8
-WAITING_SHARE = 4
-# What a baseline holds that waits, as seen on an H100: 0.5 GiB for its context, and contents.
-WAITING_BYTES = 3 * 2**29
+MOST_AT_ONCE = 32
+WAITING_SHARE = 2
+# What a baseline holds that waits, beside its process's context.
+WAITING_BYTES = 2**28
 
 # A task's name, the dtype, and its shapes: a task with others has other baselines.
 Key = tuple[str, str | None, str]
@@ -56,7 +56,10 @@ class Turns:
         if not self._on_gpu:
             return MOST_AT_ONCE
         room = memory_of(self._runner.device) // WAITING_SHARE
-        return max(1, min(MOST_AT_ONCE, room // (WAITING_BYTES * max(len(self._baselines), 1))))
+        processes = {process_of(name) for name in self._baselines}
+        held = CONTEXT_BYTES * len(processes) + WAITING_BYTES * len(self._baselines)
+        held = max(held, CONTEXT_BYTES)
+        return max(1, min(MOST_AT_ONCE, room // held))
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from kerneltruth.runner.protocol import Observation
 
 # Work on the host is of tensors with more elements: shapes and indices have fewer.
 _FEW = 1024
+# What waits for the device, and then looks at what is there: it cannot be captured in a graph.
+_WAITS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "equal"})
 # What libraries compute in steps that wait for each other, some of them on the host.
 _FACTORS = re.compile(
     r"_?linalg_(?!vector_norm|cross|diagonal)|_?cholesky|geqrf|orgqr|ormqr|_?lu_|triangular_solve"
@@ -35,6 +37,9 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         tensors = [v for v in placing.leaves(result) if isinstance(v, torch.Tensor)]
+        given = [v for v in placing.leaves(args) if isinstance(v, torch.Tensor)]
+        if given and name in _WAITS and given[0].device.type != "cpu":
+            self.counts["waits"] += 1
         if _FACTORS.match(name):
             self.factors.add(name)
         if func.is_view or not tensors:
@@ -50,8 +55,8 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def observed(call: Callable[[], Any], device: torch.device) -> Observation:
     """Make the call, and count: operators that launch something, and those on the host.
 
-    `elsewhere` counts results that do not lie on the device; the message names operators that
-    factor matrices.
+    `waits` counts those that wait for the device, `elsewhere` results that do not lie there; the
+    message names operators that factor matrices.
     """
     with _Counted() as seen:
         returned = call()

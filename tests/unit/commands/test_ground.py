@@ -172,13 +172,18 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
     assert asked == [Rows(count=0, slot=1)]
 
 
-@pytest.mark.parametrize("foreign", [False, True])
-def test_what_is_due_is_found_ahead_where_others_programs_are_asked(ground, foreign):
+@pytest.mark.parametrize(
+    ("foreign", "most", "ahead"), [(False, 0, False), (True, 0, True), (False, 2**20, True)]
+)
+def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_asked(
+    ground, monkeypatch, foreign, most, ahead
+):
+    monkeypatch.setattr("kerneltruth.commands.ground.DUE_AHEAD_BYTES", most)
     made = ground(replace(TASK, foreign=foreign))
     grounds = Grounds(made.task, (made.case,), SimpleNamespace(device="cpu"), baselines={}, seed=3)
     grounds._made[made.case.identity] = made
     grounds.warm_up(Effort())
-    assert len(made.expected) == KNOWN * foreign
+    assert len(made.expected) == KNOWN * ahead
     # Those that wait for another turn hold nothing.
     grounds.park()
     assert made.expected == []

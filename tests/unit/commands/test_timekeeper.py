@@ -282,7 +282,7 @@ def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait
 def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(keeper):
     one = keeper("eager")
     one.time(TASK, of(RIGHT))
-    one._turns.begin(TASK)._shared["eager"].session.close()
+    one._turns.begin(TASK)._shared["pytorch"].session.close()
     one.time(RELU, relu_candidate())
     assert one._turns.tasks == (RELU.key,)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:

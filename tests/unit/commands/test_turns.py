@@ -263,10 +263,10 @@ def test_at_the_end_nobody_waits_any_more(turns):
 @pytest.mark.parametrize(
     ("gigabytes", "baselines", "tasks"),
     [
-        (80, ("eager", "compile", "control"), 4),
-        (80, ("eager",), 8),
-        (24, ("eager",), 4),
-        (4, (), 1),
+        (80, ("eager", "compile", "control"), 22),
+        (80, ("eager", "compile"), MOST_AT_ONCE),
+        (24, ("eager",), 16),
+        (1, (), 1),
     ],
 )
 def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(

@@ -1,0 +1,25 @@
+"""View of `audit --suite --timed`: how many shapes tie, and what the others are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kerneltruth.report.figures import visible
+
+
+def timed_audit_view(document: dict[str, Any]) -> RenderableType:
+    """A line for each shape that is no tie, and the count."""
+    parts: list[RenderableType] = [
+        Text(f"{o['task']} {o['shape']}: {o['outcome']}: {visible(o['why'])}", style="yellow")
+        for o in document["other"]
+    ]
+    summary = document["summary"]
+    count = (
+        f"{document['tie']} of {document['timed']} shapes of {summary['tasks']} tasks tie: PyTorch "
+        f"against itself on {document['device']}, {document['seconds']:.0f} s"
+    )
+    parts.append(Text(count, style="green" if summary["good"] else "bold red"))
+    return Group(*parts)

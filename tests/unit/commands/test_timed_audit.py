@@ -1,0 +1,99 @@
+"""PyTorch's functions timed against themselves: what is a tie, and why others are none."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.clock.contestants import Effort
+from kerneltruth.commands import timed_audit
+from kerneltruth.commands.audit import AuditOptions, run_audit
+from kerneltruth.commands.timed_audit import shapes_of, time_suite
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
+
+
+def shape(*, flags=(), wrong=(), not_graded=None, eager=(1.0, 0.99, 1.01, "tie"), failed=None):
+    """A shape of `time --json`."""
+    names = ("ratio", "low", "high", "outcome")
+    baselines = {"eager": {"us": 5.0, "efficiency": 0.5, **dict(zip(names, eager, strict=True))}}
+    return {
+        "summary": "M=4",
+        "flags": list(flags),
+        "graded": {"calls": 2, "wrong": list(wrong), "not_graded": not_graded},
+        "baselines": {} if failed else baselines,
+        "baselines_failed": {"eager": failed} if failed else {},
+    }
+
+
+def outcome(**about):
+    document = {"outcome": "timed", "shapes": [shape(**about)]}
+    (found,) = shapes_of("relu", document)
+    return found.outcome, found.why
+
+
+def test_a_narrow_tie_is_one_and_needs_no_reason():
+    assert outcome() == ("tie", "")
+    assert outcome(eager=(1.0, 0.981, 1.019, "tie"), flags=("repeated_blocks",)) == ("tie", "")
+
+
+@pytest.mark.parametrize(
+    ("about", "found", "why"),
+    [
+        ({"eager": (1.0, 0.97, 1.01, "tie")}, "unresolved", "1.0000 (0.9700 to 1.0100)"),
+        ({"eager": (1.0, 0.99, 1.03, "tie")}, "unresolved", "(0.9900 to 1.0300)"),
+        ({"eager": (1.05, 1.03, 1.07, "faster"), "flags": ("throttled",)}, "faster", "throttled"),
+        ({"eager": (0.9, 0.89, 0.92, "slower")}, "slower", "0.9000"),
+        ({"flags": ("timing_suspect",)}, "suspect", "timing_suspect"),
+        ({"wrong": ("fail: 3 of 9",)}, "wrong", "fail: 3 of 9"),
+        ({"failed": "no valid baseline: it ran elsewhere"}, "no_valid_baseline", "ran elsewhere"),
+        ({"flags": ("not_graded",), "not_graded": "no memory"}, "not_graded", "no memory"),
+    ],
+)
+def test_all_others_say_why(about, found, why):
+    said, reason = outcome(**about)
+    assert said == found
+    assert why in reason
+
+
+def test_a_task_that_could_not_be_timed_to_its_end_has_failed():
+    document = {"outcome": "failed", "detail": "M=8: raised", "shapes": [shape()]}
+    found = shapes_of("relu", document)
+    assert [s.outcome for s in found] == ["tie", "failed"]
+    assert found[1].why == "M=8: raised"
+
+
+def test_every_shape_of_a_suite_is_timed_and_counted(monkeypatch):
+    """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
+    small = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
+    tasks = [replace(find(f"kernelbenchx/{n}"), perf=small) for n in ("relu", "softmax")]
+    quick = Effort(
+        lap_s=1e-4, graph_lap_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, shown=1
+    )
+    monkeypatch.setattr(timed_audit, "_tasks", lambda suite, only: tasks)
+    monkeypatch.setattr(timed_audit, "QUICK", quick)
+    monkeypatch.setattr(timed_audit, "AGAIN", replace(quick, blocks=(8, 8)))
+    options = AuditOptions(suite="kernelbenchx", timed=True)
+    with Runner(device="cpu") as runner:
+        steps = time_suite(options, runner, 0.0)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                document = end.value
+                break
+    assert list(document)[-3:] == ["timed", "tie", "other"]
+    assert document["timed"] == 4
+    assert document["tie"] + len(document["other"]) == 4
+    assert not {"wrong", "failed", "not_graded"} & {o["outcome"] for o in document["other"]}
+    assert all(o["why"] for o in document["other"])
+
+
+def test_without_a_gpu_there_is_one_line():
+    with pytest.raises(EnvironmentFault, match="no GPU"):
+        list(run_audit(AuditOptions(suite="core", timed=True, device="cpu")))
+
+
+def test_a_suite_must_be_named():
+    with pytest.raises(UserError, match="--suite"):
+        list(run_audit(AuditOptions(timed=True, device="cpu")))
