@@ -18,6 +18,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid
+from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.errors import UserError
@@ -253,6 +254,8 @@ class Grounds:
         self._seed = seed
         self._made: dict[str, Ground] = {}
         self._shared: dict[str, _Shared] = {}
+        # Seconds that it took to get ready, of which others took part at the same time.
+        self.spent = Spent()
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
@@ -282,7 +285,8 @@ class Grounds:
         And have what is due, where it takes little memory or answers come from other processes.
         """
         for case in self.cases:
-            ground = self.of(case)
+            with self.spent.on("inputs"):
+                ground = self.of(case)
             while True:
                 contest = Contest(
                     sides=ground.sides,
@@ -292,7 +296,8 @@ class Grounds:
                     on_gpu=self._runner.device != "cpu",
                 )
                 try:
-                    contest.warm_up()
+                    with self.spent.on("compiling"):
+                        contest.warm_up()
                     break
                 except ContestError as error:
                     if error.seen.error == OUT_OF_MEMORY:
@@ -300,7 +305,7 @@ class Grounds:
                         return
                     ground.leave_out(error)
             if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
-                with _ASKED:
+                with self.spent.on("references"), _ASKED:
                     ground.ask_ahead()
 
     @property

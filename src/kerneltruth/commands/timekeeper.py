@@ -81,7 +81,7 @@ class Timekeeper:
         self._turns = Turns(runner, baselines=names, seed=seed, sources=sources)
         self._count = 0
         self._next: Session | None = None
-        self._alone_s = 0.0
+        self._alone_s = self._ready_s = 0.0
         self._spent = Spent()
 
     def close(self, *, wait: bool = False) -> None:
@@ -101,7 +101,9 @@ class Timekeeper:
 
         The device may be used for other things meanwhile.
         """
+        began = time.perf_counter()
         self._turns.ready(tasks, self._effort)
+        self._ready_s += time.perf_counter() - began
 
     def time(
         self,
@@ -156,6 +158,9 @@ class Timekeeper:
                 shapes = [shape_document(found, machine=self._machine) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
+            # Of the first candidate since then: all tasks that got ready together.
+            "ready_s": self._ready_s,
+            "ready": dict(grounds.spent),
             "shapes": shapes,
             "not_timed": list(grounds.left_out),
             "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
@@ -165,6 +170,8 @@ class Timekeeper:
                 for name in dict.fromkeys(n for p in peaks for n in p if n != CANDIDATE)
             },
         }
+        self._ready_s = 0.0
+        grounds.spent.clear()
         if document["outcome"] != "timed":
             return document
         with self._spent.on("again"):
