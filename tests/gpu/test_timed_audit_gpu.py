@@ -8,7 +8,6 @@ from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.audit import AuditOptions, run_audit
 from kerneltruth.commands.machine import known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find

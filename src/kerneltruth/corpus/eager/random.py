@@ -47,7 +47,7 @@ def rand(
         out=out,
         dtype=dtype,
         layout=layout,
-        device=device or HOME,
+        device=device or (HOME if out is None else out.device),
         requires_grad=requires_grad,
         pin_memory=pin_memory,
     )
