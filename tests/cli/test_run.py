@@ -212,3 +212,78 @@ def test_what_is_no_python_has_a_word_for_every_stage(kt, tmp_path):
         "exe": "not_run",
         "perf": "not_run",
     }
+
+
+def test_json_has_an_outcome_for_each_candidate(kt, handed_in, tmp_path):
+    run = tmp_path / "run"
+    ran = kt("run", "--candidates", handed_in, "--out", run, "--json", "--no-explain", *ARGUMENTS)
+    found = json.loads(ran.out)["candidates"]
+    lines = lines_of(run)
+    assert {c["name"] for c in found} == {line["key"] for line in lines}
+    assert len(found) == len(lines) == 8
+    verdicts = [c["verdict"] for c in found]
+    assert {v: verdicts.count(v) for v in verdicts} == {
+        "pass": 2,
+        "fail": 1,
+        "runtime_error": 1,
+        "crash": 1,
+        "compile_error": 3,
+    }
+    (wrong,) = (c for c in found if c["verdict"] == "fail")
+    assert (wrong["task"], wrong["kind"]) == ("relu", "value")
+    assert wrong["stages"] == {"call": "pass", "exe": "fail"}
+    assert (run / "findings" / wrong["finding"]).exists()
+    (again,) = (c for c in found if c["same_as"])
+    assert (again["verdict"], again["same_as"] in {c["name"] for c in found}) == ("pass", True)
+
+
+def test_what_is_not_right_is_listed_and_sets_the_exit_code_where_asked(kt, handed_in, tmp_path):
+    arguments = ("run", "--candidates", handed_in, "--out", tmp_path / "run", *ARGUMENTS)
+    ran = kt(*arguments)
+    assert ran.code == 0, ran.err
+    assert "not right: 6 of 8 candidates" in ran.out
+    assert "runtime_error: Raises ValueError" in ran.out
+    assert str(tmp_path / "run" / "findings") in ran.out.replace("\n", "")
+    # Taken up again, with all outcomes there.
+    assert kt(*arguments, "--exit-code").code == 1
+
+
+def test_right_candidates_alone_exit_with_0(kt, tmp_path):
+    (tmp_path / "relu.py").write_text(RIGHT)
+    ran = kt(*("run", "--candidates", tmp_path / "relu.py", "--exit-code"), *ARGUMENTS)
+    assert ran.code == 0, ran.err
+    assert "not right" not in ran.out
+
+
+HANGS = "def relu(input):\n    while True:\n        pass\n"
+
+
+def test_a_call_that_hangs_is_not_said_not_to_load(kt, tmp_path):
+    (tmp_path / "relu.py").write_text(HANGS)
+    arguments = ("--candidates", tmp_path / "relu.py", "--no-explain", "--timeout", "0.5")
+    document = json.loads(kt("run", *arguments, "--json", *ARGUMENTS).out)
+    (found,) = document["candidates"]
+    assert found["verdict"] == "timeout"
+    assert found["reason"].startswith("A call did not return within 0.5 s: ")
+
+
+def test_a_run_up_to_the_call_stage_says_nothing_of_what_is_right(kt, tmp_path):
+    (tmp_path / "relu.py").write_text(WRONG)
+    run = tmp_path / "run"
+    arguments = [a if a != "exe" else "call" for a in ARGUMENTS]
+    assert kt("run", "--candidates", tmp_path / "relu.py", "--out", run, *arguments).code == 0
+    overall = json.loads(kt("analyze", run, "--json").out)["rates"]["overall"]
+    assert (overall["call"]["rate"], overall["exe"]["rate"]) == (1.0, None)
+
+
+def test_a_finding_is_minimized_and_replayed_from_its_own_folder(kt, tmp_path, monkeypatch):
+    (tmp_path / "relu.py").write_text(WRONG)
+    run = tmp_path / "run"
+    kt("run", "--candidates", tmp_path / "relu.py", "--out", run, "--no-explain", *ARGUMENTS)
+    (finding,) = (run / "findings").iterdir()
+    monkeypatch.chdir(run / "findings")
+    ran = kt("minimize", finding.name, "--device", "cpu")
+    assert ran.code in (0, 1), ran.err
+    assert "its candidate is not at" not in ran.err
+    assert kt("replay", finding.name, "--device", "cpu").code == 0
+    assert kt("replay", finding.name, "--device", "cpu", "--from-snapshot").code == 0

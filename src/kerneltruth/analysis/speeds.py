@@ -136,9 +136,11 @@ def fast_p(
     for group, members in grouped(answers, by).items():
         correct = sum(r.correct for r in members)
         timed = [a for _, a in _timed(members, baseline)]
+        # Once for all p: less than any p where the answer is wrong, 0 where it has no time.
+        speeds = [(r.task, (r.speedup(baseline) or 0.0) if r.correct else -1.0) for r in members]
         for p in ps:
             known = bool(timed) or p == 0 or not correct
-            fast = ((r.task, _faster(r, baseline, p)) for r in members)
+            fast = ((task, speed > p if p > 0 else speed >= 0) for task, speed in speeds)
             rows.append(
                 FastRow(
                     group=group,
@@ -150,11 +152,6 @@ def fast_p(
                 )
             )
     return tuple(rows)
-
-
-def _faster(result: Result, baseline: str, p: float) -> bool:
-    speed = result.speedup(baseline)
-    return result.correct and (p <= 0 or (speed is not None and speed > p))
 
 
 def _timed(members: Sequence[Result], baseline: str) -> list[tuple[Result, Against]]:

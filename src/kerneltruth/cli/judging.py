@@ -207,6 +207,9 @@ def run_(
     model: Annotated[
         str | None, typer.Option("--model", help="Label where a candidate brings none.")
     ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if any candidate is not right.")
+    ] = False,
     executor: Annotated[str, typer.Option("--executor", help="local or ray.")] = "local",
     address: Annotated[
         str | None, typer.Option("--address", help="Of a Ray cluster: ray://HOST:PORT or auto.")
@@ -253,4 +256,4 @@ def run_(
         annotations=annotations,
         as_json=as_json,
     )
-    raise typer.Exit(exit_codes.of_run(document))
+    raise typer.Exit(exit_codes.of_run(document, by_candidates=exit_code))

@@ -33,7 +33,6 @@ from kerneltruth.oracle.verdict import (
     Infra,
     Passed,
     TimedOut,
-    Verdict,
     word,
 )
 from kerneltruth.runner.candidate import Candidate
@@ -160,7 +159,7 @@ class Court:
             tags = diagnosis.tags
             attempt = diagnosis.told(attempt)
         else:
-            attempt = replace(attempt, explanation=why_not_loaded(attempt.verdict))
+            attempt = replace(attempt, explanation=without_diagnosis(attempt))
         baselines: dict[str, BaselineResult] = {}
         if job.baseline_seed is not None:
             baselines = run_all(
@@ -287,13 +286,19 @@ def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
     return None
 
 
-def why_not_loaded(verdict: Verdict) -> str:
-    """The explanation of a verdict that no case led to; empty where there is nothing to say."""
-    match verdict:
+def without_diagnosis(attempt: Attempt) -> str:
+    """What a verdict says by itself: of the load, or of the case that failed.
+
+    Empty where there is nothing to say but the verdict.
+    """
+    failure = attempt.failure
+    match attempt.verdict:
         case CompileError(detail=detail) | Crashed(detail=detail):
             return detail
-        case TimedOut(seconds=seconds):
+        case TimedOut(seconds=seconds) if failure is None:
             return f"Did not load within {seconds:g} s."
+        case TimedOut(seconds=seconds) if failure is not None:
+            return f"A call did not return within {seconds:g} s: {failure.case.summary()}."
         case _:
             return ""
 

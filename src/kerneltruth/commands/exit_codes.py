@@ -36,9 +36,21 @@ def of_suite(document: dict[str, Any]) -> int:
     return GOOD if document["summary"]["good"] else BAD
 
 
-def of_run(document: dict[str, Any]) -> int:
-    """Whether every attempt has its outcome; 3 if this machine spoilt some."""
+def of_run(document: dict[str, Any], *, by_candidates: bool = False) -> int:
+    """Whether every attempt has its outcome; 3 if this machine spoilt some.
+
+    Args:
+        document: of `run`.
+        by_candidates: whether a candidate that is judged and not right makes it bad.
+    """
+    if by_candidates and any(is_wrong(c["verdict"]) for c in document["candidates"]):
+        return BAD
     return NO_JUDGEMENT if document["infra"] else GOOD
+
+
+def is_wrong(verdict: str) -> bool:
+    """Whether a verdict says that the candidate is not right; what was not judged is neither."""
+    return verdict != "pass" and verdict not in _NOT_JUDGED
 
 
 def of_generate(document: dict[str, Any]) -> int:

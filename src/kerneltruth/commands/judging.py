@@ -12,7 +12,7 @@ from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.check import CASES, CheckOptions
-from kerneltruth.commands.court import Court, Job, why_not_loaded
+from kerneltruth.commands.court import Court, Job, without_diagnosis
 from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.commands.run_folder import environment, open_run
 from kerneltruth.commands.step import Step
@@ -152,7 +152,7 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
-    return replace(attempt, explanation=why_not_loaded(attempt.verdict))
+    return replace(attempt, explanation=without_diagnosis(attempt))
 
 
 def _document(

@@ -191,7 +191,8 @@ def candidate_of(path: Path, finding: Finding) -> Candidate:
     Raises:
         UserError: the source is not there, or is not the one that was judged.
     """
-    source = path.parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
+    # Absolute: a bare file name inside `findings` has no parent.
+    source = path.absolute().parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
     try:
         data = source.read_bytes()
     except OSError as error:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.codec import content_hash, plain
+from kerneltruth.commands.candidate_list import listed, outcome_of, right_of
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, labels_to_json
@@ -98,18 +99,9 @@ def _nothing(options: RunOptions, broken: list[Broken]) -> str:
 
 def _kept(line: dict[str, Any]) -> dict[str, Any]:
     """What of a result line is needed while the run lasts; memory must not grow with the rest."""
-    wanted = (
-        "key",
-        "task",
-        "category",
-        "sha256",
-        "labels",
-        "stages",
-        "same_as",
-        "peer",
-        "torch_only",
-    )
-    return {name: line[name] for name in wanted if name in line}
+    wanted = ("key", "task", "category", "sha256", "labels", "stages", "same_as", "peer")
+    kept = {name: line[name] for name in (*wanted, "torch_only") if name in line}
+    return {**kept, "outcome": outcome_of(line)}
 
 
 class _Run:
@@ -231,14 +223,14 @@ class _Run:
         )
         self._store.write_source(entry.submission.source)
         line = {"name": entry.key, "attempt": record_to_json(attempt), "finding": None}
-        about = _about(entry, attempt)
+        about = _about(entry, attempt, self._options.stages)
         if "perf" in self._options.stages:
             about["stages"]["perf"] = not_timed(attempt, self._device)
         self._store.append(entry.key, {**line, **about})
         self._count(about["stages"])
 
     def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
-        more = {**_about(entry, heard.attempt), "tags": list(heard.tags)}
+        more = {**_about(entry, heard.attempt, self._options.stages), "tags": list(heard.tags)}
         if heard.baselines:
             more["baselines"] = plain(heard.baselines)
         if heard.perf is not None:
@@ -278,32 +270,27 @@ class _Run:
         """What the command returns."""
         lines = self._store.results()
         made = len(lines) - self._before
-        categories = sorted({line["category"] for line in lines})
+        candidates = listed(lines)
+        of_category: dict[str, list[dict[str, Any]]] = {}
+        for line, candidate in zip(lines, candidates, strict=True):
+            of_category.setdefault(line["category"], []).append(candidate)
         return {
             "schema": 1,
             "suite": self._options.suite,
             "seed": self._options.seed,
             "attempts": len(lines),
             "stages": {stage: dict(c) for stage, c in self._counts.items()},
-            "by_category": {
-                name: _right_of(line for line in lines if line["category"] == name)
-                for name in categories
-            },
-            "torch_only": _right_of(line for line in lines if line.get("torch_only")),
+            "by_category": {name: right_of(own) for name, own in sorted(of_category.items())},
+            "torch_only": right_of([c for c in candidates if c["torch_only"]]),
             "repeated_sources": sum("same_as" in line for line in lines),
-            "infra": sum(line["stages"]["call"]["outcome"] == "infra" for line in lines),
+            "infra": sum(candidate["verdict"] == "infra" for candidate in candidates),
+            "candidates": candidates,
             "broken": [{"where": b.origin, "why": b.reason} for b in broken],
             "seconds": seconds,
             "attempts_per_hour": 3600 * made / seconds if made and seconds else None,
             "device": device_name(self._device),
             "run": str(self._store.path),
         }
-
-
-def _right_of(lines: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """How many attempts there are, and how many of them are right."""
-    outcomes = [line["stages"]["exe"]["outcome"] for line in lines]
-    return {"attempts": len(outcomes), "pass": outcomes.count("pass")}
 
 
 def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:
@@ -335,9 +322,11 @@ def _about_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _about(entry: Entry, attempt: Attempt) -> dict[str, Any]:
+def _about(entry: Entry, attempt: Attempt, stages: Sequence[str]) -> dict[str, Any]:
+    """What a line says of its entry, and of the stages that the run has."""
     plain_torch = {"torch_only": True} if attempt.candidate.torch_only else {}
-    return {**_about_entry(entry), **plain_torch, "stages": stages_of(attempt)}
+    found = {name: said for name, said in stages_of(attempt).items() if name in stages}
+    return {**_about_entry(entry), **plain_torch, "stages": found}
 
 
 def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich import box
@@ -9,20 +10,31 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.commands.exit_codes import is_wrong
+from kerneltruth.report.figures import visible
+
 MOST_BROKEN = 20
+MOST_FAILING = 20
+MOST_REASON = 200
 
 
 def run_view(document: dict[str, Any]) -> RenderableType:
     """Tables of counts, each with its denominator."""
     parts: list[RenderableType] = [_stages(document), _categories(document)]
+    parts += _failing(document)
     broken = document["broken"]
     for item in broken[:MOST_BROKEN]:
         parts.append(Text(f"not read: {item['where']}: {item['why']}", "yellow"))
     if len(broken) > MOST_BROKEN:
         parts.append(Text(f"not read: {len(broken) - MOST_BROKEN} more, all in --json", "yellow"))
     if document["infra"]:
-        again = f"{document['infra']} attempts were lost to this machine, twice; not the candidates"
-        parts.append(Text(again, "red"))
+        parts.append(
+            Text(
+                f"{document['infra']} candidates have no verdict (`infra`): this machine failed "
+                "twice while it judged them, which says nothing of them",
+                "red",
+            )
+        )
     plain = document["torch_only"]
     if plain["attempts"]:
         said = f"{plain['attempts']} are torch-only, with no kernel of their own"
@@ -39,6 +51,22 @@ def run_view(document: dict[str, Any]) -> RenderableType:
     )
     parts.append(Text(f"run: {document['run']}"))
     return Group(*parts)
+
+
+def _failing(document: dict[str, Any]) -> Iterator[Text]:
+    """The candidates that are not right, and why."""
+    failing = [c for c in document["candidates"] if is_wrong(c["verdict"])]
+    if failing:
+        yield Text(f"not right: {len(failing)} of {len(document['candidates'])} candidates", "bold")
+    for c in failing[:MOST_FAILING]:
+        kind = f" {c['kind']}" if c["kind"] else ""
+        plain = ", torch-only" if c["torch_only"] else ""
+        reason = f": {c['reason'][:MOST_REASON]}" if c["reason"] else ""
+        yield Text(visible(f"{c['name']}: {c['verdict']}{kind}{plain}{reason}"))
+        if c["finding"]:
+            yield Text(visible(f"  {document['run']}/findings/{c['finding']}"), "dim")
+    if len(failing) > MOST_FAILING:
+        yield Text(f"and {len(failing) - MOST_FAILING} more; all are in --json, by `candidates`")
 
 
 def _stages(document: dict[str, Any]) -> Table:

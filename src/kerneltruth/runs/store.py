@@ -190,7 +190,7 @@ def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
     Raises:
         UserError: the file is damaged.
     """
-    path = finding_path.parent.parent / "inputs" / f"{finding_path.stem}.safetensors"
+    path = finding_path.absolute().parent.parent / "inputs" / f"{finding_path.stem}.safetensors"
     if not path.exists():
         return None
     from safetensors import SafetensorError

@@ -355,3 +355,12 @@ def test_two_runs_on_one_device_are_two_experiments():
 def test_a_study_keeps_the_round_that_it_is_asked_to():
     results = [result(round=0), result(round=1, outcome="fail")]
     assert study_of(study().runs, results, kept="last").answers[0].round == 1
+
+
+def test_what_could_not_be_judged_is_no_answer_beside_what_was():
+    rounds = [
+        result(outcome="call:compile_error", method="refine", round=0, number=0),
+        result(outcome="call:infra", method="refine", round=1, number=1),
+    ]
+    assert answer_of(rounds).verdict == "compile_error"
+    assert answer_of(rounds, "last").verdict == "infra"

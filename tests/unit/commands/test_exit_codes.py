@@ -69,3 +69,13 @@ def test_a_comparison_is_bad_if_anything_differs_or_is_missing():
 )
 def test_a_time_is_good_only_if_it_holds(outcome, code):
     assert exit_codes.of_time({"outcome": outcome}) == code
+
+
+def test_a_run_is_bad_by_its_candidates_where_asked():
+    document = {"infra": 1, "candidates": [{"verdict": v} for v in ("pass", "fail", "infra")]}
+    assert exit_codes.of_run(document) == 3
+    assert exit_codes.of_run(document, by_candidates=True) == 1
+    spoilt = {"infra": 1, "candidates": [{"verdict": "pass"}, {"verdict": "infra"}]}
+    assert exit_codes.of_run(spoilt, by_candidates=True) == 3
+    skipped = {"infra": 0, "candidates": [{"verdict": "unsupported_here"}]}
+    assert exit_codes.of_run(skipped, by_candidates=True) == 0
