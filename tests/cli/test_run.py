@@ -242,7 +242,7 @@ def test_what_is_not_right_is_listed_and_sets_the_exit_code_where_asked(kt, hand
     ran = kt(*arguments)
     assert ran.code == 0, ran.err
     assert "not right: 6 of 8 candidates" in ran.out
-    assert "runtime_error: Raises ValueError" in ran.out
+    assert "Raises ValueError" in " ".join(ran.out.split())
     assert str(tmp_path / "run" / "findings") in ran.out.replace("\n", "")
     # Taken up again, with all outcomes there.
     assert kt(*arguments, "--exit-code").code == 1
