@@ -183,10 +183,19 @@ def _tiles(scene: Scene, k: int) -> Draft | None:
 _LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offset")
 
 
+def _layouts_of(task: Task) -> tuple[str, ...]:
+    """The layouts of a task: of images, that with the channels last comes first."""
+    has_images = any(len(spec.usual) == 4 for spec in task.tensors)
+    found = ("channels_last", *_LAYOUTS) if has_images else _LAYOUTS
+    promised = task.promises.layouts
+    return (*promised, *(layout for layout in found if layout not in promised))
+
+
 def _layouts(scene: Scene, k: int) -> Draft | None:
     if not scene.task.layouts:
         return None
-    layout = _LAYOUTS[k % len(_LAYOUTS)]
+    layouts = _layouts_of(scene.task)
+    layout = layouts[k % len(layouts)]
     sizes = {
         s: max(n, min(3, a.cap))
         for (s, n), a in zip(_ordinary(scene, k, "layouts").items(), scene.axes, strict=True)
@@ -196,7 +205,24 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
         reached = any(batch & set(spec.usual) for spec in scene.task.tensors)
         if not reached or scene.task.mutates or scene.task.may_overwrite:
             return None
-    return Draft(sizes=sizes, layout=layout, dtype=k + k // len(_LAYOUTS))
+    promised = layout in scene.task.promises.layouts and k < len(layouts)
+    return Draft(
+        sizes=sizes,
+        layout=layout,
+        dtype=scene.task.promised_dtypes[0] if promised else k + k // len(layouts),
+        settings=_one_dimensional(scene.task) if layout == "strided" else {},
+    )
+
+
+def _one_dimensional(task: Task) -> dict[str, Scalar]:
+    """The form of the task in which its first tensor has one dim, where there is one.
+
+    Along a single dim a kernel reads on as if it were contiguous sooner than along several.
+    """
+    defaults = {a.name: a.default for a in task.attributes}
+    hidden = (a for a in task.attributes if a.hidden)
+    forms = ({a.name: value} for a in hidden for value in a.values)
+    return next((f for f in forms if len(task.axes(task.tensors[0], defaults | f)) == 1), {})
 
 
 # The recipe and the dtype with which it tells most come first; later rounds shift the dtypes.

@@ -30,6 +30,7 @@ LAYOUTS = (
     "offset",
     "misaligned",
     "expanded",
+    "channels_last",
 )
 
 GUARD_BYTES = 256
@@ -150,6 +151,8 @@ def effective_layout(layout: str, shape: tuple[int, ...]) -> str:
         raise InternalError(f"layout {layout!r} is not one of {LAYOUTS}")
     if not shape and layout in ("transposed", "strided", "row_gaps", "expanded"):
         return "offset"
+    if layout == "channels_last" and len(shape) != 4:
+        return "contiguous"
     if len(shape) == 1 and layout in ("transposed", "row_gaps"):
         return "strided"
     return layout
@@ -171,6 +174,10 @@ def _strides(layout: str, shape: tuple[int, ...], expand: int | None) -> tuple[i
         return (*swapped[:-2], swapped[-1], swapped[-2])
     if layout == "strided":
         return _dense(shape, last=2)
+    if layout == "channels_last":
+        images, channels, *sides = shape
+        image, *rows, step = _dense((images, *sides, channels))
+        return (image, step, *rows)
     if layout == "row_gaps":
         return _dense(shape, row_gap=_ROW_GAP)
     if layout == "expanded" and expand is not None:

@@ -127,8 +127,22 @@ def test_a_single_dtype_is_the_first_and_may_be_spelled_with_a_space():
 
 def test_layouts_reach_every_layout_with_rows_and_columns_to_tell():
     cases = _cases(RMS_NORM, 12, strategies=("layouts",))
-    assert {c.layout for c in cases} == set(LAYOUTS) - {"contiguous"}
+    assert {c.layout for c in cases} == set(LAYOUTS) - {"contiguous", "channels_last"}
     assert min(min(c.sizes.values()) for c in cases) >= 3
+
+
+def test_images_have_their_channels_last_first_of_all():
+    assert _cases(CONV, 1, strategies=("layouts",))[0].layout == "channels_last"
+
+
+def test_strided_inputs_have_one_dim_where_the_task_has_such_a_form():
+    task = declare(
+        "f(x[*((M, N) if _rank == 2 else (M * N,))], _rank=2)",
+        {"M": "batch", "N": "channel"},
+        attributes={"_rank": (1,)},
+    )
+    cases = _cases(task, 6, strategies=("layouts",))
+    assert {c.settings["_rank"] for c in cases if c.layout == "strided"} == {1}
 
 
 def test_nothing_is_expanded_where_there_is_no_batch_or_the_input_is_written():
