@@ -25,6 +25,7 @@ class Scene:
     extended_dtypes: tuple[str, ...]
     departures: tuple[Single, ...]
     blocks: tuple[int, ...]
+    thresholds: tuple[int, ...] = ()
 
     def pick(self, n: int, *purpose: str | int) -> int:
         """A number in [0, n) that depends on the seed, the task and the purpose."""
@@ -180,6 +181,30 @@ def _tiles(scene: Scene, k: int) -> Draft | None:
     return Draft(sizes=sizes, keep=axis.symbol, recipe=recipes[turn % 4])
 
 
+def _thresholds(scene: Scene, k: int) -> Draft | None:
+    """One more than each number that the candidate's source compares with, then it, then less."""
+    turns = [
+        (axis, number + step)
+        for step in (1, 0, -1)
+        for number in scene.thresholds
+        for axis in scene.axes
+        if axis.low <= number + step <= shapes.reach(axis, scene.task, scene.device)
+    ]
+    if k >= len(turns):
+        return None
+    axis, size = turns[k]
+    sizes = {a.symbol: min(max(1 if a.kind == "batch" else 3, a.low), a.cap) for a in scene.axes}
+    return Draft(
+        sizes=sizes | {axis.symbol: size}, keep=axis.symbol, dtype=_first(scene), exact=True
+    )
+
+
+def _first(scene: Scene) -> str:
+    """The first dtype that the task promises, among those that are asked for."""
+    known = (*scene.dtypes, *scene.extended_dtypes)
+    return next((d for d in scene.task.promised_dtypes if d in known), known[0])
+
+
 _LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offset")
 
 
@@ -209,7 +234,7 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
     return Draft(
         sizes=sizes,
         layout=layout,
-        dtype=scene.task.promised_dtypes[0] if promised else k + k // len(layouts),
+        dtype=_first(scene) if promised else k + k // len(layouts),
         settings=_one_dimensional(scene.task) if layout == "strided" else {},
     )
 
@@ -298,11 +323,9 @@ def _attributes(scene: Scene, k: int) -> Draft | None:
     sizes = _ordinary(scene, k, "attributes")
     if k < len(departures):
         one = departures[k]
-        dtype = one.dtype or scene.task.promised_dtypes[0]
+        dtype = one.dtype or _first(scene)
         if dtype not in (*scene.dtypes, *scene.extended_dtypes):
-            if one.dtype is not None:
-                return None
-            dtype = (*scene.dtypes, *scene.extended_dtypes)[0]
+            return None
         settings = dict(one.settings)
         return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=one.absent, dtype=dtype)
     settings = {
@@ -364,4 +387,5 @@ TURNS = {
     "empty": Turn(draft=_empty, start=6.0, pause=8.0),
     "regular": Turn(draft=_regular, start=10.0, pause=12.0),
     "single_dtype": Turn(draft=_single_dtype, start=12.0, pause=16.0),
+    "thresholds": Turn(draft=_thresholds, start=1.75, pause=3.0),
 }

@@ -172,6 +172,21 @@ def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ..
     return fitting or boundary_sizes(axis)[0] or (axis.low,)
 
 
+def reach(axis: Axis, task: Task, device: Device) -> int:
+    """The largest size at which one dim alone, beside few others, costs no more than a few cases.
+
+    Up to there a kernel may take another way from some size on.
+    """
+    cuda = device == "cuda"
+    if axis.kind == "wide" and elementwise(task):
+        most = 2**18 if cuda else 2**16
+    elif axis.kind in ("wide", "contracted"):
+        most = 2**14 if cuda else 4 * axis.cap
+    else:
+        most = 2**11 if cuda else axis.cap
+    return min(most + 1, task.dim(axis.symbol).most or most + 1)
+
+
 def _one_past(block: int) -> int:
     return block + 1
 

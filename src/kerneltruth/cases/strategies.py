@@ -145,7 +145,7 @@ class Cases(Iterator[Case]):
         return None
 
 
-def generate(
+def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidate suggests
     task: Task,
     *,
     strategies: Sequence[str] = (),
@@ -155,6 +155,7 @@ def generate(
     dtypes: Sequence[str] | None = None,
     domain: Domain = "extended",
     blocks: Sequence[int] = (),
+    thresholds: Sequence[int] = (),
 ) -> Cases:
     """Cases of a task, the easy and most telling ones first.
 
@@ -167,6 +168,7 @@ def generate(
         dtypes: restriction of the task's dtypes.
         domain: "core" leaves out what the task does not promise.
         blocks: block sizes of the candidate, for `tiles`.
+        thresholds: sizes at which the candidate may take another way, for `thresholds`.
 
     Raises:
         UserError: an unknown strategy, or dtypes of which the task has none.
@@ -191,6 +193,7 @@ def generate(
         extended_dtypes=more,
         departures=departures_of(task, axes, kind),
         blocks=tuple(blocks),
+        thresholds=tuple(thresholds),
     )
     return Cases(scene, names, count, only_core=domain == "core")
 

@@ -315,7 +315,9 @@ def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:
         seen.add(first.identity)
         yield first
     blocks = tuple(sorted(trial.blocks))
-    for case in generate(trial.task, count=3 * total, blocks=blocks, **settings):
+    for case in generate(
+        trial.task, count=3 * total, blocks=blocks, thresholds=trial.thresholds, **settings
+    ):
         if case.identity not in seen:
             seen.add(case.identity)
             yield case

@@ -19,7 +19,7 @@ from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict
-from kerneltruth.runner.candidate import Candidate, block_sizes, returns_value
+from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.models import CONSTRUCTED
 from kerneltruth.runner.protocol import (
@@ -31,6 +31,7 @@ from kerneltruth.runner.protocol import (
     ScalarArgument,
     Supply,
 )
+from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.tasks.spec import Task
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Trial:
         self.controls = controls
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
+        self.thresholds = thresholds(candidate.source)
         self.configs = 1
         self._run: Session | None = None
         self._compile: Session | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
-import re
 import sys
 import warnings
 from collections.abc import Collection, Iterator
@@ -31,8 +30,6 @@ _KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
 _CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
 # Packages that bring no kernels beside PyTorch's own; Triton's are its decorated functions.
 _NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops")
-_BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
-_BLOCK_RANGE = range(2, 65537)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,25 +129,6 @@ def only_function(source: str) -> tuple[str, ...]:
     functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
     public = {n for s in functions for n in _bound(s, ()) if not n.startswith(("_", "test_"))}
     return tuple(public) if len(public) == 1 else ()
-
-
-def block_sizes(source: str) -> tuple[int, ...]:
-    """Tile sizes that the source names: keyword arguments, defaults, assignments, dict entries.
-
-    Empty when nothing is found or the source is not Python.
-    """
-    try:
-        tree = _parse(source, "<candidate>")
-    except UserError:
-        return ()
-    found = {
-        number
-        for node in ast.walk(tree)
-        for name, value in _bindings(node)
-        if _BLOCK_NAME.search(name)
-        for number in _integers(value)
-    }
-    return tuple(sorted(n for n in found if n in _BLOCK_RANGE))
 
 
 def returns_value(source: str, entry: str) -> bool:
@@ -310,56 +288,3 @@ def _language(tree: ast.Module) -> Language:
     if "triton" in imported and used & _KERNEL_DECORATORS:
         return "triton"
     return "numpy" if "numpy" in imported and "torch" not in imported else "torch"
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Pairs of a name and the expression that gives its value."""
-    match node:
-        case ast.Call(keywords=keywords):
-            yield from ((k.arg, k.value) for k in keywords if k.arg)
-        case ast.Assign(targets=targets, value=value):
-            yield from ((t.id, value) for t in targets if isinstance(t, ast.Name))
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            yield name, value
-        case ast.Dict(keys=keys, values=values):
-            for key, value in zip(keys, values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    yield key.value, value
-        case ast.arguments():
-            positional = [*node.posonlyargs, *node.args]
-            with_default = positional[len(positional) - len(node.defaults) :]
-            yield from ((a.arg, d) for a, d in zip(with_default, node.defaults, strict=True))
-            pairs = zip(node.kwonlyargs, node.kw_defaults, strict=True)
-            yield from ((a.arg, d) for a, d in pairs if d is not None)
-
-
-def _integers(node: ast.expr) -> Iterator[int]:
-    """Integers that an expression may give, as far as they can be read off it."""
-    match node:
-        case ast.Constant(value=int() as value) if not isinstance(value, bool):
-            yield value
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            for item in items:
-                yield from _integers(item)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from _integers(body)
-            yield from _integers(orelse)
-        case ast.Call(args=arguments):
-            for argument in arguments:
-                yield from _integers(argument)
-        case ast.BinOp(left=left, op=op, right=right):
-            for a in _integers(left):
-                for b in _integers(right):
-                    yield from _folded(op, a, b)
-
-
-def _folded(op: ast.operator, a: int, b: int) -> Iterator[int]:
-    match op:
-        case ast.Mult():
-            yield a * b
-        case ast.LShift() if 0 <= b <= 16:
-            yield a << b
-        case ast.Pow() if 0 <= b <= 16 and abs(a) <= 2:
-            yield a**b
-        case ast.FloorDiv() if b:
-            yield a // b

@@ -235,7 +235,21 @@ def test_divisibility_is_repaired_rather_than_skipped():
 
 
 def test_every_strategy_has_its_say_among_the_first_forty():
-    assert {c.strategy for c in _cases(CROSS_ENTROPY, 40)} == set(STRATEGIES)
+    cases = _cases(CROSS_ENTROPY, 40, thresholds=(100,))
+    assert {c.strategy for c in cases} == set(STRATEGIES)
+
+
+def test_sizes_stand_on_both_sides_of_each_threshold():
+    cases = _cases(MATMUL, 40, strategies=("thresholds",), thresholds=(100, 1000), device="cuda")
+    assert {99, 100, 101, 999, 1000, 1001} <= {c.sizes["K"] for c in cases}
+    assert [max(c.sizes.values()) for c in cases[:2]] == [101, 101]
+    assert _cases(MATMUL, 5, strategies=("thresholds",)) == []
+
+
+def test_thresholds_change_no_other_case():
+    plain, more = _cases(RELU, 40), _cases(RELU, 60, thresholds=(5000,))
+    others = [c for c in more if c.strategy != "thresholds"]
+    assert plain[:30] == others[:30]
 
 
 def test_a_dim_may_allow_more_than_cases_try():

@@ -4,7 +4,6 @@ import pytest
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import (
-    block_sizes,
     is_torch_only,
     load_candidate,
     read_candidate,
@@ -142,20 +141,3 @@ def test_a_file_is_read_with_its_hash(tmp_path):
     candidate = load_candidate(path, task_names=TASKS)
     assert candidate.path == str(path)
     assert candidate.sha256 == hashlib.sha256(b"def relu(x): return x").hexdigest()
-
-
-def test_block_sizes_come_from_calls_defaults_assignments_and_configs():
-    source = """
-BLOCK_M = 16
-TILE: tl.constexpr = 24
-CHUNKS = [48, 2 * 49]
-def f(x, BLOCK_N=32, *, block_k=1 << 6): pass
-f(x, BLOCK_N=128, num_warps=4, NUM_STAGES=3, NUM_ROWS=5, other=7)
-triton.Config({"BLOCK_M": 256, "SPLIT": 9}, num_stages=2)
-BLOCK_D = 512 if big else 1
-"""
-    assert block_sizes(source) == (5, 16, 24, 32, 48, 64, 98, 128, 256, 512)
-
-
-def test_what_is_not_python_names_no_block_sizes():
-    assert block_sizes("def (") == ()
