@@ -30,8 +30,8 @@ def matrix_multiply_symmetric(A, B, C, alpha, beta):
 
 
 def matrix_vector_dot(A, x, y, alpha, beta):
-    result = alpha * torch.mv(A, x) + beta * y
-    return torch.dot(result, x)
+    y.copy_(alpha * torch.mv(A, x) + beta * y)
+    return torch.dot(y, x)
 
 
 def symmetric_mm_and_abs_sum(A, C, alpha, beta):

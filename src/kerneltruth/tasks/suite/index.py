@@ -39,10 +39,10 @@ def _index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return input[tuple(places)]
 
 
-def _index_fill(dim: int, x: Tensor, index: Tensor, value: float) -> Tensor:
+def _index_fill(dim: int, x: Tensor, index: Tensor, value: float) -> tuple[Tensor, Tensor]:
     result = x.clone()
     result.transpose(0, dim)[index] = value
-    return result
+    return result, result
 
 
 def _scattered(evidence: Evidence) -> Iterator[Claim]:
@@ -116,13 +116,14 @@ TASKS: tuple[Task, ...] = (
         dims=_PLANE,
         attributes={"dim": _DIMS, "value": (0, -3, float("inf")), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
-        may_overwrite={"x": "True"},
+        mutates={"x": "True"},
+        outputs=(Output(), Output(name="x")),
         reference=_index_fill,
         description="""x with `value` (a number, converted to x's dtype) written wherever the
             position along `dim` is one of the int64 entries of index[K]; all else stays as it is.
             An index may come several times, in any order; K may be 0, which changes nothing. `dim`
-            may be negative and x has one, two or three dims. The filled tensor is returned: x
-            itself, written in place as the name says, or a new tensor.""",
+            may be negative and x has one, two or three dims. x is written in place, as the name
+            says, and the filled tensor is returned: x itself, or a new one.""",
         flops="0",
         bytes="0",
         benchmark={"L": 1, "M": 32, "N": 128, "K": 16},

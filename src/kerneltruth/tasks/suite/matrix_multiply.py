@@ -51,8 +51,9 @@ def _symmetric(
 
 def _vector_dot(
     A: Tensor, x: Tensor, y: Tensor, alpha: float, beta: float, add: Add = _add
-) -> Tensor:
-    return (add(A @ x, y, alpha, beta) * x).sum()
+) -> tuple[Tensor, Tensor]:
+    updated = add(A @ x, y, alpha, beta)
+    return (updated * x).sum(), updated
 
 
 def _abs_sum(A: Tensor, C: Tensor, alpha: float, beta: float, add: Add = _add) -> Tensor:
@@ -67,25 +68,25 @@ def _others(function: Any) -> tuple[Any, ...]:
     evaluation in half precision says little about what others lose.
     """
 
-    def unread(**arguments: Any) -> Tensor:
-        return Tensor(function(**arguments, add=_add_unless_beta_is_0))
+    def unread(**arguments: Any) -> Any:
+        return function(**arguments, add=_add_unless_beta_is_0)
 
-    def at_once(**arguments: Any) -> Tensor:
+    def at_once(**arguments: Any) -> Any:
         dtype = held_by(arguments["A"])
 
         def add(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
             return rounded(_add(product, other, alpha, beta), dtype)
 
-        return Tensor(function(**arguments, add=add))
+        return function(**arguments, add=add)
 
-    def in_steps(**arguments: Any) -> Tensor:
+    def in_steps(**arguments: Any) -> Any:
         dtype = held_by(arguments["A"])
 
         def add(product: Tensor, other: Tensor, alpha: float, beta: float) -> Tensor:
             left = rounded(alpha * rounded(product, dtype), dtype)
             return rounded(left + rounded(beta * other, dtype), dtype)
 
-        return Tensor(function(**arguments, add=add))
+        return function(**arguments, add=add)
 
     return unread, at_once, in_steps
 
@@ -230,13 +231,14 @@ TASKS: tuple[Task, ...] = (
         attributes=_ALPHA_BETA,
         core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
-        outputs=_ONE_NUMBER,
-        may_overwrite={"y": "True"},
+        outputs=(*_ONE_NUMBER, Output(name="y")),
+        mutates={"y": "True"},
         reference=_vector_dot,
         admissible=_others(_vector_dot),
-        description="""With z = alpha * (A @ x) + beta * y, where A is [N, N] and x and y are [N],
-            the dot product of z and x, as a tensor without dims in the dtype of the inputs. A may
-            not be taken for symmetric. y may be overwritten. With beta 0 y may be read or not.""",
+        description="""y becomes alpha * (A @ x) + beta * y, in place, where A is [N, N] and x and y
+            are [N]; the result is the dot product of the new y and x, as a tensor without dims in
+            the dtype of the inputs. A may not be taken for symmetric. With beta 0 the old y may be
+            read or not.""",
         flops="2*N*N + 5*N",
         benchmark={"N": 64},
         perf=({"N": 1024}, {"N": 8192}, {"N": 16384}),

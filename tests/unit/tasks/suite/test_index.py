@@ -32,14 +32,22 @@ def test_filled_positions_hold_the_value_and_the_input_stays_as_it_was(dim):
     index, before = np.array([1, 1]), torch.tensor(X)
     expected = np.moveaxis(X.copy(), dim, 0)
     expected[1] = -3
-    result = TASKS["index_fill_"].reference(dim=dim, x=before, index=torch.tensor(index), value=-3)
-    np.testing.assert_array_equal(result.numpy(), np.moveaxis(expected, 0, dim))
+    filled = TASKS["index_fill_"].reference(dim=dim, x=before, index=torch.tensor(index), value=-3)
+    for result in filled:
+        np.testing.assert_array_equal(result.numpy(), np.moveaxis(expected, 0, dim))
     np.testing.assert_array_equal(before.numpy(), X)
 
 
 def test_filling_nothing_changes_nothing():
-    result = judged("index_fill_", dim=1, x=X, index=np.array([], dtype=np.int64), value=7.0)
-    np.testing.assert_array_equal(result, X)
+    none = torch.tensor([], dtype=torch.int64)
+    result, _ = TASKS["index_fill_"].reference(dim=1, x=torch.tensor(X), index=none, value=7.0)
+    np.testing.assert_array_equal(result.numpy(), X)
+
+
+def test_what_is_filled_in_place_is_compared():
+    fill = TASKS["index_fill_"]
+    assert fill.written({}) == ("x",)
+    assert [o.name for o in fill.outputs] == ["out", "x"]
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (4,), (3, 1)])

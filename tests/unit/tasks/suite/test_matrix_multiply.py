@@ -89,10 +89,12 @@ def test_the_vector_dot_uses_rows_of_the_matrix():
     x, y = [1.0, -2.0, 0.5], [4.0, 5.0, 6.0]
     z = [0.5 * sum(a * b for a, b in zip(r, x, strict=True)) for r in SQUARE]
     want = sum((v + 2.0 * w) * u for v, w, u in zip(z, y, x, strict=True))
-    got = reference(
+    got, updated = reference(
         "matrix_vector_dot", A=matrix(SQUARE), x=matrix(x), y=matrix(y), alpha=0.5, beta=2.0
     )
     assert float(got) == pytest.approx(want)
+    expected = [v + 2.0 * w for v, w in zip(z, y, strict=True)]
+    assert updated.tolist() == pytest.approx(expected)
 
 
 def test_the_sum_of_magnitudes_is_taken_after_the_update():
