@@ -173,9 +173,7 @@ def test_a_wrong_number_of_outputs_is_told(check):
     assert (code, document["verdict"], document["kind"]) == (1, "fail", "count")
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"), [("'text'", "type"), ("1.0", "type"), ("None", "count")]
-)
+@pytest.mark.parametrize(("value", "kind"), [("'text'", "type"), ("1.0", "type"), ("None", "type")])
 def test_what_is_no_tensor_is_no_result(check, value, kind):
     code, document = check(f"def relu(x):\n    return {value}\n")
     assert (code, document["verdict"], document["kind"]) == (1, "fail", kind)

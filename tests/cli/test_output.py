@@ -78,7 +78,7 @@ def test_a_narrow_terminal_folds_and_shows_all(on_terminal, candidate, tmp_path)
     code, shown = on_terminal(*arguments, "--out", tmp_path / "r", COLUMNS="40", LINES="20")
     last = lines_of(shown.rpartition("verdict")[1] + shown.rpartition("verdict")[2])
     assert code == 1
-    assert "count" in last[0]
+    assert "type" in last[0]
     assert max(map(len, last)) <= 40
     assert "minimize" in shown
     assert "\x1b[" in shown

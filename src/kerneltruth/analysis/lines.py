@@ -61,7 +61,7 @@ def result_of(line: Mapping[str, Any], run: int) -> Result:
         category=_text(line, "category"),
         origin=str(line.get("origin") or line.get("name") or key),
         sha256=str(line.get("sha256") or candidate.get("sha256") or ""),
-        language="torch-only" if candidate.get("torch_only") else _text(candidate, "language"),
+        language="torch-only" if attempt.get("torch_only") else _text(candidate, "language"),
         method=_text(labels, "method"),
         model=_text(labels, "model"),
         sample=_number(labels, "sample"),

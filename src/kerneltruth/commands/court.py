@@ -141,6 +141,9 @@ class Court:
                 return self._hear(trial, task, job, report)
         except MemoryError as error:
             return lost(job, f"the judge ran out of memory: {error}")
+        finally:
+            if job.timed:
+                self.controls.close(wait=True)
 
     def _hear(self, trial: Trial, task: Task, job: Job, report: Callable[[int], None]) -> Heard:
         judgements: list[Judgement] = []

@@ -165,7 +165,7 @@ def _document(
         "task": attempt.task,
         "also_in": list(elsewhere(find(attempt.task))),
         "candidate": plain(attempt.candidate),
-        "torch_only": attempt.candidate.torch_only,
+        "torch_only": attempt.torch_only,
         "verdict": word(verdict),
         "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
         "kind": getattr(verdict, "kind", None),

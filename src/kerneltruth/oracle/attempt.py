@@ -104,16 +104,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRef:
-    """A candidate as results name it; the source is stored by its hash.
-
-    `torch_only`: its source has no kernel of its own, only calls of PyTorch.
-    """
+    """A candidate as results name it; the source is stored by its hash."""
 
     sha256: str
     path: str
     language: str
     entry: str
-    torch_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +126,7 @@ class Attempt:
     """One candidate judged: exactly one verdict, and everything a result line needs.
 
     Attributes:
+        torch_only: whether the source has no kernel of its own, only calls of PyTorch.
         verdict: of the first failing case, or of the whole if none failed.
         cases: cases judged (declined and unrefereeable ones not among them).
         failed: how many of them failed.
@@ -167,6 +164,7 @@ class Attempt:
     void: dict[str, int] = field(default_factory=dict)
     interface: tuple[InterfaceNote, ...] = ()
     shown: str = ""
+    torch_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

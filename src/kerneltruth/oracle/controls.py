@@ -91,10 +91,10 @@ class Controls:
             return None
         return seen.objection
 
-    def close(self) -> None:
-        """End the child."""
+    def close(self, *, wait: bool = False) -> None:
+        """End the child; another is started when it is needed."""
         if self._open is not None:
-            self._open.close()
+            self._open.close(wait=wait)
             self._open = None
 
     def _look(self, task: Task, expectation: Expectation, deadline_s: float) -> _Seen:

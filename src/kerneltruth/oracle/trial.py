@@ -91,11 +91,11 @@ class Trial:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Have the candidate's children ended; the next candidate need not wait for that."""
+    def close(self, *, wait: bool = False) -> None:
+        """Have the candidate's children ended; without `wait` the next one need not wait for it."""
         for session in (self._run, self._compile):
             if session is not None:
-                session.close(wait=self._ends_first)
+                session.close(wait=wait or self._ends_first)
         self._run = self._compile = None
 
     @property

@@ -23,7 +23,7 @@ _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 def time_view(document: dict[str, Any]) -> RenderableType:
     """What a candidate takes on each shape, and how that stands against each baseline."""
     head = f"{document['task']} on {document['device']}"
-    if document["candidate"].get("torch_only"):
+    if document.get("torch_only"):
         head += ", torch-only: no kernel of its own"
     parts: list[RenderableType] = [Text(head, "bold")]
     shapes = document["shapes"]

@@ -23,7 +23,8 @@ MANIFEST = {
 
 def test_plain_pytorch_has_a_language_of_its_own():
     plain = line()
-    plain["attempt"]["candidate"] |= {"language": "torch", "torch_only": True}
+    plain["attempt"]["candidate"]["language"] = "torch"
+    plain["attempt"]["torch_only"] = True
     assert result_of(plain, 0).language == "torch-only"
 
 

@@ -100,8 +100,8 @@ def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
     other = trial.cache.get(RELU, case_of(RELU, N=6))
     controls.objection(RELU, other, verdict, deadline_s=5)
     assert (len(runner.calls), runner.opened) == (2, ["run"])
-    controls.close()
-    assert runner.opened == []
+    controls.close(wait=True)
+    assert (runner.opened, runner.waited) == ([], [True])
 
 
 def test_all_cases_void_is_no_pass():

@@ -121,7 +121,7 @@ def test_a_finding_has_the_keys_of_the_contract():
         "environment",
     }
     assert set(document["digests"]) == {"inputs", "reference", "output"}
-    assert set(document["candidate"]) == {"sha256", "path", "language", "entry", "torch_only"}
+    assert set(document["candidate"]) == {"sha256", "path", "language", "entry"}
 
 
 def test_a_finding_survives_json_with_nan_and_infinity():
