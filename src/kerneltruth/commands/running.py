@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.strategies import strategies_of
+from kerneltruth.clock.validity import NOT_VALID
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.candidate_list import listed, outcome_of, right_of
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
@@ -282,6 +283,7 @@ class _Run:
             "stages": {stage: dict(c) for stage, c in self._counts.items()},
             "by_category": {name: right_of(own) for name, own in sorted(of_category.items())},
             "torch_only": right_of([c for c in candidates if c["torch_only"]]),
+            "no_valid_baseline": not_valid(lines),
             "repeated_sources": sum("same_as" in line for line in lines),
             "infra": sum(candidate["verdict"] == "infra" for candidate in candidates),
             "candidates": candidates,
@@ -291,6 +293,22 @@ class _Run:
             "device": device_name(self._device),
             "run": str(self._store.path),
         }
+
+
+def not_valid(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Baselines that were none, with the reason: their candidates count, and have no ratio."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line in lines:
+        for shape in line["stages"].get("perf", {}).get("shapes", ()):
+            for name, why in shape.get("baselines_failed", {}).items():
+                if why.startswith(NOT_VALID):
+                    about = {"task": line["task"], "shape": shape["summary"], "baseline": name}
+                    listed = found.setdefault(
+                        (line["task"], shape["summary"], name),
+                        {**about, "why": why, "candidates": 0},
+                    )
+                    listed["candidates"] += 1
+    return list(found.values())
 
 
 def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:

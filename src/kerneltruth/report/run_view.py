@@ -39,6 +39,9 @@ def run_view(document: dict[str, Any]) -> RenderableType:
     if plain["attempts"]:
         said = f"{plain['attempts']} are torch-only, with no kernel of their own"
         parts.append(Text(f"{said}: {plain['pass']} of them right"))
+    for b in document["no_valid_baseline"]:
+        said = f"{b['task']} {b['shape']}: {b['baseline']} is {visible(b['why'])}"
+        parts.append(Text(f"{said} ({b['candidates']} candidates)", "yellow"))
     if document["repeated_sources"]:
         parts.append(Text(f"{document['repeated_sources']} repeat the source of another attempt"))
     rate = document["attempts_per_hour"]

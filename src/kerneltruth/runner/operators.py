@@ -35,14 +35,14 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
+        name = getattr(func, "overloadpacket", func).__name__
         tensors = [v for v in placing.leaves(result) if isinstance(v, torch.Tensor)]
         given = [v for v in placing.leaves(args) if isinstance(v, torch.Tensor)]
         if given and name in _WAITS and given[0].device.type != "cpu":
             self.counts["waits"] += 1
         if _FACTORS.match(name):
             self.factors.add(name)
-        if func.is_view or not tensors:
+        if getattr(func, "is_view", False) or not tensors:
             return result
         on_host = all(t.device.type == "cpu" for t in tensors)
         if not on_host:

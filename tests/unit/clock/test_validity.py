@@ -5,7 +5,7 @@ import math
 import pytest
 from timed_children import Clock, Sides
 
-from kerneltruth.clock.contestants import NotValid
+from kerneltruth.clock.contestants import Contestant, NotValid
 from kerneltruth.clock.validity import (
     Operators,
     host_bound,
@@ -14,7 +14,7 @@ from kerneltruth.clock.validity import (
     why_elsewhere,
     why_too_long,
 )
-from kerneltruth.runner.protocol import Lap, Observation
+from kerneltruth.runner.protocol import Capture, Lap, Observation
 from kerneltruth.runner.protocol import Operators as Asked
 
 PLAIN = Operators(launches=3, on_host=0, elsewhere=0)
@@ -107,3 +107,36 @@ def test_slow_calls_are_made_as_rarely_as_can_be(sides):
     assert calls <= 4 * contest.effort.blocks[0] + 10
     assert sum(len(lap.rows) == 1 for lap in slow.of(Lap)) >= contest.effort.blocks[0]
     assert all(len(block["candidate"]) == 2 for block in contest.around)
+
+
+def test_a_baseline_that_waits_for_the_device_is_not_tried_in_graphs(sides):
+    child = of_eager(sides, ran={"launches": 1.0, "waits": 1.0})
+    contest = sides.contest()
+    contest.prepare()
+    assert not contest.graphs
+    assert contest.why_not_captured == "eager: it waits for the device in a call"
+    assert not child.of(Capture)
+    assert child.restarts == 0
+
+
+def test_sides_whose_shared_child_began_anew_get_their_rows_again(sides):
+    """Eager PyTorch could not be captured; what was compiled in its process went with it."""
+    sides.add("candidate")
+    child = sides.add("eager", ends={Capture: "raised"})
+    shared = [sides.made[-1], Contestant(name="compile", child=child, slot=1)]
+    sides.made.append(shared[1])
+    restart = child.restart
+
+    def begin_anew():
+        restart()
+        for side in shared:
+            side.forget_rows()
+            side.stocked = False
+
+    child.restart = begin_anew
+    contest = sides.contest()
+    contest.prepare()
+    assert child.restarts == 1
+    assert [side.rows for side in contest.sides] == [contest.rows] * 3
+    contest.run(lambda c: True)
+    assert contest.blocks

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.commands.court import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
-from kerneltruth.commands.running import _not_timed
+from kerneltruth.commands.running import _not_timed, not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
@@ -258,3 +258,20 @@ def test_nobody_else_rehearses(judged, source):
 @pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
 def test_nothing_compiles_for_nobody(judged, how):
     assert judged(TRITON, **how) == []
+
+
+def test_baselines_that_are_none_are_listed_with_their_reason():
+    shape = {
+        "summary": "N=9",
+        "baselines_failed": {"eager": "no valid baseline: it ran elsewhere", "compile": "it died"},
+    }
+    timed = {"task": "relu", "stages": {"perf": {"outcome": "timed", "shapes": [shape]}}}
+    lines = [timed, timed, {"task": "relu", "stages": {"call": {"outcome": "pass"}}}]
+    (listed,) = not_valid(lines)
+    assert listed == {
+        "task": "relu",
+        "shape": "N=9",
+        "baseline": "eager",
+        "why": "no valid baseline: it ran elsewhere",
+        "candidates": 2,
+    }

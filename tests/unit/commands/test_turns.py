@@ -277,3 +277,12 @@ def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
     assert one.at_once == MOST_AT_ONCE
     one._on_gpu = True
     assert one.at_once == tasks
+
+
+def test_what_pytorch_makes_of_a_function_is_in_one_process(turns, opened):
+    grounds = turns("eager", "compile").begin(SOFTMAX)
+    sides = [side for case in grounds.cases for side in grounds.of(case).sides]
+    assert [side.compiled for side in sides] == [None, "default"] * 2
+    assert len({id(side.child) for side in sides}) == 1
+    assert [side.slot for side in sides] == [0, 1, 2, 3]
+    assert processes(opened, SOFTMAX) == 1
