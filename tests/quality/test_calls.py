@@ -78,3 +78,32 @@ def test_a_result_that_is_not_written_to_out_is_found(court, cache):
 def test_a_zero_has_a_sign(court, cache):
     found = flagged(court, cache, "signbit", NEGATIVE)
     assert any("signed_zeros" in case for case, *_ in found)
+
+
+SINGLE = """
+import torch
+def logspace(start, end, steps, base=10.0, dtype=None):
+    exponents = torch.linspace(start, end, steps)
+    return torch.pow(base, exponents).to(dtype or torch.float32)
+"""
+FLAT = """
+import torch
+def sum(input, dim, keepdim=False, dtype=None):
+    if isinstance(dim, tuple):
+        dims = sorted(d % input.ndim for d in dim)
+        rows = input.movedim(dims, tuple(range(-len(dims), 0)))
+        return rows.flatten(-len(dims)).sum(-1, keepdim=len(dims) < 3 and keepdim, dtype=dtype)
+    return torch.sum(input, dim, keepdim=keepdim, dtype=dtype)
+"""
+
+
+def test_a_dtype_that_is_asked_for_is_that_of_the_arithmetic(court, cache):
+    found = flagged(court, cache, "logspace", SINGLE)
+    assert found
+    assert all("dtype=torch.float64" in case for case, *_ in found)
+
+
+def test_several_dims_at_once_are_kept_where_that_is_asked_for(court, cache):
+    found = flagged(court, cache, "sum", FLAT)
+    assert found
+    assert all("dim=(" in case and "keepdim=True" in case for case, *_ in found)

@@ -10,7 +10,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.reference import reference
-from kerneltruth.tasks.model import CALL
+from kerneltruth.tasks.model import CALL, DTYPE
 from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 _CASES = 40
@@ -23,7 +23,7 @@ Result = tuple[torch.Tensor, ...]
 
 def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
     """Attributes no further value of which changes the result of any of some cases."""
-    varied = (a for a in task.attributes if len(a.values) > 1 and a.name != CALL)
+    varied = (a for a in task.attributes if len(a.values) > 1 and a.name not in (CALL, DTYPE))
     pending = {a.name: a.values for a in varied}
     for case in _some(task, cases):
         usual = _result(task, case) if pending else None

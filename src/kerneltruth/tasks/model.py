@@ -188,7 +188,9 @@ class Task:
     ) -> dict[str, Any]:
         """The keyword arguments with which `function`, a formula of this task, is called."""
         known = _parameters(function)
-        passed = {n: v for n, v in scalars.items() if not n.startswith("_") or n in known}
+        # A dtype that is asked for is that of the tensors: `expectation` sees to it.
+        unsaid = {n for n in scalars if n.startswith("_") or n == DTYPE}
+        passed = {n: v for n, v in scalars.items() if n not in unsaid or n in known}
         given = {n: t for n, t in tensors.items() if n != OUT or n in known}
         for name, members in self.lists().items():
             passed[name] = [t for t in (given.pop(m) for m in members) if t is not None]

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import fits_half, gelu_by_formula
+from kerneltruth.tasks.formulas import fits_half, gelu_by_formula, narrowest
 from kerneltruth.tasks.spec import (
     Benchmark,
     Claim,
@@ -22,6 +22,7 @@ from kerneltruth.tasks.spec import (
     task,
 )
 
+_WIDER = ("torch.float64",)
 _Dim = int | tuple[int, ...] | None
 
 _INPUT = "input[*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N))]"
@@ -118,35 +119,60 @@ def _gelu_std_by_formula(
     return _std(gelu_by_formula(input, approximate), dim, keepdim, correction)
 
 
+def _add_mean_converted_late(
+    input: Tensor, other: Tensor, dim: _Dim, alpha: float, keepdim: bool, dtype: str | None
+) -> Tensor:
+    """With sums that are converted to the dtype that is asked for once they are formed."""
+    own = _own(input, dtype)
+    total = input.to(own) + alpha * torch.as_tensor(other).to(own)
+    return total.to(input.dtype).mean(dim, keepdim)
+
+
+def _exp_mean_converted_late(input: Tensor, dim: _Dim, keepdim: bool, dtype: str | None) -> Tensor:
+    """With exponentials that are converted to the dtype that is asked for once they are formed."""
+    return input.to(_own(input, dtype)).exp().to(input.dtype).mean(dim, keepdim)
+
+
+def _own(input: Tensor, dtype: str | None) -> torch.dtype:
+    """The dtype that the input had before it was converted to the one that is asked for."""
+    if dtype is None:
+        return input.dtype
+    narrow = narrowest(input)
+    return narrow if narrow in (torch.float16, torch.bfloat16) else torch.float32
+
+
 TASKS: tuple[Task, ...] = (
     task(
         f"fused_add_mean({_INPUT}, other[*(((M, N) if _rank == 2 else (M * N,) if _rank == 1 else "
         "(M, 2, N)) if _other == 'same' else (N,) if _other == 'row' else (M, 1) if _other == "
-        "'column' else ())], dim=None, alpha=1, keepdim=False, _rank=2, _other='same')",
+        "'column' else ())], dim=None, alpha=1, keepdim=False, dtype=None, _rank=2, _other='same')",
         category="Fusion",
         dims=_DIMS,
-        attributes=_REDUCED | {"alpha": (0.5, -2), "_other": ("row", "column", "scalar")},
+        attributes=_REDUCED
+        | {"alpha": (0.5, -2), "dtype": _WIDER, "_other": ("row", "column", "scalar")},
         promises=Promises(numbers=("other",), out=True),
         constraints=(_FITS, "_other in ('same', 'scalar') or _rank == 2"),
         reference=_add_mean,
+        admissible=(_add_mean_converted_late,),
         description=f"""The mean of input + alpha * other, where other has the input's shape or
-            broadcasts to it. {_OVER} The result has the input's dtype.""",
+            broadcasts to it. {_OVER} The result has the input's dtype, or `dtype` if that is given,
+            to which the sums may be converted before or after they are formed.""",
         flops="3*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
     task(
-        f"fused_exp_mean({_INPUT}, dim=None, keepdim=False, _rank=2)",
+        f"fused_exp_mean({_INPUT}, dim=None, keepdim=False, dtype=None, _rank=2)",
         category="Fusion",
         dims=_DIMS,
-        attributes=_REDUCED,
-        core=_CORE,
+        attributes=_REDUCED | {"dtype": _WIDER},
         constraints=(_FITS,),
         reference=_exp_mean,
-        admissible=(_exp_mean_in_half,),
+        admissible=(_exp_mean_in_half, _exp_mean_converted_late),
         description=f"""The mean of exp(input). {_OVER} The result has the input's dtype; a mean
             that this holds may also be infinite where one of its exponentials overflows in that
-            dtype.""",
+            dtype. If `dtype` is given, the result has it; the exponentials may be formed before the
+            conversion or after it.""",
         flops="3*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,

@@ -93,7 +93,7 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_sum_std(input[*((M, N) if _rank == 2 else (M, 2, N))], dim=1, keepdim=False, "
-        "correction=1, _rank=2)",
+        "dtype=None, correction=1, _rank=2)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="reduced", low=1),
@@ -101,6 +101,7 @@ TASKS: tuple[Task, ...] = (
         },
         attributes={
             "dim": (0, -1, None, (0, -1)),
+            "dtype": ("torch.float64",),
             "correction": (0, 2),
             "_rank": (3,),
         },
@@ -111,7 +112,8 @@ TASKS: tuple[Task, ...] = (
             all dims); then the standard deviation over all of these sums together, a
             zero-dimensional tensor (keepdim is always False): the root of the sum of squared
             deviations from their mean over n - correction, n being the number of sums. Where
-            n <= correction the result is 0.""",
+            n <= correction the result is 0. If dtype is given, the input is converted to it first,
+            and the result has it.""",
         flops="M*N",
         benchmark=Benchmark(dims={"M": 16, "N": 128}, distribution="normal"),
         perf=_LARGE,

@@ -206,17 +206,17 @@ TASKS: tuple[Task, ...] = (
         perf=PERF,
     ),
     task(
-        f"softmax(input[{_LINE_TO_BOX}], dim=-1, _rank=2)",
+        f"softmax(input[{_LINE_TO_BOX}], dim=-1, dtype=None, _rank=2)",
         category="Math",
         dims={"M": "batch", "N": "reduced"},
-        attributes={"dim": (0, 1, -2), "_rank": (1, 3)},
+        attributes={"dim": (0, 1, -2), "dtype": ("torch.float64",), "_rank": (1, 3)},
         constraints=("_rank > 1 or dim in (-1, 0)",),
         reference=lambda input, dim: torch.softmax(input, dim),
         description="""exp(x) divided by the sum of exp over the dim `dim` (negative ones counted
             from the end), in the input's dtype, with the largest element of that sum subtracted
             first so that nothing overflows. A NaN or plus infinity makes all results that share
-            its sum NaN; an element of minus infinity gives 0, and NaN if all are. The optional
-            argument dtype, to which the input would be cast first, is not passed.""",
+            its sum NaN; an element of minus infinity gives 0, and NaN if all are. If dtype is
+            given, the input is converted to it first, and the result has it.""",
         flops="5*M*N",
         benchmark=SMALL,
         perf=PERF,

@@ -75,30 +75,41 @@ def _logspace(start: float, end: float, steps: int, base: float) -> Tensor:
 
 
 def _logspace_by(power: Any) -> Any:
-    """Exponents and powers in float32, as kernels compute them."""
+    """Exponents and powers in the result's dtype, as kernels compute them."""
 
-    def powers(start: float, end: float, steps: int, base: float) -> Tensor:
-        return Tensor(power(torch.linspace(start, end, steps, dtype=torch.float32), base))
+    def powers(start: float, end: float, steps: int, base: float, dtype: str | None) -> Tensor:
+        exponents = torch.linspace(start, end, steps, dtype=_computed_in(dtype))
+        return torch.as_tensor(power(exponents, base))
 
     return powers
 
 
+def _computed_in(dtype: str | None) -> torch.dtype:
+    return torch.float32 if dtype is None else torch.float64
+
+
 def _exp2(exponent: Tensor, base: float) -> Tensor:
-    return torch.exp2(exponent * torch.tensor(math.log2(base), dtype=torch.float32))
+    size = torch.exp2(exponent * torch.tensor(math.log2(abs(base)), dtype=exponent.dtype))
+    return size if base > 0 else torch.pow(base, exponent).sign() * size
 
 
-def _stepped(start: float, end: float, steps: int, base: float) -> Tensor:
+def _stepped(start: float, end: float, steps: int, base: float, dtype: str | None) -> Tensor:
     """Exponents from the start on all the way, whose rounding grows towards the end."""
-    step = torch.tensor((end - start) / max(steps - 1, 1), dtype=torch.float32)
-    return torch.pow(base, start + step * torch.arange(steps, dtype=torch.float32))
+    step = torch.tensor((end - start) / max(steps - 1, 1), dtype=_computed_in(dtype))
+    return torch.pow(base, start + step * torch.arange(steps, dtype=step.dtype))
 
 
 TASKS: tuple[Task, ...] = (
     task(
-        "logspace(start=0.0, end=2.0, steps:=N, base=10.0)",
+        "logspace(start=0.0, end=2.0, steps:=N, base=10.0, dtype=None)",
         category="Random",
         dims={"N": Dim(symbol="N", role="channel")},
-        attributes={"start": (-3.0, 1.5), "end": (3.0, -1.0), "base": (2.0, 0.5, 2.718281828)},
+        attributes={
+            "start": (-3.0, 1.5),
+            "end": (3.0, -1.0),
+            "base": (2.0, 0.5, 2.718281828, -2.0),
+            "dtype": ("torch.float64",),
+        },
         dtypes=("float32",),
         reference=_logspace,
         admissible=(
@@ -108,7 +119,8 @@ TASKS: tuple[Task, ...] = (
         ),
         description="""`steps` values from base**start to base**end, both included, whose exponents
             are evenly spaced: element i is base ** (start + i * (end - start) / (steps - 1)), in
-            float32 (dtype is None). end may lie below start. steps may be 1, which gives
+            float32, or in dtype if that is given. A negative base has a power where the exponent is
+            whole, and NaN elsewhere. end may lie below start. steps may be 1, which gives
             base**start alone, or 0.""",
         flops="4*N",
         benchmark={"N": 256},

@@ -30,7 +30,14 @@ _SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
 _COUNT = "N*(L*M if _rank == 3 else M if _rank == 2 else 1)"
 _ALONG = "_rank >= (1 if dim in (None, -1, 0) else 2 if dim in (1, -2, (0, -1)) else 3)"
 _ONE = (0, 1, -2)
-_SEVERAL = ((0, -1), (0, 2), (-1, 1))
+_SEVERAL = ((0, 1), (0, -1), (0, 2), (-1, 1), (0, 1, 2))
+_WIDER = ("torch.float64",)
+_DIMS_AND_DTYPE = {
+    "dim": (*_ONE, *_SEVERAL, None),
+    "keepdim": (True,),
+    "dtype": _WIDER,
+    "_rank": (2, 1),
+}
 _BENCHMARK = {"L": 1, "M": 8, "N": 256}
 _NORMAL = Benchmark(dims=_BENCHMARK, distribution="normal")
 _PERF = (
@@ -42,7 +49,8 @@ _SAYS_DIM = """`dim` is an int, which may be negative; with `keepdim=True` the r
     with size 1. The input has one, two or three dims."""
 _SAYS_DIMS = """`dim` is an int or a tuple of ints, which may be negative, or None, which means all
     dims (the result then has none); with `keepdim=True` the reduced dims stay with size 1. The
-    input has one, two or three dims. A candidate may have a parameter `dtype`."""
+    input has one, two or three dims. """
+_SAYS_DTYPE = """If `dtype` is given, the input is converted to it first, and the result has it."""
 # What rounding may do to the choice between two GELUs of nearly the same value, near its minimum.
 _SAME_GELU = 16.0
 
@@ -119,28 +127,28 @@ def _index_of_min_gelu(evidence: Evidence) -> Iterator[Claim]:
 
 TASKS: tuple[Task, ...] = (
     task(
-        f"sum(input[{_SHAPE}], dim=-1, keepdim=False, _rank=3)",
+        f"sum(input[{_SHAPE}], dim=-1, keepdim=False, dtype=None, _rank=3)",
         category="Reduce",
         dims=_DIMS,
-        attributes={"dim": (*_ONE, *_SEVERAL, None), "keepdim": (True,), "_rank": (2, 1)},
+        attributes=_DIMS_AND_DTYPE,
         constraints=(_ALONG,),
-        core={"dim": (*_ONE, *_SEVERAL), "keepdim": (True,), "_rank": (2, 1)},
         reference=lambda input, dim, keepdim: input.sum(dim, keepdim),
-        description=f"The sum along `dim`, in the input's dtype; 0 over nothing. {_SAYS_DIMS}",
+        description=f"The sum along `dim`, in the input's dtype; 0 over nothing. {_SAYS_DIMS} "
+        f"{_SAYS_DTYPE}",
         flops=_COUNT,
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
         perf=_PERF,
     ),
     task(
-        f"mean(input_tensor[{_SHAPE}], dim=-1, keepdim=False, _rank=3)",
+        f"mean(input_tensor[{_SHAPE}], dim=-1, keepdim=False, dtype=None, _rank=3)",
         category="Reduce",
         dims=_DIMS,
-        attributes={"dim": (*_ONE, *_SEVERAL, None), "keepdim": (True,), "_rank": (2, 1)},
+        attributes=_DIMS_AND_DTYPE,
         constraints=(_ALONG,),
-        core={"dim": (*_ONE, *_SEVERAL), "keepdim": (True,), "_rank": (2, 1)},
         reference=lambda input_tensor, dim, keepdim: input_tensor.mean(dim, keepdim),
-        description=f"The mean along `dim`, in the input's dtype; NaN over nothing. {_SAYS_DIMS}",
+        description=f"The mean along `dim`, in the input's dtype; NaN over nothing. {_SAYS_DIMS} "
+        f"{_SAYS_DTYPE}",
         flops=_COUNT,
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),

@@ -115,18 +115,23 @@ TASKS: tuple[Task, ...] = (
     task(
         "softmax_mul(input[*((M, N) if _rank == 2 else (M, 2, N))], "
         "other[*((M, N) if _other == 'same' and _rank == 2 else (M, 2, N) if _other == 'same' "
-        "else (N,) if _other == 'row' else ())], dim=-1, _other='same', _rank=2)",
+        "else (N,) if _other == 'row' else ())], dim=-1, dtype=None, _other='same', _rank=2)",
         category="Fusion",
         dims={"M": "batch", "N": "reduced"},
-        attributes={"dim": (0, 1, -2), "_other": ("row", "scalar"), "_rank": (3,)},
+        attributes={
+            "dim": (0, 1, -2),
+            "dtype": ("torch.float64",),
+            "_other": ("row", "scalar"),
+            "_rank": (3,),
+        },
         extended_dtypes=("float64",),
         reference=_softmax_mul,
         admissible=(_stored_softmax_mul,),
         description="""softmax(input, dim) * other, in the inputs' dtype: exp(x) over its sum along
             `dim` (negative ones counted from the end), with the largest element subtracted first,
             times other, a tensor of input's shape or one that broadcasts to it ([N] or no dims).
-            A NaN or plus infinity makes all results that share its sum NaN. A candidate may have a
-            parameter `dtype`; it is never passed.""",
+            A NaN or plus infinity makes all results that share its sum NaN. If `dtype`
+            is given, the input is converted to it first, and the result has it.""",
         flops="6*M*N",
         benchmark=_SMALL,
         perf=_PERF,
