@@ -8,7 +8,7 @@ given by its two ends: as if none of the unfinished were right, and as if all of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, ordered
@@ -103,14 +103,23 @@ class _Counts:
 class DtypeRates:
     """Counts by dtype and other dimensions, from which rows by any of these are made.
 
-    An attempt counts in every dtype that any attempt at its task came to.
+    An attempt counts in every dtype of its task: those that are known of it, and those that any
+    attempt at it came to.
     """
 
-    def __init__(self, results: Sequence[Result], by: Iterable[str]) -> None:
+    def __init__(
+        self,
+        results: Sequence[Result],
+        by: Iterable[str],
+        dtypes: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self._dimensions = tuple(dict.fromkeys(name for name in by if name != DTYPE))
         readers = [DIMENSIONS[name] for name in self._dimensions]
+        known = dtypes or {}
         of_task = {
-            task: tuple(dict.fromkeys(d for r in members for d in r.dtypes))
+            task: tuple(
+                dict.fromkeys((*known.get(task, ()), *(d for r in members for d in r.dtypes)))
+            )
             for task, members in by_task(results).items()
         }
         self._counts: dict[Group, _Counts] = {}

@@ -66,13 +66,18 @@ class UnsolvedRow:
     tasks: tuple[str, ...]
 
 
-def rates(results: Sequence[Result], by: Sequence[str] = ()) -> tuple[RateRow, ...]:
+def rates(
+    results: Sequence[Result],
+    by: Sequence[str] = (),
+    dtypes: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[RateRow, ...]:
     """Call, exe and perf rates by the dimensions; `()` gives the row of all.
 
-    By dtype as `DtypeRates` has it, which serves several break-downs in one go.
+    By dtype as `DtypeRates` has it, which serves several break-downs in one go; `dtypes` are those
+    of each task, as far as they are known.
     """
     if DTYPE in by:
-        return DtypeRates(results, by).rows(by)
+        return DtypeRates(results, by, dtypes).rows(by)
     return tuple(_rate_row(group, members) for group, members in grouped(results, by).items())
 
 

@@ -59,6 +59,7 @@ class Study:
     Attributes:
         kept: which round of an answer is the answer.
         facts: what is known of the tasks' references, by task; empty of runs that hold none.
+        dtypes: likewise, in which dtypes a task is tried.
         notes: what reading them had to report, one line each.
         of_corpus: whether all attempts are of the built-in corpus, so that there are no answers to
             speak of.
@@ -70,6 +71,7 @@ class Study:
     answers: tuple[Result, ...]
     kept: Kept = "best"
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     of_corpus: bool = False
 
@@ -103,14 +105,14 @@ def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
     runs: list[RunInfo] = []
     attempts: list[Result] = []
     notes: list[str] = []
-    facts: dict[str, Mapping[str, float]] = {}
+    tasks: dict[str, dict[str, Any]] = {}
     for path in paths:
         info, results, said = _read_run(path, len(runs))
         runs.append(info)
         attempts += results
         notes += said
-        facts |= read_facts(path)
-    return study_of(runs, attempts, kept=kept, facts=facts, notes=notes)
+        tasks |= read_tasks(path)
+    return study_of(runs, attempts, kept=kept, tasks=tasks, notes=notes)
 
 
 def study_of(
@@ -118,7 +120,7 @@ def study_of(
     attempts: Sequence[Result],
     *,
     kept: Kept = "best",
-    facts: Mapping[str, Mapping[str, float]] | None = None,
+    tasks: Mapping[str, Mapping[str, Any]] | None = None,
     notes: Sequence[str] = (),
 ) -> Study:
     """A study of these attempts; `Result.run` is an index of `runs`."""
@@ -146,7 +148,8 @@ def study_of(
         distinct=tuple(distinct),
         answers=tuple(answer_of(chain, kept) for chain in chains(distinct)),
         kept=kept,
-        facts=dict(facts or {}),
+        facts={task: _facts_of(said) for task, said in (tasks or {}).items()},
+        dtypes={task: _dtypes_of(said) for task, said in (tasks or {}).items()},
         notes=tuple(more),
         of_corpus=of_corpus,
     )
@@ -270,8 +273,8 @@ def _merit(result: Result) -> tuple[bool, bool, bool, float]:
     return result.correct, result.judged, result.called, result.speedup() or 0.0
 
 
-def read_facts(run: Path) -> dict[str, dict[str, float]]:
-    """What a run holds of its tasks' references, by task: `tasks.json`, which older runs lack.
+def read_tasks(run: Path) -> dict[str, dict[str, Any]]:
+    """What a run holds of its tasks, by task: `tasks.json`, which older runs lack.
 
     Raises:
         UserError: the file is damaged.
@@ -283,8 +286,14 @@ def read_facts(run: Path) -> dict[str, dict[str, float]]:
     tasks = data.get("tasks") if isinstance(data, dict) else None
     if not isinstance(tasks, dict):
         raise UserError(f"{path} is damaged: it holds no `tasks`; make the run again")
-    return {
-        task: {k: float(v) for k, v in said.items() if type(v) in (int, float)}
-        for task, said in tasks.items()
-        if isinstance(said, dict)
-    }
+    return {task: said for task, said in tasks.items() if isinstance(said, dict)}
+
+
+def _facts_of(said: Mapping[str, Any]) -> dict[str, float]:
+    """What is a number."""
+    return {k: float(v) for k, v in said.items() if type(v) in (int, float)}
+
+
+def _dtypes_of(said: Mapping[str, Any]) -> tuple[str, ...]:
+    dtypes = said.get("dtypes")
+    return tuple(map(str, dtypes)) if isinstance(dtypes, list) else ()

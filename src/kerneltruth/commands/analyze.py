@@ -105,7 +105,7 @@ def tables(
         "notes": list(study.notes),
         "rates": {
             "overall": _rows(rates(answers), ())[0],
-            "by": _breakdowns(answers, crossings),
+            "by": _breakdowns(study, crossings),
         },
         "unsolved": {
             "overall": _rows(unsolved(methods), ())[0],
@@ -230,12 +230,12 @@ def _names(kind: Hashable) -> tuple[str, ...]:
     return named or tuple(getattr(kind, "__dataclass_fields__", ()))
 
 
-def _breakdowns(
-    answers: Sequence[Result], crossings: Sequence[Sequence[str]]
-) -> list[dict[str, Any]]:
+def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Rates by each of the crossings; what those by dtype share is counted once."""
+    answers = study.answers
     with_dtype = [by for by in crossings if DTYPE in by]
-    dtypes = DtypeRates(answers if with_dtype else (), (name for by in with_dtype for name in by))
+    dimensions = (name for by in with_dtype for name in by)
+    dtypes = DtypeRates(answers if with_dtype else (), dimensions, study.dtypes)
     return [
         {
             "by": list(by),

@@ -1,4 +1,4 @@
-"""What a run keeps of the tasks that it judges on: `tasks.json`, for the study's complexity."""
+"""What a run keeps of the tasks that it judges on: `tasks.json`, for the study of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from kerneltruth.analysis.reading import read_facts
+from kerneltruth.analysis.reading import read_tasks
 from kerneltruth.analysis.reference_facts import facts_of
 from kerneltruth.runs.files import write_whole, writing
 from kerneltruth.tasks.registry import FOREIGN, find
@@ -21,13 +21,15 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
     A foreign suite's tasks are left out: making one may take seconds, and their references are not
     in the terms of torch's operators alone.
     """
-    known = read_facts(run)
+    known = read_tasks(run)
     missing = {t for t in tasks if t not in known and t.partition("/")[0] not in FOREIGN}
     if not missing:
         return
     for task in sorted(missing):
-        facts = asdict(facts_of(find(task)))
+        own = find(task)
+        facts = asdict(facts_of(own))
         known[task] = {name: value for name, value in facts.items() if value is not None}
+        known[task]["dtypes"] = list(own.dtypes)
     text = json.dumps({"schema": SCHEMA, "tasks": known}, indent=1)
     with writing(run / "tasks.json"):
         write_whole(run / "tasks.json", text.encode() + b"\n")

@@ -258,16 +258,18 @@ def _illusions(document: Document) -> Iterator[RenderableType]:
         "of the wrong",
         "right but refused",
     )
+    # The kernels of an audit are chosen, not drawn.
+    within = share_within if document["audit"] is None else share
     for row in found["overall"]:
         made.add_row(
             visible(row["check"]),
-            share_within(row["illusions"]),
+            within(row["illusions"]),
             share(row["of_wrong"]),
             share(row["false_alarms"]),
         )
     yield made
     yield Text(
-        f"any check: {share_within(found['any_check'])} of the wrong kernels that a check decided "
+        f"any check: {within(found['any_check'])} of the wrong kernels that a check decided "
         f"on; of {found['attempts']} distinct kernels, every round of each answer among them"
     )
     findings = found["findings"]

@@ -16,6 +16,7 @@ def summary(document: dict[str, Any], *, out: str, size: int) -> dict[str, Any]:
         "kind": document["kind"],
         "title": document["title"],
         **document["counts"],
+        "corpus": document["corpus"],
         "notes": document["notes"],
     }
 
@@ -23,10 +24,11 @@ def summary(document: dict[str, Any], *, out: str, size: int) -> dict[str, Any]:
 def page_view(document: dict[str, Any]) -> Text:
     """A few lines."""
     lines = [f"note: {note}" for note in document["notes"]]
-    lines.append(
-        f"{document['attempts']:,} attempts, {document['answers']:,} answers to "
-        f"{document['tasks']:,} tasks by {document['methods']:,} methods; "
-        f"{document['findings']:,} with a finding"
+    answers = (
+        f"{document['answers']:,} answers to {document['tasks']:,} tasks by "
+        f"{document['methods']:,} methods"
     )
+    what = "kernels of the built-in corpus" if document["corpus"] else f"attempts, {answers}"
+    lines.append(f"{document['attempts']:,} {what}; {document['findings']:,} with a finding")
     lines.append(f"{document['kind']}: {document['out']} ({document['bytes'] / 1e6:.1f} MB)")
     return Text("\n".join(lines))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -123,6 +123,7 @@ def test_a_rate_of_a_single_task_is_about_that_task():
     assert clustered_rate([]) == rate(0, 0)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(1, 9)).map(lambda c: (min(c), c[1])), min_size=1
@@ -134,6 +135,7 @@ def test_no_interval_of_a_rate_excludes_it(counts):
     assert found.low < found.high
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_no_interval_of_a_mean_share_excludes_it_or_has_no_width(shares):
     found = mean_share(shares)

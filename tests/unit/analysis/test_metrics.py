@@ -148,6 +148,14 @@ def test_a_kernel_that_does_not_compile_in_one_dtype_is_not_known_to_fail_in_ano
     assert (counts(single.failed), counts(single.call_most)) == ((0, 2), (2, 2))
 
 
+def test_a_dtype_that_no_attempt_came_to_is_open_for_all():
+    results = [result(outcome="fail", dtypes=counted(float32=1), number=n) for n in range(3)]
+    half, single = rates(results, ("dtype",), {"relu": ("float32", "float16")})
+    assert (half.group, counts(half.exe), counts(half.exe_most)) == (("float16",), (0, 3), (3, 3))
+    assert (counts(half.failed), half.stopped_before) == ((0, 3), 3)
+    assert counts(single.exe_most) == (0, 3)
+
+
 def test_the_two_ends_of_a_rate_by_dtype_hold_what_one_end_alone_would_miss():
     """Kernels tried in one dtype after the other, which end at their first failure."""
     rng = np.random.default_rng(9)

@@ -293,8 +293,10 @@ def test_a_line_that_is_no_result_is_refused_by_its_key(run, spoilt):
 
 def test_facts_of_references_come_with_the_run(run):
     folder = run(line())
-    (folder / "tasks.json").write_text('{"schema": 1, "tasks": {"relu": {"lines": 3, "x": "y"}}}')
+    tasks = {"relu": {"lines": 3, "dtypes": ["float16"]}}
+    (folder / "tasks.json").write_text(json.dumps({"schema": 1, "tasks": tasks}))
     assert read_study([folder]).facts == {"relu": {"lines": 3.0}}
+    assert read_study([folder]).dtypes == {"relu": ("float16",)}
     (folder / "tasks.json").write_text("[]")
     with pytest.raises(UserError, match="holds no `tasks`"):
         read_study([folder])

@@ -199,11 +199,11 @@ def test_the_debiased_interval_covers_what_is_true_of_endlessly_many_tasks(sampl
     rng = np.random.default_rng(13)
     hits = {"category": 0, "method": 0, "both": 0}
     percentile = 0
-    rounds = 100
+    rounds = 60
     for seed in range(rounds):
         counts, of_category, of_method = world(rng, 120, category=0.8, method=0.6, samples=samples)
         true = true_shares(of_category, of_method, 1.0)
-        seen, drawn = shares(*counts.table()), bootstrap_shares(counts, seed=seed, resamples=150)
+        seen, drawn = shares(*counts.table()), bootstrap_shares(counts, seed=seed, resamples=80)
         for name in hits:
             low, high = debiased(float(getattr(seen, name)), getattr(drawn, name))
             hits[name] += low <= float(getattr(true, name)) <= high

@@ -111,12 +111,12 @@ def test_nothing_has_no_places():
     assert places([], "right") == ()
 
 
-@pytest.mark.parametrize(("tasks", "samples"), [(8, 5), (60, 1), (30, 5)])
+@pytest.mark.parametrize(("tasks", "samples"), [(8, 4), (60, 1), (25, 4)])
 def test_equal_methods_are_told_apart_as_seldom_as_the_interval_says(tasks, samples):
-    """Of 200 pairs of methods that are equally good, about 5% may look different, each way 2.5%."""
+    """Of 120 pairs of methods that are equally good, about 5% may look different, each way 2.5%."""
     rng = np.random.default_rng(tasks)
     apart = 0
-    for _ in range(200):
+    for _ in range(120):
         # How well a method suits a task makes its samples alike.
         suits = rng.normal(0, 1, (2, tasks)) + rng.normal(0, 1, tasks)
         results = [
@@ -126,7 +126,7 @@ def test_equal_methods_are_told_apart_as_seldom_as_the_interval_says(tasks, samp
             for n, right in enumerate(rng.random(samples) < p)
         ]
         apart += places(results, "right")[0].tied == 0
-    assert apart <= 20
+    assert apart <= 12
 
 
 def kernel(speedup, width=0.01, number=0, **about):

@@ -159,7 +159,7 @@ def _stages(found: RateRow) -> list[dict[str, Any]]:
     ]
 
 
-def by_dtype(answers: Sequence[Result]) -> dict[str, Any]:
+def by_dtype(study: Study) -> dict[str, Any]:
     """Rates by dtype: what is known to fail and to be right in each, of all answers."""
     rows = [
         row(
@@ -173,7 +173,7 @@ def by_dtype(answers: Sequence[Result]) -> dict[str, Any]:
                 whole(found.stopped_before),
             ],
         )
-        for found in rates(answers, ("dtype",))
+        for found in rates(study.answers, ("dtype",), study.dtypes)
     ]
     columns = [
         column("dtype", number=False),
