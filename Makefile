@@ -2,9 +2,10 @@
 # again when the pins or the project's own declaration change.
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
-#   make test  [ARGS="-k name"]  run the tests
+#   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
 #   make lint                    formatting, style, types, direction of imports
 #   make bench                   run the scripts that produce the README's figures
+#   make compat                  the tests with the lowest, pinned and newest Triton and PyTorch
 #   make study                   a whole small study, offline; the page is runs/study/report.html
 #   make clean                   remove the environment and every cache
 
@@ -18,7 +19,7 @@ PINS   := requirements/audit.txt requirements/constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help audit test lint bench study clean
+.PHONY: help audit test lint bench compat compat-fast study clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,7 +29,7 @@ help:
 audit: $(VENV)/.audit
 	@$(BIN)/kerneltruth audit $(ARGS)
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(ARGS)
 
 lint: $(VENV)/.lint
@@ -45,6 +46,13 @@ bench: $(VENV)/.audit
 	@set -e; for name in $(BENCHES); do \
 	  echo "== $$name" >&2; $(BIN)/python "benchmarks/$$name.py" $(ARGS); \
 	done
+
+# Environments of several GB each, one after the other; compat-fast only replaces Triton.
+compat: $(VENV)/.made
+	@$(BIN)/python benchmarks/compat.py $(ARGS)
+
+compat-fast: $(VENV)/.test
+	@$(BIN)/python benchmarks/compat.py --fast $(VENV)
 
 study: $(VENV)/.study
 	@KERNELTRUTH=$(BIN)/kerneltruth sh examples/study/study.sh
@@ -76,6 +84,18 @@ $(VENV)/.study: $(VENV)/.audit requirements/study.txt
 
 $(VENV)/.test: $(VENV)/.audit requirements/test.txt requirements/study.txt
 	@$(PIP) install -r requirements/test.txt
+	@touch $@
+
+# A browser that is there is used. Without one the tests of the page are skipped, which pytest says.
+$(VENV)/.browser: $(VENV)/.made
+	@for name in chromium chromium-browser google-chrome; do command -v $$name && break; done \
+	  >/dev/null && command -v chromedriver >/dev/null && exit; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium for the tests of the page" >&2; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	    --no-install-recommends chromium chromium-driver; } >$(VENV)/browser.log 2>&1 || \
+	  echo "apt-get could not: see $(VENV)/browser.log" >&2; \
+	else echo "no chromium with chromedriver, and apt-get needs root" >&2; fi
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.audit requirements/lint.txt

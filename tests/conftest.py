@@ -26,6 +26,16 @@ pytest_runtest_call = pytest.hookimpl(wrapper=True)(_limited)
 pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_limited)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line that the page went untested: a skip of all its tests is easily missed."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    page = [r for r in skipped if r.nodeid.startswith("tests/browser/")]
+    if page:
+        terminalreporter.write_line(
+            f"the page of `report` was not tested: {len(page)} tests of it were skipped", red=True
+        )
+
+
 def pytest_collection_modifyitems(config, items):
     gpu_items = [item for item in items if item.get_closest_marker("gpu")]
     if not gpu_items:
