@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -78,7 +77,11 @@ def environments(more: list[str]) -> dict[str, list[str]]:
 def run(*command: object, **more: object) -> subprocess.CompletedProcess[str]:
     """A command in the project's root, its output kept."""
     return subprocess.run(
-        [str(word) for word in command], cwd=ROOT, text=True, check=False, **more  # type: ignore[call-overload]
+        [str(word) for word in command],
+        cwd=ROOT,
+        text=True,
+        check=False,
+        **more,  # type: ignore[call-overload]
     )
 
 

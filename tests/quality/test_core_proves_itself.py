@@ -10,7 +10,7 @@ from kerneltruth.corpus.eager import eager_source
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.tasks.core import MODULES, TASKS, tasks_of
+from kerneltruth.tasks.core import FOLDER, TASKS
 from kerneltruth.tasks.registry import eager_modules, find
 
 
@@ -26,9 +26,9 @@ def functions_of(module):
     return {node.name: node for node in found if not node.name.startswith("_")}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", FOLDER.modules)
 def test_a_file_has_a_function_for_each_task_and_no_other(module):
-    assert set(functions_of(module)) == {task.entry for task in tasks_of(module)}
+    assert set(functions_of(module)) == {task.entry for task in FOLDER.tasks_of(module)}
 
 
 @pytest.mark.parametrize("name", TASKS)
