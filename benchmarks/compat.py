@@ -20,11 +20,11 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULT = ROOT / "benchmarks" / "results" / "compat.md"
+RESULT = ROOT / "benchmarks" / "results" / "compat.json"
 FOLDER = ROOT / "build" / "compat"
 
 TESTS = ("tests/interpreter", "tests/quality")
@@ -37,7 +37,10 @@ FAST_TESTS = (
 )
 # The newest that the adapters were written for.
 NEWEST_TRITON = "triton==3.9.*"
-VERSIONS = "import json, platform, torch, triton; print(json.dumps([platform.python_version(), torch.__version__, triton.__version__]))"
+VERSIONS = (
+    "import json, platform, torch, triton; "
+    "print(json.dumps([platform.python_version(), torch.__version__, triton.__version__]))"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,16 +201,23 @@ def main() -> int:
             continue
         folder = options.folder / re.sub(r"\W+", "-", name)
         rows.append(tried(name, made(folder, needs), TESTS, audit=True))
+        kept(rows[-1])
         if not options.keep:
             shutil.rmtree(folder)
-    text = (
-        "# Versions of Triton and PyTorch\n\nWritten by `make compat`, which builds each environment"
-        " with pip, on a CPU.\n\n" + table(rows)
-    )
-    print(text)
-    if not options.only:
-        RESULT.write_text(text)
+    print(table(rows))
     return int(any(row.failed or not row.passed for row in rows))
+
+
+def kept(row: Row) -> None:
+    """Put the row in the place of an earlier one for the same versions, and write the table."""
+    stored = json.loads(RESULT.read_text()) if RESULT.exists() else []
+    rows = {r["name"]: Row(**r) for r in stored} | {row.name: row}
+    ordered = sorted(rows.values(), key=lambda r: [int(n) for n in re.findall(r"\d+", r.torch)])
+    RESULT.write_text(json.dumps([asdict(r) for r in ordered], indent=1) + "\n")
+    RESULT.with_suffix(".md").write_text(
+        "# Versions of Triton and PyTorch\n\nWritten by `make compat`: each environment is built by"
+        f" pip, and used on a CPU.\n\n{table(ordered)}"
+    )
 
 
 if __name__ == "__main__":
