@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.commands.devices import TARGETS, cuda_devices, device_name, driver_version
+from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
 
 _LIBRARIES = (
     "torch",
@@ -51,6 +52,7 @@ def examine() -> dict[str, Any]:
             {"what": "ninja (CUDA C++ candidates)", "add": "pip install kerneltruth[gpu]"}
         )
     if not count:
+        missing += _interpreter(libraries["triton"])
         missing.append(
             {
                 "what": "a CUDA device: Triton runs in its interpreter, CUDA C++ not at all",
@@ -71,6 +73,18 @@ def examine() -> dict[str, Any]:
         "isolation": _isolation(),
         "missing": missing,
     }
+
+
+def _interpreter(triton: str | None) -> list[dict[str, str]]:
+    """What stands between this Triton and running kernels without a GPU."""
+    if triton is None or FIRST <= number(triton) <= LAST_TESTED:
+        return []
+    if number(triton) < FIRST:
+        what = f"Triton {WINDOW}: kernels for Triton {triton} run on a CUDA device only"
+    else:
+        what = f"Triton {WINDOW}: in {triton} kernels run without a CUDA device as far as they can"
+    after = f"{LAST_TESTED[0]}.{LAST_TESTED[1] + 1}"
+    return [{"what": what, "add": f"pip install 'triton>={FIRST[0]}.{FIRST[1]},<{after}'"}]
 
 
 def _version(name: str) -> str | None:
