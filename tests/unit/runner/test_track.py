@@ -361,6 +361,34 @@ def test_a_result_that_is_no_tensor_is_shown_as_what_it_is(timed):
     assert shown(session).results[0].type == "str"
 
 
+LATE = """
+import torch
+
+class Late({base}):
+    def __iter__(self):
+        return iter([tuple.__getitem__(self, 0) * 2])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError("asked")
+
+def f(x):
+    return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "result"),
+    [("tuple", "Late((x,))"), ("list", "Late([x])"), ("torch.Tensor", "x.as_subclass(Late)")],
+)
+def test_a_result_that_computes_itself_after_the_lap_is_of_the_wrong_type(timed, base, result):
+    session = timed(LATE.format(base=base, result=result))
+    stock(session, supply())
+    well(session, refill(10, 20, 0, 1), Lap(rows=(0, 1, 2, 3)))
+    (found,) = shown(session).results
+    assert found.type == "Late"
+
+
 def test_what_is_finished_after_a_lap_was_not_finished_in_it(timed):
     session = timed(
         """
