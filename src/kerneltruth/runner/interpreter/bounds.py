@@ -69,7 +69,7 @@ def lanes(
     if limits is not None:
         wrong = addresses - limits[0] > limits[1]
         if mask is not None:
-            wrong &= mask
+            wrong = wrong & mask
         if not _count(wrong):
             return None
     on = np.ones(addresses.shape, dtype=bool) if mask is None else mask
