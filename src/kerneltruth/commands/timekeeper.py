@@ -13,7 +13,7 @@ from typing import Any
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, NotValid
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.second_look import look_again, look_closer
 from kerneltruth.clock.spent import Spent
@@ -329,7 +329,9 @@ def _failed(error: ContestError, case: Case) -> dict[str, Any]:
     """The outcome of a candidate that could not be timed to the end."""
     seen = error.seen
     said = " ".join(text for text in (seen.error, seen.message) if text)
+    said = ": ".join(text for text in (seen.ended, said) if text)
+    said = str(error) if isinstance(error, NotValid) else said
     return {
         "outcome": "unsupported_here" if seen.ended == "unsupported" else "failed",
-        "detail": f"{case.summary()}: {': '.join(t for t in (seen.ended, said) if t)}"[:400],
+        "detail": f"{case.summary()}: {said}"[:400],
     }
