@@ -224,3 +224,20 @@ def test_a_contract_that_nothing_breaks_proves_nothing(court, cache):
     proof = prove(lax, candidate, court.runner, cache, cases=4, dtypes=("float32",))
     assert not proof.holds
     assert proof.unrefereeable
+
+
+AS_TORCH_HAS_IT = """
+import torch
+def fused_sum_std(input, dim=None, keepdim=False, dtype=None, correction=1, out=None):
+    spread = torch.sum(input, dim=dim, keepdim=keepdim, dtype=dtype).std(correction=correction)
+    return spread if out is None else out.copy_(spread)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:std")
+def test_the_spread_of_one_sum_may_be_nan_as_well_as_0(court, cache):
+    task = TASKS["kernelbenchx/fused_sum_std"]
+    name = task.name
+    candidate = read_candidate(AS_TORCH_HAS_IT, "torch.py", task_names=(name,), task=name)
+    proof = prove(task, candidate, court.runner, cache, cases=24, dtypes=("float32",))
+    assert proof.flagged == []

@@ -35,6 +35,15 @@ def _sum_std(
     return torch.sqrt(squares / (sums.numel() - correction))
 
 
+def _sum_std_or_nan(
+    input: Tensor, dim: int | tuple[int, ...] | None, keepdim: bool, correction: int
+) -> Tensor:
+    """As `torch.std` has it, which a prompt that does not speak of so few sums may mean."""
+    result = _sum_std(input, dim, keepdim, correction)
+    count = torch.sum(input, dim=dim, keepdim=keepdim).numel()
+    return result if count > correction else torch.full_like(result, math.nan)
+
+
 def _unit(x: Tensor, p: float, eps: float) -> Tensor:
     norm: Tensor = torch.linalg.vector_norm(x, p, dim=-1, keepdim=True)
     return x / norm.clamp_min(eps)
@@ -108,12 +117,13 @@ TASKS: tuple[Task, ...] = (
         # Half precision keeps the sums before their spread is taken.
         values=(-4.0, 4.0),
         reference=_sum_std,
+        admissible=(_sum_std_or_nan,),
         description="""First the sums of `input` along `dim` (an int, a tuple of ints, or None for
             all dims); then the standard deviation over all of these sums together, a
             zero-dimensional tensor (keepdim is always False): the root of the sum of squared
             deviations from their mean over n - correction, n being the number of sums. Where
-            n <= correction the result is 0. If dtype is given, the input is converted to it first,
-            and the result has it.""",
+            n <= correction the result is 0, or NaN. If dtype is given, the input is converted to it
+            first, and the result has it.""",
         flops="M*N",
         benchmark=Benchmark(dims={"M": 16, "N": 128}, distribution="normal"),
         perf=_LARGE,
