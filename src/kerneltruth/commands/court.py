@@ -137,6 +137,7 @@ class Court:
                 # Whoever waits for the device has it alone then.
                 ends_first=job.timed,
                 controls=self.controls,
+                light=True,
             ) as trial:
                 return self._hear(trial, task, job, report)
         except MemoryError as error:
@@ -172,15 +173,10 @@ class Court:
                 cache=self.draws,
             )
         perf = not_timed(attempt, self.runner.device) if job.timed else None
-        if job.timed and perf is None and self._compiles_ahead(job.candidate):
+        if job.timed and perf is None and self.runner.keeps_compiled:
             # Here many compile side by side; whoever times has the device alone.
-            calls = (rehearsed(task, case) for case in timed_cases(task))
-            trial.rehearse(calls, budget_s=REHEARSAL_S)
+            _compile_ahead(trial, task)
         return Heard(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
-
-    def _compiles_ahead(self, candidate: Candidate) -> bool:
-        """Whether who is timed finds what was compiled here."""
-        return candidate.language == "triton" and self.runner.keeps_compiled
 
     def _answer(self, trial: Trial, task: Task, draw: Draw) -> Answer:
         """Run the candidate on a peer's draw."""
@@ -190,6 +186,15 @@ class Court:
             for name in task.mutates
         ]
         return answer(observation, mutated)
+
+
+def _compile_ahead(trial: Trial, task: Task) -> None:
+    """Have what is to be timed in the candidate's cache."""
+    if trial.candidate.language == "cuda":
+        trial.with_real_headers()
+    elif trial.candidate.language == "triton":
+        calls = (rehearsed(task, case) for case in timed_cases(task))
+        trial.rehearse(calls, budget_s=REHEARSAL_S)
 
 
 class Timing:

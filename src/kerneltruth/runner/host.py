@@ -22,6 +22,7 @@ from typing import Literal, Self
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
+from kerneltruth.runner.extension_kit import add_precompiled, kit_for
 from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Argument,
@@ -34,7 +35,7 @@ from kerneltruth.runner.protocol import (
     TensorArgument,
 )
 from kerneltruth.runner.sandbox import Limits
-from kerneltruth.runner.warmth import Zygote, ZygoteLost
+from kerneltruth.runner.warmth import Zygote, ZygoteLost, zygote_environment
 
 # "time_compiled" is "time" in a child that knows `torch.compile` already.
 Mode = Literal["run", "compile", "time", "time_compiled"]
@@ -109,6 +110,7 @@ class Runner:
         *,
         ahead: bool = False,
         cold: bool = False,
+        light: bool = False,
     ) -> Session:
         """A session for the candidate; its child is loading when this returns.
 
@@ -116,12 +118,13 @@ class Runner:
             candidate: to be loaded.
             mode: what the child does with it.
             ahead: whether the child only gets ready, and loads nothing before it is first asked.
-            cold: whether it compiles anew what was compiled before.
+            cold: whether it compiles anew what was compiled before, and as PyTorch does.
+            light: whether C++ and CUDA may be built with stand-ins for PyTorch's headers.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
         """
-        session = Session(self, candidate, mode, ahead=ahead, cold=cold)
+        session = Session(self, candidate, mode, ahead=ahead, cold=cold, light=light)
         self._sessions.add(session)
         return session
 
@@ -166,6 +169,16 @@ class Runner:
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault("the parent of candidate processes dies again and again")
 
+    def _kit(self, candidate: Candidate, *, light: bool) -> Path | None:
+        """What the candidate's extensions are built with; the first one waits until it is made."""
+        if self._cache_root is None or candidate.language != "cuda" or self.device == "cpu":
+            return None
+        environment = zygote_environment(interpret=False, hide_cuda=True)
+        kit = kit_for(self._cache_root / "kits", environment)
+        if kit is not None and not light:
+            add_precompiled(kit, candidate.source, environment)
+        return kit
+
     def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
         if self.device == "cpu":
             return {}
@@ -196,7 +209,14 @@ class Session:
     """One candidate, called as often as wanted; a dead child is replaced on the next call."""
 
     def __init__(
-        self, runner: Runner, candidate: Candidate, mode: Mode, *, ahead: bool, cold: bool
+        self,
+        runner: Runner,
+        candidate: Candidate,
+        mode: Mode,
+        *,
+        ahead: bool,
+        cold: bool,
+        light: bool,
     ) -> None:
         self.candidate = candidate
         self.mode: Mode = mode
@@ -206,6 +226,7 @@ class Session:
         self._load_deadline = 0.0
         self._ahead = ahead
         self._cold = cold
+        self._light = light
         self._preparing = False
         self._begin()
 
@@ -332,6 +353,7 @@ class Session:
     def _send_load(self) -> None:
         if self._link is None:
             return
+        kit = None if self._cold else self._runner._kit(self.candidate, light=self._light)
         self._load_deadline = time.monotonic() + load_allowance(self.candidate)
         message = Load(
             source=self.candidate.source,
@@ -341,6 +363,8 @@ class Session:
             device=self._where,
             mode="time" if self.mode == "time_compiled" else self.mode,
             targets=self._runner.targets if self.mode == "compile" else (),
+            kit=None if kit is None else str(kit),
+            light=self._light,
         )
         try:
             self._link.send(message, deadline=self._load_deadline)

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import socket
 import sys
+from dataclasses import replace
 
 from kerneltruth.runner import failures
 from kerneltruth.runner.protocol import Call, Data, Errand, Load, Observation, Prepare
@@ -47,6 +48,8 @@ def main(wire: int) -> None:
             answer = worker.time(message)
         else:
             answer = Observation(ended="lost", message="a call came before its load")
+        if worker is not None and worker.stood_in:
+            answer = replace(answer, stood_in=True)
         _flush()
         for piece in _encoded(answer):
             connection.sendall(piece)

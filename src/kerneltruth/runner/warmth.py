@@ -50,7 +50,7 @@ class Zygote:
             work_root: where its folder goes.
             compiles: whether it imports what `torch.compile` needs, too.
         """
-        environment = _environment(interpret=interpret, hide_cuda=hide_cuda)
+        environment = zygote_environment(interpret=interpret, hide_cuda=hide_cuda)
         options = ["--compiles"] if compiles else []
         with _undisturbed():
             self._start(options, environment | (_COMPILES if compiles else {}), work_root)
@@ -164,7 +164,8 @@ def _command(descriptor: int, root: Path) -> list[str]:
     return [sys.executable, "-P", "-m", module, *options]
 
 
-def _environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
+def zygote_environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
+    """The variables under which a process of this package's own starts, away from ours."""
     environment = base_environment(os.environ)
     if interpret:
         environment["TRITON_INTERPRET"] = "1"

@@ -83,7 +83,13 @@ class Worker:
         self._compiling = load.mode == "compile"
         self._launches: Any = None
         self._dry: Any = None
+        self._extensions: Any = None
         self._tracks: dict[int, track.Track] = {}
+
+    @property
+    def stood_in(self) -> bool:
+        """Whether anything was built with stand-ins for PyTorch's headers."""
+        return self._extensions is not None and bool(self._extensions.stood_in())
 
     def load(self) -> Observation:
         """Import the source and find its entry."""
@@ -115,6 +121,10 @@ class Worker:
         make_context(self._load.device)
         if self._load.language == "cuda" and on_cpu:
             raise UnsupportedHere("a CUDA source needs a CUDA device")
+        if self._load.language == "cuda" and not self._compiling:
+            # It imports PyTorch's build tools, which no other candidate needs.
+            self._extensions = importlib.import_module("kerneltruth.runner.extensions")
+            self._extensions.install(self._load.kit, light=self._load.light)
         if self._load.language != "triton":
             if self._compiling:
                 raise UnsupportedHere(
