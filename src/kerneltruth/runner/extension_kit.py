@@ -69,15 +69,22 @@ def kit_for(root: Path, environment: Mapping[str, str]) -> Path | None:
 def add_precompiled(kit: Path, source: str, environment: Mapping[str, str]) -> None:
     """Have torch/extension.h precompiled for the flags that a candidate's source names.
 
-    Where that fails, g++ reads the header as usual.
+    It takes longer than one build and hundreds of megabytes, so the first to ask does without, and
+    so does who asks while another process makes it. Where it fails, g++ reads the header as usual.
     """
     flags = host_flags(source)
     folder = precompiled(kit, flags)
     if folder is None or folder.exists():
         return
-    with contextlib.suppress(OSError, subprocess.SubprocessError), _alone(folder):
-        if not folder.exists():
-            _run(kit, flags, environment)
+    asked = folder.parent / f".{folder.name}.asked"
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        if not asked.exists():
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            asked.touch()
+            return
+        with _alone(folder, wait=False):
+            if not folder.exists():
+                _run(kit, flags, environment)
 
 
 def precompiled(kit: Path, flags: Sequence[str]) -> Path | None:
@@ -116,12 +123,16 @@ def _cuda_home(environment: Mapping[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a lock that belongs to a folder which may not be there yet."""
+def _alone(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock that belongs to a folder which may not be there yet.
+
+    Raises:
+        BlockingIOError: another process holds it, and we do not `wait`.
+    """
     name = f".{folder.name}.lock"
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder.parent / name).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 
@@ -147,7 +158,7 @@ def main(arguments: Sequence[str]) -> None:
         "-DTORCH_API_INCLUDE_EXTENSION_H",
         *includes,
         "-fPIC",
-        "-std=c++17",
+        _standard(cpp_extension.__file__),
         *flags,
     ]
     target = precompiled(folder, flags) if folder.exists() else folder
@@ -159,6 +170,12 @@ def main(arguments: Sequence[str]) -> None:
         else:
             _precompile(place, compile_command)
         place.rename(target)
+
+
+def _standard(tools: str) -> str:
+    """The option by which this PyTorch chooses its C++, of which each version has another."""
+    found = re.search(r"-std=c\+\+\d\d", Path(tools).read_text())
+    return found.group() if found else "-std=c++17"
 
 
 def _make_kit(place: Path, compiler: list[str], libraries: list[str], device: str) -> None:

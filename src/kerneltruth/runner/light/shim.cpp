@@ -43,11 +43,13 @@ at::TensorOptions options_of(RawOptions raw) {
   return o;
 }
 
+[[noreturn]] void refuse() { throw py::type_error("incompatible function arguments"); }
+
 template <typename T>
 T taken(PyObject* o) {
   py::detail::make_caster<T> caster;
   // As for the only overload of a function: with conversions.
-  if (!caster.load(o, true)) throw py::type_error("incompatible function arguments");
+  if (!caster.load(o, true)) refuse();
   return py::detail::cast_op<T>(std::move(caster));
 }
 
@@ -64,10 +66,13 @@ struct Function {
 PyObject* called(PyObject* self, PyObject* arguments) {
   HANDLE_TH_ERRORS
   auto* f = static_cast<Function*>(PyCapsule_GetPointer(self, nullptr));
-  if (PyTuple_GET_SIZE(arguments) != f->count) {
-    throw py::type_error(f->name + "(): incompatible function arguments");
+  try {
+    if (PyTuple_GET_SIZE(arguments) != f->count) refuse();
+    return f->thunk(f->function, &PyTuple_GET_ITEM(arguments, 0));
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+    return nullptr;
   }
-  return f->thunk(f->function, &PyTuple_GET_ITEM(arguments, 0));
   END_HANDLE_TH_ERRORS
 }
 
@@ -269,7 +274,7 @@ bool kt_is_none(PyObject* o) { return o == Py_None; }
 PyObject* const* kt_get_items(PyObject* o, size_t* count, PyObject** owner) {
   // Strings and bytes are sequences, and not lists of tensors: so says pybind11.
   if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o)) {
-    throw py::type_error("incompatible function arguments");
+    refuse();
   }
   *owner = PySequence_Fast(o, "incompatible function arguments");
   if (*owner == nullptr) throw py::error_already_set();
