@@ -5,7 +5,11 @@ import shutil
 
 import pytest
 
+from kerneltruth.commands.court import Court, Job
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed
+from kerneltruth.runner.candidate import read_candidate
 
 pytestmark = [
     pytest.mark.gpu,
@@ -74,3 +78,61 @@ def test_a_cuda_kernel_that_leaves_out_the_last_element_is_caught(judge):
 def test_what_nvcc_refuses_is_a_compile_error(judge):
     broken = SOURCE.replace("LIMIT", "no_such_name").replace("NAME", "broken")
     assert isinstance(judge(broken, task="relu").verdict, CompileError)
+
+
+LIGHT = (
+    SOURCE.replace("#include <ATen/Dispatch.h>", "#include <c10/cuda/CUDAGuard.h>")
+    .replace("FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ", "FLOATING_TYPES(")
+    .replace("    return y;\n}", "    C10_CUDA_KERNEL_LAUNCH_CHECK();\n    return y;\n}")
+    .replace(
+        "    x = x.contiguous();",
+        "    const at::cuda::OptionalCUDAGuard guard(device_of(x));\n"
+        '    TORCH_CHECK(x.is_cuda(), "x must be on the device, not ", x.dim());\n'
+        "    x = x.contiguous();",
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def try_light(tmp_path_factory):
+    """Judge a source on float32 inputs in a court that has a kit of light headers."""
+    court = Court(
+        device="cuda:0", targets=(), policy=Policy(), cache_root=tmp_path_factory.mktemp("cache")
+    )
+    court.start()
+
+    def judge_one(source, name):
+        candidate = read_candidate(source, f"{name}.py", task_names=("relu",), task="relu")
+        plan = Plan(cases=8, dtypes=("float32",), compile=False, deadline_s=60.0)
+        return court.hear(Job(name=name, task="relu", candidate=candidate, plan=plan)).attempt
+
+    yield judge_one
+    court.close()
+
+
+def test_a_right_kernel_passes_as_the_light_headers_build_it(try_light):
+    attempt = try_light(LIGHT.replace("LIMIT", "n").replace("NAME", "light"), "light")
+    assert attempt.verdict == Passed(), attempt.verdict
+    assert attempt.headers == "light"
+
+
+def test_a_wrong_kernel_is_convicted_as_pytorchs_headers_build_it(try_light):
+    attempt = try_light(LIGHT.replace("LIMIT", "n - 1").replace("NAME", "wrong"), "wrong")
+    assert isinstance(attempt.verdict, Failed), attempt.verdict
+    assert attempt.verdict.kind == "uninitialized"
+    assert attempt.headers == "real"
+
+
+def test_what_only_pytorchs_headers_know_is_built_with_them(try_light):
+    source = LIGHT.replace("return y;", "return torch::relu(torch::relu(y));")
+    attempt = try_light(source.replace("LIMIT", "n").replace("NAME", "more"), "more")
+    assert attempt.verdict == Passed(), attempt.verdict
+    assert attempt.headers == "real"
+
+
+def test_a_compile_error_is_that_of_pytorchs_headers(try_light):
+    source = LIGHT.replace("LIMIT", "no_such_name").replace("NAME", "broken")
+    attempt = try_light(source, "broken")
+    assert isinstance(attempt.verdict, CompileError), attempt.verdict
+    assert "extensions_light" not in attempt.verdict.detail
+    assert attempt.headers == "real"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kerneltruth.cases.case import Case
 from kerneltruth.oracle.verdict import FailKind, Verdict
 from kerneltruth.runner.protocol import Binary
+
+Headers = Literal["light", "real"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +146,8 @@ class Attempt:
             short enough for a line.
         error_map: the same as a picture; it is stored with the finding alone.
         binaries: every specialization compiled, with its static facts.
+        headers: of CUDA C++, what the build that was judged last was made with: PyTorch's own
+            headers, or the light stand-ins, which never convict.
     """
 
     task: str
@@ -165,6 +170,7 @@ class Attempt:
     interface: tuple[InterfaceNote, ...] = ()
     shown: str = ""
     torch_only: bool = False
+    headers: Headers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

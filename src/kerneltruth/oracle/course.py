@@ -228,6 +228,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,
+            headers=trial.headers,
             void=dict(tally.void),
             interface=tuple(noted.note() for noted in tally.noted.values()),
         )

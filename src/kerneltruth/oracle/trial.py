@@ -15,6 +15,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
+from kerneltruth.oracle.attempt import Headers
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
@@ -82,6 +83,7 @@ class Trial:
         self.deadline_s = deadline_s
         self.controls = controls
         self._light = light and candidate.language == "cuda"
+        self._stood_in = False
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.thresholds = thresholds(candidate.source)
@@ -114,9 +116,17 @@ class Trial:
     def loaded(self) -> Observation:
         """Load the candidate in a fresh child, if that has not been done, and say how it went."""
         seen = self.session.loaded
+        self._stood_in |= seen.stood_in
         if seen.ended != "returned" and self._may_stand_in(seen):
             seen = self.with_real_headers()
         return seen
+
+    @property
+    def headers(self) -> Headers | None:
+        """Which headers the build that is in use was made with; None where nothing is built."""
+        if self.candidate.language != "cuda" or self.runner.device == "cpu":
+            return None
+        return "light" if self._light and self._stood_in else "real"
 
     def with_real_headers(self) -> Observation:
         """Load the candidate anew, built with PyTorch's own headers, as from now on."""
@@ -136,6 +146,7 @@ class Trial:
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
         """Run one case and rule on it; a result that changes with its surroundings is wrong."""
         ruling, observation, placed = self._call(expectation, config, around)
+        self._stood_in |= observation.stood_in
         against = is_bad(ruling.verdict) or bool(ruling.interface)
         if against and self._may_stand_in(observation):
             self.with_real_headers()

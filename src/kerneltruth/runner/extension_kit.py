@@ -24,6 +24,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 LIGHT = Path(__file__).parent / "light"
 SHIM = "shim.so"
@@ -61,9 +62,18 @@ def kit_for(root: Path, environment: Mapping[str, str]) -> Path | None:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _alone(folder):
                 if not folder.exists():
-                    _run(folder, (), environment)
+                    make(folder, environment)
         return folder
     return None
+
+
+def make(folder: Path, environment: Mapping[str, str]) -> None:
+    """Make a kit in a folder that is not there yet.
+
+    Raises:
+        subprocess.SubprocessError: the compiler fails, or takes too long.
+    """
+    _run(folder, (), environment)
 
 
 def add_precompiled(kit: Path, source: str, environment: Mapping[str, str]) -> None:
@@ -139,9 +149,7 @@ def _alone(folder: Path, *, wait: bool = True) -> Iterator[None]:
 def _run(folder: Path, flags: Sequence[str], environment: Mapping[str, str]) -> None:
     command = [sys.executable, "-P", "-m", "kerneltruth.runner.extension_kit", str(folder), *flags]
     # What fails here only costs time later; the compilers' words are for nobody.
-    subprocess.run(
-        command, env=dict(environment), check=True, capture_output=True, timeout=_MAKE_S
-    )
+    subprocess.run(command, env=dict(environment), check=True, capture_output=True, timeout=_MAKE_S)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -153,8 +161,9 @@ def main(arguments: Sequence[str]) -> None:
     device = "cuda" if torch.version.cuda and cpp_extension.CUDA_HOME else "cpu"
     includes = [f"-isystem{path}" for path in cpp_extension.include_paths(device)]
     includes.append(f"-isystem{sysconfig.get_path('include', scheme='posix_prefix')}")
+    tools: Any = cpp_extension
     compile_command = [
-        cpp_extension.get_cxx_compiler(),
+        tools.get_cxx_compiler(),
         "-DTORCH_API_INCLUDE_EXTENSION_H",
         *includes,
         "-fPIC",
@@ -178,13 +187,17 @@ def _standard(tools: str) -> str:
     return found.group() if found else "-std=c++17"
 
 
-def _make_kit(place: Path, compiler: list[str], libraries: list[str], device: str) -> None:
-    include = place / "include"
+def write_headers(include: Path) -> None:
+    """Write the stand-ins into a folder that is not there yet, under the names of the originals."""
     shutil.copytree(LIGHT, include, ignore=shutil.ignore_patterns("*.cpp"))
     for header, light in HEADERS.items():
         path = include / header
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'#include "{os.path.relpath(include / light, path.parent)}"\n')
+
+
+def _make_kit(place: Path, compiler: list[str], libraries: list[str], device: str) -> None:
+    write_headers(place / "include")
     cuda = ["-DKERNELTRUTH_CUDA"] if device == "cuda" else []
     links = [f"-L{path}" for path in libraries]
     links += ["-lc10", "-ltorch_cpu", "-ltorch_python", *(["-lc10_cuda"] if cuda else [])]

@@ -25,21 +25,25 @@ from kerneltruth.runner.extension_kit import HEADERS, SHIM, precompiled
 from kerneltruth.runner.protocol import UnsupportedHere
 
 # What the light headers know of the namespaces and macros that are PyTorch's.
-_KNOWN_NAMES = frozenset(
-    """
-    Tensor TensorOptions IntArrayRef ArrayRef ScalarType Device DeviceType DeviceIndex
-    kByte kChar kShort kInt kLong kHalf kFloat kDouble kBool kBFloat16 kCPU kCUDA
-    kUInt8 kInt8 kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64
-    empty zeros ones empty_like zeros_like ones_like matmul mm mean sum sqrt exp rsqrt
-    dtype device device_of wrap_pybind_function cuda
-    """.split()
-)
-_KNOWN_MACROS = frozenset(
-    """
-    TORCH_CHECK TORCH_EXTENSION_NAME AT_ERROR AT_ASSERTM AT_DISPATCH_FLOATING_TYPES
-    C10_CUDA_CHECK C10_CUDA_KERNEL_LAUNCH_CHECK
-    """.split()
-)
+_NAMES = """
+Tensor TensorOptions IntArrayRef ArrayRef ScalarType Device DeviceType DeviceIndex
+kByte kChar kShort kInt kLong kHalf kFloat kDouble kBool kBFloat16 kCPU kCUDA
+kUInt8 kInt8 kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64
+empty zeros ones empty_like zeros_like ones_like matmul mm mean sum sqrt exp rsqrt
+dtype device device_of wrap_pybind_function cuda
+"""
+_MACROS = """
+TORCH_CHECK TORCH_EXTENSION_NAME AT_ERROR AT_ASSERTM AT_DISPATCH_FLOATING_TYPES
+C10_CUDA_CHECK C10_CUDA_KERNEL_LAUNCH_CHECK
+"""
+# Arguments of `load_inline` that the light build takes as they are.
+_ARGUMENTS = """
+name cpp_sources cuda_sources functions extra_cflags extra_cuda_cflags extra_ldflags
+extra_include_paths verbose with_cuda is_python_module with_pytorch_error_handling
+keep_intermediates
+"""
+_KNOWN_NAMES, _KNOWN_MACROS = frozenset(_NAMES.split()), frozenset(_MACROS.split())
+_USUAL = frozenset(_ARGUMENTS.split())
 _KNOWN_CUDA = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStream", "getCurrentCUDAStream"))
 _NAME = re.compile(r"\b(?:torch|at|c10)\s*::\s*(\w+)(?:\s*::\s*(\w+))?")
 _MACRO = re.compile(r"\b(?:TORCH|AT|C10)_[A-Z0-9_]+\b")
@@ -52,13 +56,6 @@ _PLAIN_FLAG = re.compile(
     r"|-O\w*|-g|-G|-l\w+|-W\w*|-f\w[\w-]*|-m\w[\w=-]*|-U\w+|--?use_fast_math|--?lineinfo|--restrict"
     r"|--expt-[\w-]+|-Xptxas|--?ptxas-options=?.*|-v|--?maxrregcount=\d+"
     r"|-D(?!.*(?:TORCH|C10|AT_))\w+(?:=\w+)?|--?gencode=?.*|arch=.*|--?arch=.*|-lineinfo"
-)
-_USUAL = frozenset(
-    """
-    name cpp_sources cuda_sources functions extra_cflags extra_cuda_cflags extra_ldflags
-    extra_include_paths verbose with_cuda is_python_module with_pytorch_error_handling
-    keep_intermediates
-    """.split()
 )
 
 _stood_in = False
@@ -79,7 +76,7 @@ def install(kit: str | None, *, light: bool) -> None:
     _find_ninja()
     # Of which files an object was made is of no use in a folder that is the candidate's own.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")
-    tools: Any = importlib.import_module("torch.utils.cpp_extension")
+    tools = _tools()
     own_load, own_inline = tools.load, tools.load_inline
 
     @functools.wraps(own_load)
@@ -98,12 +95,17 @@ def install(kit: str | None, *, light: bool) -> None:
         if kit is not None and light and is_light(given):
             with contextlib.suppress(Exception):
                 return _build_light(tools, own_inline, given, Path(kit))
-            _forget(tools, given["name"])
+            # Its next build counts as the first, which it is for the candidate.
+            tools.JIT_EXTENSION_VERSIONER.entries.pop(given["name"], None)
         if kit is not None and given:
             return own_inline(**_with_precompiled(given, Path(kit)))
         return own_inline(*args, **kwargs)
 
     tools.load, tools.load_inline = load, load_inline
+
+
+def _tools() -> Any:
+    return importlib.import_module("torch.utils.cpp_extension")
 
 
 def need_tools(tools: Any, *, cuda: bool) -> None:
@@ -193,13 +195,6 @@ def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, list | tuple) else v for k, v in given.items()}
 
 
-def _forget(tools: Any, name: str) -> None:
-    """Have the next build of that name count as the first, which it is for the candidate."""
-    with contextlib.suppress(AttributeError):
-        tools.JIT_EXTENSION_VERSIONER.entries.pop(name, None)
-
-
-@functools.cache
 def _has_at_error(tools: Any) -> bool:
     """Whether this PyTorch still has the macros that it calls deprecated."""
     for folder in tools.include_paths():
