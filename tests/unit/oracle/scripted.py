@@ -100,7 +100,7 @@ class ScriptedRunner:
     opened: list = field(default_factory=list)
     waited: list = field(default_factory=list)
 
-    def open(self, candidate, mode="run"):
+    def open(self, candidate, mode="run", *, light=False):
         del candidate
         self.opened.append(mode)
         return _Session(self, mode)
