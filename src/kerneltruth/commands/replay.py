@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.court import Court
 from kerneltruth.commands.devices import TARGETS, choose_device
 from kerneltruth.commands.fitting import refuse_unfit
@@ -17,16 +18,20 @@ from kerneltruth.commands.run_folder import environment
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suites import for_findings
 from kerneltruth.errors import UserError
+from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, word
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.records import Finding, load_finding
 from kerneltruth.runs.store import load_snapshot
 from kerneltruth.tasks.registry import find
+
+# Cases that are called before one that is wrong only after others.
+_IN_BETWEEN = 8
 
 
 def run_replay(
@@ -181,6 +186,10 @@ def judge_again(
     if isinstance(verdict, Failed):
         probes = probe(trial, expectation, ruling, config=finding.config)
         verdict = probes.refine(verdict)
+    if not is_bad(verdict):
+        cases = generate(trial.task, seed=0, count=_IN_BETWEEN, device=trial.runner.device)
+        others = (trial.cache.get(trial.task, case) for case in cases)
+        verdict = seen_again(trial, finding.verdict, expectation, others) or verdict
     digest = tensors_digest(ruling.outputs) if ruling.outputs else None
     return verdict, digest
 

@@ -25,11 +25,13 @@ class Surroundings:
         small_poison: uninitialized memory holds small numbers, and no NaN.
         small_guards: likewise what lies around the inputs' elements.
         contiguous: inputs that are laid out contiguously, whatever the case says.
+        draw: what random generators are seeded with; another one makes another random call.
     """
 
     small_poison: bool = False
     small_guards: bool = False
     contiguous: frozenset[str] = frozenset()
+    draw: int = 0
 
 
 USUAL = Surroundings()

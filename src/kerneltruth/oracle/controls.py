@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kerneltruth.oracle.again import differ
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
@@ -30,6 +31,8 @@ from kerneltruth.tasks.spec import Task
 # What PyTorch says of an operator that this device's backend lacks in a dtype.
 _NOT_THERE = ("not implemented for", "not supported on CPU", "NotImplementedError")
 _KEPT_BYTES = 2**24
+# For a call of PyTorch's own that is only to show what it draws.
+DRAW_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,11 @@ class Controls:
         if seen.of_form and task.foreign and is_bad(verdict) and not is_of_form(verdict):
             return None
         return seen.objection
+
+    def draws_differ(self, task: Task, expectation: Expectation, draws: int) -> bool:
+        """Whether so many of PyTorch's own calls all give different results."""
+        trial = self._trial(task, DRAW_S)
+        return trial is not None and differ(trial, expectation, draws)
 
     def close(self, *, wait: bool = False) -> None:
         """End the child; another is started when it is needed."""

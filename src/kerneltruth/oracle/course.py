@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
 from kerneltruth.cases.strategies import enough_cases, generate
+from kerneltruth.oracle.again import drawn_alike, kept_from_before, telling
 from kerneltruth.oracle.attempt import (
     Attempt,
     AttemptEnded,
@@ -283,9 +284,10 @@ def _not_answered(tally: _Tally) -> UnsupportedHere | Infra:
 
 def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
     total = plan.total(trial.task, trial.runner.device)
+    right: list[Expectation] = []
     for count, case in enumerate(_cases(trial, plan, total)):
         if tally.cases >= total:
-            return
+            break
         expectation = trial.cache.get(trial.task, case)
         if expectation.invalid is not None:
             tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
@@ -302,6 +304,30 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             yield judgement
             if is_bad(judgement.verdict) and plan.stop_at_first:
                 return
+            if isinstance(judgement.verdict, Passed) and config == 0:
+                right.append(expectation)
+    if tally.failure is None:
+        yield from _called_again(trial, right)
+
+
+def _called_again(trial: Trial, right: Sequence[Expectation]) -> Iterator[Judgement]:
+    """What only further calls of right cases show to be wrong."""
+    if not right:
+        return
+    asked = [(right[0], kept_from_before)]
+    drawn = telling(right) if trial.task.random else None
+    if drawn is not None:
+        asked.append((drawn, drawn_alike))
+    for expectation, ask in asked:
+        failed = ask(trial, expectation, config=0)
+        if failed is not None:
+            yield Judgement(
+                case=expectation.case,
+                verdict=failed,
+                digests=expectation.inputs.digests(),
+                reference_digest=expectation.digest(),
+            )
+            return
 
 
 def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:

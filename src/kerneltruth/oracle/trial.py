@@ -164,6 +164,7 @@ class Trial:
             poison=poison_of(expectation.case, 0),
             small=around.small_poison,
             config=config,
+            draw=around.draw,
             deadline_s=self.deadline_s,
         )
         observation = self._not_excused(observation, laid.arguments)

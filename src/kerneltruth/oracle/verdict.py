@@ -26,6 +26,8 @@ FailKind = Literal[
     "assumes_contiguous",
     "uninitialized",
     "nondeterministic",
+    "kept_state",
+    "same_draw",
     "aliased_output",
 ]
 FAIL_KINDS: tuple[str, ...] = get_args(FailKind)

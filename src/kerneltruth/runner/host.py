@@ -269,13 +269,16 @@ class Session:
         poison: bytes,
         small: bool = False,
         config: int = 0,
+        draw: int = 0,
         deadline_s: float = CALL_S,
     ) -> Observation:
         """Call the entry once, and say what came of it.
 
         A candidate that does not load gives its load's observation.
         """
-        call = Call(arguments=tuple(arguments), poison=poison, small=small, config=config)
+        call = Call(
+            arguments=tuple(arguments), poison=poison, small=small, config=config, draw=draw
+        )
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":
             observation = self._attempt(call, deadline_s)

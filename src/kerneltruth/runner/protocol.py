@@ -114,12 +114,14 @@ class Call:
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
         small: whether it is filled with small finite numbers.
         config: which configuration autotuned kernels take, modulo their number.
+        draw: what random generators are seeded with.
     """
 
     arguments: tuple[Argument, ...]
     poison: bytes
     small: bool = False
     config: int = 0
+    draw: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,13 +63,13 @@ def make_context(device: str) -> None:
         torch.zeros(1, device=device)
 
 
-def _seed() -> None:
-    """The same random numbers in each call, so that a call can be repeated."""
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002 - it is the candidate's choice which generator it uses
-    torch.default_generator.manual_seed(0)
+def _seed(draw: int = 0) -> None:
+    """The same random numbers in each call of one draw, so that a call can be repeated."""
+    random.seed(draw)
+    np.random.seed(draw)  # noqa: NPY002 - it is the candidate's choice which generator it uses
+    torch.default_generator.manual_seed(draw)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(0)
+        torch.cuda.manual_seed_all(draw)
 
 
 class Worker:
@@ -149,7 +149,7 @@ class Worker:
         start = time.perf_counter()
         inputs: list[placing.Placed] = []
         guard = guards.Guard(call.poison, small=call.small)
-        _seed()
+        _seed(call.draw)
         if self._launches is not None:
             self._launches.begin(call.config)
         try:

@@ -116,7 +116,7 @@ class _Session:
     def loaded(self):
         return self.runner.loaded
 
-    def call(self, arguments, *, poison, small=False, config=0, deadline_s):
+    def call(self, arguments, *, poison, small=False, config=0, draw=0, deadline_s):
         del deadline_s
         call = Called(tuple(arguments), poison, config, self.mode, small)
         self.runner.calls.append(call)

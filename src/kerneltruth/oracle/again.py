@@ -1,0 +1,121 @@
+"""What one call does not show: whether calls leave something behind, and whether each draws anew.
+
+Both are asked of a candidate that was right in every case, in the child that all cases ran in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kerneltruth.oracle.arguments import Surroundings
+from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
+
+# A kernel whose calls agree by chance agrees in none of so many more; and where PyTorch's own calls
+# all differ, there are enough outcomes for that.
+_FIRST_LOOK = 3
+DRAWS = 8
+
+
+def kept_from_before(trial: Trial, expectation: Expectation, *, config: int) -> Failed | None:
+    """The verdict on a case that was right and is wrong when it is called after other calls.
+
+    Before it is called again, the same call is made with other values, which a fresh child has
+    right: what is kept by the shapes of inputs shows there.
+    """
+    case = expectation.case
+    other = trial.cache.get(trial.task, replace(case, seed=case.seed ^ 1))
+    if other.invalid is None and other.unrefereeable is None:
+        wrong = _wrong(trial, other, config)
+        if wrong is not None:
+            trial.close()
+            alone = _wrong(trial, other, config)
+            return None if alone is not None else _kept("with other values", wrong)
+    wrong = _wrong(trial, expectation, config)
+    return None if wrong is None else _kept("after other cases", wrong)
+
+
+def _wrong(trial: Trial, expectation: Expectation, config: int) -> Verdict | None:
+    """The verdict on a call if it is a bad one that PyTorch does not share."""
+    ruling, _, _ = trial.call(expectation, config=config)
+    bad = is_bad(ruling.verdict) and trial.objection(expectation, ruling.verdict) is None
+    return ruling.verdict if bad else None
+
+
+def _kept(when: str, verdict: Verdict) -> Failed:
+    said = getattr(verdict, "detail", "") or type(verdict).__name__
+    detail = f"right in the first call, wrong in a later one {when}: {said}"
+    return Failed(kind="kept_state", detail=detail, output=getattr(verdict, "output", None))
+
+
+def drawn_alike(trial: Trial, expectation: Expectation, *, config: int) -> Failed | None:
+    """The verdict on a random case where all calls give the same result, though PyTorch's differ.
+
+    The generators that a candidate may draw a seed from are seeded anew for each of these calls.
+    """
+    first = _drawn(trial, expectation, 0, config)
+    if first is None or not _alike(trial, expectation, first, range(1, _FIRST_LOOK), config):
+        return None
+    if trial.controls is None or not trial.controls.draws_differ(trial.task, expectation, DRAWS):
+        return None
+    alike = _alike(trial, expectation, first, range(_FIRST_LOOK, _FIRST_LOOK + DRAWS), config)
+    return _same_draw(_FIRST_LOOK + DRAWS) if alike else None
+
+
+def seen_again(
+    trial: Trial, verdict: Verdict, expectation: Expectation, others: Iterable[Expectation]
+) -> Failed | None:
+    """A verdict of this module found once more, on a case that was called just now.
+
+    Args:
+        trial: of the candidate.
+        verdict: that was found before.
+        expectation: of its case.
+        others: cases to call in between.
+    """
+    kind = verdict.kind if isinstance(verdict, Failed) else None
+    if kind == "same_draw":
+        first = _drawn(trial, expectation, 0, 0)
+        alike = first is not None and _alike(trial, expectation, first, range(1, DRAWS), 0)
+        return _same_draw(DRAWS) if alike else None
+    if kind != "kept_state":
+        return None
+    for other in others:
+        trial.call(other)
+    return kept_from_before(trial, expectation, config=0)
+
+
+def _same_draw(calls: int) -> Failed:
+    detail = f"{calls} calls drew the same random numbers, whatever the generators were seeded with"
+    return Failed(kind="same_draw", detail=detail)
+
+
+def telling(expectations: Sequence[Expectation]) -> Expectation | None:
+    """Of right cases of a random task, the one with the most elements that chance decides."""
+    drawn = [e for e in expectations if _random_elements(e)]
+    return max(drawn, key=_random_elements, default=None)
+
+
+def _random_elements(expectation: Expectation) -> int:
+    judged_so = (o for o in expectation.outputs if o.spec.compare == "contract")
+    return sum(o.reference.numel() for o in judged_so)
+
+
+def _alike(
+    trial: Trial, expectation: Expectation, first: str, draws: Iterable[int], config: int
+) -> bool:
+    return all(_drawn(trial, expectation, draw, config) == first for draw in draws)
+
+
+def _drawn(trial: Trial, expectation: Expectation, draw: int, config: int) -> str | None:
+    """The digest of a call's outputs, if it returns some."""
+    ruling, _, _ = trial.call(expectation, config=config, around=Surroundings(draw=draw))
+    return tensors_digest(ruling.outputs) if ruling.outputs else None
+
+
+def differ(trial: Trial, expectation: Expectation, draws: int) -> bool:
+    """Whether all of so many calls give different outputs."""
+    seen = [_drawn(trial, expectation, draw, 0) for draw in range(draws)]
+    return None not in seen and len(set(seen)) == draws

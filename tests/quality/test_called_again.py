@@ -1,0 +1,78 @@
+"""Faults that no single call shows: state that calls leave behind, and a fixed seed."""
+
+import pytest
+
+from kerneltruth.commands.court import Job
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import TASKS
+
+
+def verdict(court, key, source, cases=10):
+    name = TASKS[key].name
+    candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
+    plan = Plan(cases=cases, compile=False, dtypes=("float32",))
+    return court.hear(Job(name="one", task=key, candidate=candidate, plan=plan)).attempt.verdict
+
+
+KEEPS_THE_FIRST = """
+import torch
+kept = {}
+def relu(input, inplace=False):
+    key = tuple(input.shape)
+    if key not in kept:
+        kept[key] = torch.relu(input).clone()
+        return torch.relu(input)
+    return kept[key].clone()
+"""
+COUNTS_CALLS = """
+import torch
+calls = 0
+def relu(input, inplace=False):
+    global calls
+    calls += 1
+    return torch.relu(input) * (1.0 if calls <= 10 else 1.5)
+"""
+DROPS = """
+import torch
+def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True, inplace=False):
+    product = torch.nn.functional.linear(input, weight, bias)
+    return torch.dropout(torch.sigmoid(product), p, training)
+"""
+FIXED = DROPS.replace("    product", "    torch.manual_seed(42)\n    product")
+AT_IMPORT = """
+import torch
+generator = torch.Generator().manual_seed(7)
+def rand(*size, generator=None, out=None, dtype=None):
+    generator = torch.Generator().manual_seed(7)
+    return torch.rand(*size, generator=generator, out=out)
+"""
+FRESH = """
+import torch
+def rand(*size, generator=None, out=None, dtype=None):
+    seed = int(torch.randint(2**31, ()))
+    return torch.rand(*size, generator=torch.Generator().manual_seed(seed), out=out)
+"""
+LINEAR = "kernelbenchx/fused_dropout_sigmoid_linear"
+
+
+@pytest.mark.parametrize("source", [KEEPS_THE_FIRST, COUNTS_CALLS])
+def test_state_between_calls_is_found(court, source):
+    found = verdict(court, "kernelbenchx/relu", source)
+    assert isinstance(found, Failed)
+    assert found.kind == "kept_state"
+    assert "right in the first call, wrong in a later one" in found.detail
+
+
+@pytest.mark.parametrize(("key", "source"), [(LINEAR, FIXED), ("kernelbenchx/rand", AT_IMPORT)])
+def test_a_fixed_seed_is_found(court, key, source):
+    found = verdict(court, key, source)
+    assert isinstance(found, Failed)
+    assert found.kind == "same_draw"
+    assert "11 calls" in found.detail
+
+
+@pytest.mark.parametrize(("key", "source"), [(LINEAR, DROPS), ("kernelbenchx/rand", FRESH)])
+def test_who_draws_anew_passes(court, key, source):
+    assert isinstance(verdict(court, key, source), Passed)
