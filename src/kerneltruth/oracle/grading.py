@@ -20,7 +20,7 @@ from kerneltruth.oracle.bounds import spread_bound
 from kerneltruth.oracle.contract import broken_claim, cannot_be_computed, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
-from kerneltruth.oracle.judge import returned_outputs, rule, wrong_form, wrong_values
+from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
 from kerneltruth.oracle.verdict import Failed, Infra, Passed, Verdict
 from kerneltruth.runner.protocol import ITEMSIZE, Observation, OtherResult, TensorResult
@@ -170,7 +170,8 @@ def grade(
         return got.failed
     if got.interface:
         # Fewer bytes to write are less work.
-        return wrong_form(got.interface[0])
+        form = got.interface[0]
+        return Failed(kind=form.kind, detail=form.detail, output=form.output)
     with quietly(), torch.device(device):
         return _values(task, expectation, tuple(t.to(device) for t in got.tensors), device)
 

@@ -34,7 +34,7 @@ def in_promised_form(
         if not _only_dims_of_one(shape, want.shape):
             return Failed(kind="shape", detail=found[0][1], output=name)
     if result.dtype != want.promised:
-        detail = f"dtype {result.dtype}, not {want.promised}"
+        detail = f"dtype {result.dtype} where {want.promised} was due"
         tensor = _converted(result, want) if result.dtype in DTYPES else None
         if tensor is None:
             return Failed(kind="dtype", detail=detail, output=name)

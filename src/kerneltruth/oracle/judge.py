@@ -67,7 +67,8 @@ class Returned:
 
 def wrong_form(mismatch: Mismatch) -> Failed:
     """The verdict on right values in another form, where the form is promised."""
-    return Failed(kind=mismatch.kind, detail=mismatch.detail, output=mismatch.output)
+    detail = f"{mismatch.detail}; the values are right"
+    return Failed(kind=mismatch.kind, detail=detail, output=mismatch.output)
 
 
 def is_of_form(verdict: Verdict) -> bool:

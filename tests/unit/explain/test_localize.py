@@ -464,7 +464,12 @@ def test_several_causes_are_all_told_with_their_shares():
             "The output shares memory with the input x.",
         ),
         ("shape", "shape (3,) where (4,) was due", "shape", "Shape (3,) where (4,) was due."),
-        ("dtype", "dtype float32, not float16", "dtype", "Dtype float32, not float16."),
+        (
+            "dtype",
+            "dtype float32 where float16 was due",
+            "dtype",
+            "Dtype float32 where float16 was due.",
+        ),
         ("count", "returned 2 outputs", "count", "Returned 2 outputs."),
     ],
 )

@@ -28,17 +28,17 @@ def notes(ruling):
 @pytest.mark.parametrize(
     ("declared", "case", "change", "note"),
     [
-        (RELU, {}, torch.Tensor.double, ("dtype", "dtype float64, not float32")),
+        (RELU, {}, torch.Tensor.double, ("dtype", "dtype float64 where float32 was due")),
         (
             RELU,
             {"dtype": "float16"},
             torch.Tensor.float,
-            ("dtype", "dtype float32, not float16"),
+            ("dtype", "dtype float32 where float16 was due"),
         ),
         (TOTAL, {}, lambda t: t.reshape(1), ("shape", "shape (1,) where () was due")),
-        (LARGEST, {}, torch.Tensor.float, ("dtype", "dtype float32, not int64")),
-        (LARGEST, {}, torch.Tensor.int, ("dtype", "dtype int32, not int64")),
-        (RELU, {}, lambda t: t + 0j, ("dtype", "dtype complex64, not float32")),
+        (LARGEST, {}, torch.Tensor.float, ("dtype", "dtype float32 where int64 was due")),
+        (LARGEST, {}, torch.Tensor.int, ("dtype", "dtype int32 where int64 was due")),
+        (RELU, {}, lambda t: t + 0j, ("dtype", "dtype complex64 where float32 was due")),
     ],
 )
 def test_right_values_in_another_form_pass_with_a_note(declared, case, change, note):
@@ -46,7 +46,8 @@ def test_right_values_in_another_form_pass_with_a_note(declared, case, change, n
     ruling = ruled(bench, change(bench.right[0]))
     assert ruling.verdict == Passed()
     assert notes(ruling) == [note]
-    assert ruling.with_form == Failed(kind=note[0], detail=note[1], output="out")
+    said = f"{note[1]}; the values are right"
+    assert ruling.with_form == Failed(kind=note[0], detail=said, output="out")
 
 
 @pytest.mark.parametrize(
