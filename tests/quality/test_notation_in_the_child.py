@@ -102,7 +102,7 @@ RIGHT = {
 WRONG = {
     "forgets a member": (STACK, "def stack(ts, d): return torch.hstack(ts[:2]) / d", "shape"),
     "forgets the rank": (RANKED, "def double(x, times): return x * 4", "value"),
-    "real": (PARTS, "def parts(x, turn): return x", "dtype"),
+    "real": (PARTS, "def parts(x, turn): return x.clone()", "value"),
     "conjugate": (PARTS, "def parts(x, turn): return torch.complex(x * 0, x)", "value"),
     "always one": (LEAST, "def least(x, dim=None): return x.amax(dim)", "count"),
     "writes a copy": (RUNNING, "def count(x, seen, training): return x * 2, seen + 1", None),

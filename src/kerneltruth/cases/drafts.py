@@ -245,7 +245,7 @@ def _one_dimensional(task: Task) -> dict[str, Scalar]:
     Along a single dim a kernel reads on as if it were contiguous sooner than along several.
     """
     defaults = {a.name: a.default for a in task.attributes}
-    hidden = (a for a in task.attributes if a.hidden)
+    hidden = (a for a in task.attributes if a.hidden and task.tensors)
     forms = ({a.name: value} for a in hidden for value in a.values)
     return next((f for f in forms if len(task.axes(task.tensors[0], defaults | f)) == 1), {})
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Output, Promises, Role, Task, task
+from kerneltruth.tasks.spec import FLOATS, Output, Promises, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
 _SHAPE = (
@@ -111,6 +111,8 @@ TASKS: tuple[Task, ...] = (
         bytes="itemsize*M*N",
         benchmark=_SMALL,
         perf=_PERF,
+        # The prompt says that the result has the input's dtype.
+        promises=Promises(dtypes=FLOATS),
     ),
     task(
         "softmax_mul(input[*((M, N) if _rank == 2 else (M, 2, N))], "
