@@ -1,0 +1,75 @@
+"""The view of `run`: what is not right is named, and what the machine spoilt is not blamed."""
+
+import io
+
+from rich.console import Console
+
+from kerneltruth.report.run_view import MOST_FAILING, run_view
+
+
+def candidate(number, verdict="fail", **more):
+    return {
+        "name": f"answers.jsonl:{number}",
+        "task": "relu",
+        "verdict": verdict,
+        "kind": "value" if verdict == "fail" else None,
+        "finding": None,
+        "reason": "",
+        "stages": {"call": "pass", "exe": verdict},
+        "torch_only": False,
+        "same_as": None,
+        **more,
+    }
+
+
+def shown(*candidates, **more):
+    document = {
+        "attempts": len(candidates),
+        "stages": {},
+        "by_category": {},
+        "torch_only": {"attempts": 0, "pass": 0},
+        "repeated_sources": 0,
+        "infra": sum(c["verdict"] == "infra" for c in candidates),
+        "candidates": list(candidates),
+        "broken": [],
+        "seconds": 1.0,
+        "attempts_per_hour": None,
+        "device": "cpu",
+        "seed": 0,
+        "run": "runs/mine",
+        **more,
+    }
+    sink = io.StringIO()
+    Console(width=400, file=sink).print(run_view(document))
+    return sink.getvalue()
+
+
+def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
+    said = shown(
+        candidate(1, "pass"),
+        candidate(2, reason="Wrong where input is negative.", finding="relu-1.json"),
+        candidate(3, kind="when_timed", torch_only=True),
+        candidate(4, "unsupported_here"),
+    )
+    assert "not right: 2 of 4 candidates" in said
+    assert "answers.jsonl:2: fail value: Wrong where input is negative." in said
+    assert "runs/mine/findings/relu-1.json" in said
+    assert "answers.jsonl:3: fail when_timed, torch-only" in said
+    assert "answers.jsonl:4" not in said
+
+
+def test_of_very_many_the_rest_is_counted():
+    said = shown(*(candidate(n) for n in range(MOST_FAILING + 7)))
+    assert said.count("answers.jsonl:") == MOST_FAILING
+    assert "and 7 more; all are in --json" in said
+
+
+def test_what_the_machine_spoilt_is_said_to_say_nothing_of_the_candidates():
+    said = shown(candidate(1, "infra"), candidate(2, "pass"))
+    assert "1 candidates have no verdict (`infra`): this machine failed twice" in said
+    assert "which says nothing of them" in said
+    assert "not right" not in said
+
+
+def test_a_candidates_text_does_nothing_to_the_terminal():
+    assert "\x1b" not in shown(candidate(1, name="a\x1b[31m", reason="b\x1b]0;x\x07"))
