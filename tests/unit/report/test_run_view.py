@@ -28,6 +28,7 @@ def shown(*candidates, **more):
         "stages": {},
         "by_category": {},
         "torch_only": {"attempts": 0, "pass": 0},
+        "no_valid_baseline": [],
         "repeated_sources": 0,
         "infra": sum(c["verdict"] == "infra" for c in candidates),
         "candidates": list(candidates),
