@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kerneltruth.cases import shapes
 from kerneltruth.cases.fitting import fit_anywhere
 from kerneltruth.cases.philox import derive
+from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.shapes import Axis, Device, Sizes
 from kerneltruth.cases.singles import Single, grouped, singles_of
 from kerneltruth.tasks.spec import Scalar, Task
@@ -34,7 +35,8 @@ class Scene:
     def forms(self, strategy: str, k: int) -> dict[str, Scalar]:
         """Values of the hidden attributes: each strategy goes through all of them in turn."""
         found = {}
-        for a in (a for a in self.task.attributes if a.hidden):
+        hidden = (a for a in self.task.attributes if a.hidden)
+        for a in (a for a in hidden if a.name not in self.task.further):
             deck = self.shuffled(range(len(a.values)), "form", a.name)
             start = self.pick(len(deck), "form", a.name, strategy)
             found[a.name] = a.values[deck[(start + k) % len(deck)]]
@@ -102,11 +104,14 @@ def _focus(scene: Scene, k: int) -> tuple[Axis | None, int]:
 
 
 def _default(scene: Scene, k: int) -> Draft | None:
+    if k == 0 and scene.task.first:
+        return Draft(sizes={}, recipe=OWN, dtype=0, settings=dict(scene.task.first))
     if k == 0:
         first = {"batch": 3, "wide": 257, "inner": 33, "deep": 9, "contracted": 33}
         sizes = {a.symbol: min(max(first[a.kind], a.low), a.cap) for a in scene.axes}
         return Draft(sizes=sizes, dtype=0)
-    return Draft(sizes=_ordinary(scene, k, "default"), settings=_sometimes(scene, k))
+    recipe = "uniform" if scene.task.own is None else OWN
+    return Draft(sizes=_ordinary(scene, k, "default"), recipe=recipe, settings=_sometimes(scene, k))
 
 
 def _boundary(scene: Scene, k: int) -> Draft | None:
@@ -300,6 +305,7 @@ def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
     return {
         a.name: a.values[scene.pick(len(a.values), "sometimes", a.name, k)]
         for a in scene.task.attributes
+        if a.name not in scene.task.further
     }
 
 

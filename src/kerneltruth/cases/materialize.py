@@ -13,8 +13,8 @@ from torch import Tensor
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.cases.recipes import RECIPES
-from kerneltruth.cases.values import draw, recipe_of, rounded
+from kerneltruth.cases.recipes import OWN, RECIPES
+from kerneltruth.cases.values import draw, recipe_of, rounded, torch_dtype
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
@@ -84,9 +84,12 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     """
     _check(task, case)
     settings = task.scalars(case.sizes, case.settings)
+    own = task.own(settings, case.seed) if case.recipe == OWN and task.own is not None else {}
     tensors = {
         spec.name: None
         if spec.name in case.absent
+        else _as_given(spec, case, own[spec.name])
+        if spec.name in own and spec.name not in dict(case.literals)
         else _tensor(task, case, spec, settings, device).cpu()
         for spec in task.tensors
     }
@@ -115,6 +118,12 @@ def _check(task: Task, case: Case) -> None:
         raise InternalError(f"{case.task}: the case does not fit {task.signature}: {case}")
     if case.recipe not in RECIPES or case.layout not in LAYOUTS:
         raise InternalError(f"no recipe {case.recipe!r} or no layout {case.layout!r}")
+
+
+def _as_given(spec: TensorSpec, case: Case, values: Tensor) -> Tensor:
+    """The author's values in the tensor's dtype."""
+    dtype = spec.dtype(case.dtype)
+    return (values if values.dtype == torch_dtype(dtype) else rounded(values.double(), dtype)).cpu()
 
 
 def _tensor(
@@ -165,13 +174,13 @@ def benchmark_case(
 ) -> Case:
     """The index-th input that a one-shape benchmark of the task would draw.
 
-    Attributes take their defaults and every optional tensor is present.
+    Attributes take the values of the task's first case and every optional tensor is present.
     """
     kind = distribution or task.benchmark.distribution
     return Case(
         task=task.key,
         dims=tuple((d.symbol, task.benchmark.dims[d.symbol]) for d in task.dims),
-        attributes=tuple((a.name, a.default) for a in task.attributes),
+        attributes=tuple((a.name, task.first.get(a.name, a.default)) for a in task.attributes),
         dtype=dtype,
         recipe={"uniform": "uniform01", "normal": "normal"}.get(kind, kind),
         seed=derive(seed, task.name, "benchmark", dtype, str(index)),

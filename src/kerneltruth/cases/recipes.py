@@ -30,6 +30,10 @@ Focus = Literal["all", "data", "first"]
 EXP_EDGES = (5.5, 9.7, 11.09, 17.3, 20.0, 44.4, 87.3, 88.7, 104.0)
 
 
+# The recipe of a task that brings values of its own; what it has none for is drawn from [0, 1).
+OWN = "own"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How values are drawn.
@@ -235,6 +239,7 @@ def _large(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
 
 RECIPES: dict[str, Recipe] = {
     "uniform": Recipe(says="uniform in [-10, 10)", draw=_uniform),
+    OWN: Recipe(says="as the task's author draws them", draw=_between(0.0, 1.0), amplitude=1.0),
     "uniform01": Recipe(says="uniform in [0, 1)", draw=_between(0.0, 1.0), amplitude=1.0),
     "normal": Recipe(says="mean 0, variance 1", draw=_normal, amplitude=5.0),
     "small": Recipe(says="uniform in [-1, 1)", draw=_between(-1.0, 1.0), amplitude=1.0),

@@ -116,11 +116,12 @@ def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
     columns = shape[-1] if shape else 1
     rows = prod(shape) // columns
     if spec.kind in INDEX_KINDS:
-        if not extent or extent < 1:
+        if extent is None or extent <= spec.least:
             raise InternalError(f"{spec.name}: {prod(shape)} indices into an extent of {extent}")
-        values = _integers(rows, columns, recipe, rng, (0, extent - 1))
+        values = _integers(rows, columns, recipe, rng, (spec.least, extent - 1))
         if other is not None:
             values = _some_others(values, other, recipe, rng)
+        values = values.to(torch_dtype(own))
     elif spec.kind in ("bool", "mask", "integer") and own == "bool":
         values = _bools(rows, columns, recipe, rng, covered=spec.kind == "mask")
     elif spec.kind in ("int8", "int32", "int64") or (spec.kind == "integer" and own != "bool"):

@@ -277,7 +277,8 @@ class CourtFactory:
         court.start()
         if self.suite is not None and is_foreign(self.suite):
             on_cpu = self.device == "cpu"
-            register_at(self.suite, court.runner if on_cpu else Runner(device="cpu"))
+            runner = court.runner if on_cpu else Runner(device="cpu")
+            register_at(self.suite, runner, on_cpu=on_cpu)
         court.warm()
         return Timing(court, baselines=self.against or None).hear_and_time
 

@@ -46,7 +46,8 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
         # Judges are forked from this process, and share what is warm by then.
         own.start()
     try:
-        yield register_at(suite, own or runner or Runner(device="cpu"))
+        on_cpu = runner is None or runner.device == "cpu"
+        yield register_at(suite, own or runner or Runner(device="cpu"), on_cpu=on_cpu)
     finally:
         _opened.pop(suite.partition(":")[0], None)
         forget(suite.partition(":")[0])
@@ -54,14 +55,23 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
             own.close()
 
 
-def register_at(suite: str, runner: Runner) -> str:
+def register_at(suite: str, runner: Runner, *, on_cpu: bool) -> str:
     """Register the foreign suite that an option names; its name.
+
+    Args:
+        suite: as the command line names it.
+        runner: for reference children, on the CPU.
+        on_cpu: whether candidates run there too.
 
     Raises:
         UserError: there is nothing of that kind at the path.
     """
     name = suite.partition(":")[0]
-    found = data_set_at(suite, runner) if name == FLASHINFER else problems_at(suite, runner)
+    found = (
+        data_set_at(suite, runner)
+        if name == FLASHINFER
+        else problems_at(suite, runner, on_cpu=on_cpu)
+    )
     register(name, found, found.listed())
     _opened[name] = absolute(suite)
     return name
@@ -82,13 +92,13 @@ def data_set_of(suite: str) -> DataSet | None:
     return found if isinstance(found, DataSet) else None
 
 
-def problems_at(suite: str, runner: Runner) -> Problems:
+def problems_at(suite: str, runner: Runner, *, on_cpu: bool = True) -> Problems:
     """The problems of `kernelbench:PATH`.
 
     Raises:
         UserError: no path, or no problems there.
     """
-    return Problems(_read(suite), runner, schema_cache())
+    return Problems(_read(suite), runner, schema_cache(), on_cpu=on_cpu)
 
 
 def listed_at(suite: str) -> dict[str, Listed]:

@@ -146,7 +146,13 @@ def _other_formulas(
     task: Task, working: str, inner: str, tensors: Tensors, scalars: Scalars
 ) -> Iterator[Implementation]:
     for i, formula in enumerate(task.admissible):
-        outputs = evaluate(task, cast(task, tensors, DTYPES[inner]), scalars, formula=formula)
+        given = cast(task, tensors, DTYPES[inner])
+        if task.foreign:
+            outputs = _attempt(task, given, scalars, formula)
+            if outputs is None:
+                continue
+        else:
+            outputs = evaluate(task, given, scalars, formula=formula)
         rounded = _round(task.due(scalars, tensors), outputs, working)
         yield Implementation(name=f"formula-{i}", outputs=rounded, settles=True)
 

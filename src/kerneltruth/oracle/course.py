@@ -39,6 +39,7 @@ from kerneltruth.oracle.verdict import (
     Verdict,
     Void,
     is_bad,
+    word,
 )
 from kerneltruth.runner.candidate import is_torch_only
 from kerneltruth.runner.host import load_allowance
@@ -376,6 +377,9 @@ def _judge_one(
         refused = trial.compile(expectation, observation.launches, config)
         if refused is not None:
             verdict = refused if core else Declined(reason=refused.detail)
+    beyond = trial.task.beyond(expectation.case.settings)
+    if beyond is not None and is_bad(verdict):
+        verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
     judgement = Judgement(
         case=expectation.case,
         verdict=verdict,
@@ -395,6 +399,12 @@ def _judge_one(
     elif not (core and ruling.interface):
         return judgement
     return with_digests(judgement, expectation, ruling)
+
+
+def _what(verdict: Verdict) -> str:
+    """A bad verdict in a few words."""
+    said = getattr(verdict, "detail", None) or getattr(verdict, "error", None) or word(verdict)
+    return str(said).splitlines()[0]
 
 
 def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:

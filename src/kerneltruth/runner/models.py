@@ -1,13 +1,15 @@
 """Models in the child: built from constructor inputs, and given the judge's weights.
 
-A task that is a model names its constructor's inputs by `CONSTRUCTED`, as Python text, and its
-weights by `WEIGHTS` and their names in the state of the reference. A candidate's model gets them by
-name, the others by order among those of equal shape.
+A task that is a model names its constructor's inputs by `CONSTRUCTED` and, if that matters, how it
+is called by `CALLED`, both as Python text, and its weights by `WEIGHTS` and their names in the
+state of the reference. A candidate's model gets them by name, the others by order among those of
+equal shape.
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +22,10 @@ from kerneltruth.runner.binding import Offered
 from kerneltruth.runner.protocol import UnsupportedHere
 
 CONSTRUCTED = "get_init_inputs()"
+CALLED = "model.called"
 WEIGHTS = "weights."
+# What a layer keeps of the inputs that it has seen.
+_STATISTICS = ("running_mean", "running_var")
 
 Weights = Mapping[str, torch.Tensor]
 
@@ -32,34 +37,55 @@ def is_described(arguments: Sequence[Offered]) -> bool:
 
 def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
     """What the model is called with, among the arguments that describe it."""
-    return [a.value for a in arguments if a.name != CONSTRUCTED and not a.name.startswith(WEIGHTS)]
+    others = [a for a in arguments if a.name not in (CONSTRUCTED, CALLED)]
+    return [a.value for a in others if not a.name.startswith(WEIGHTS)]
 
 
 def build(
     kind: type, arguments: Sequence[Offered], device: str | torch.device
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """A call of the model with its weights, in evaluation mode; and its inputs in order.
+    """A call of the model with its weights; and its inputs in order.
+
+    The model is in the mode in which its constructor leaves it, unless the arguments say else. They
+    may also ask for buffers that a call updates: these are outputs then, after the model's own.
 
     Raises:
         UnsupportedHere: the judge's weights find no place in it.
+        AttributeError: nor does a buffer that is asked for.
     """
     inputs = inputs_of(arguments)
     weights: dict[str, torch.Tensor] = {}
     passed: Sequence[Any] = ()
+    training, updated = None, ()
     for a in arguments:
         if a.name == CONSTRUCTED:
             passed = ast.literal_eval(a.value)
+        elif a.name == CALLED:
+            training, updated = operator.itemgetter("training", "updated")(
+                ast.literal_eval(a.value)
+            )
         elif a.name.startswith(WEIGHTS):
             weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
-    model = _with_weights(kind, passed, weights)
+    # A layer that takes statistics of each batch has no need to keep any.
+    needed = training is False or bool(updated)
+    model = _with_weights(kind, passed, weights, keeps_statistics=needed)
     if isinstance(model, torch.nn.Module):
         tensors = (t for t in (*weights.values(), *inputs) if isinstance(t, torch.Tensor))
         dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
-        model = model.eval().to(device=device, dtype=dtype)
+        model = model.to(device=device, dtype=dtype)
+        if training is not None:
+            model.train(training)
 
     def call(*given: Any) -> Any:
         with torch.no_grad():
-            return _as_tensors(model(*given), device)
+            returned = _as_tensors(model(*given), device)
+            if not updated:
+                return returned
+            own = _state(model)
+            missing = [name for name in updated if name not in own]
+            if missing:
+                raise AttributeError(f"the model has no buffer {missing[0]!r}")
+            return [returned, *(own[name] for name in updated)]
 
     return call, inputs
 
@@ -73,13 +99,15 @@ def _as_tensors(value: Any, device: str | torch.device) -> Any:
     return torch.as_tensor(value).to(device) if isinstance(value, bool | int | float) else value
 
 
-def _with_weights(kind: type, passed: Sequence[Any], weights: Weights) -> Any:
+def _with_weights(
+    kind: type, passed: Sequence[Any], weights: Weights, *, keeps_statistics: bool
+) -> Any:
     made: list[torch.Tensor] = []
     with _watched(made, {}):
         model = kind(*passed)
     if not weights:
         return model
-    places = _matched(model, weights)
+    places = _matched(model, weights, keeps_statistics=keeps_statistics)
     if _keeps_copies(model, places):
         # What a constructor derives from weights must be of these: they are there from the start.
         at = {id(t): i for i, t in enumerate(made)}
@@ -101,13 +129,18 @@ def _state(model: Any) -> dict[str, torch.Tensor]:
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
-def _matched(model: Any, weights: Weights) -> dict[str, str]:
-    """Which weight goes to which parameter or buffer of the model."""
+def _matched(model: Any, weights: Weights, *, keeps_statistics: bool) -> dict[str, str]:
+    """Which weight goes to which parameter or buffer of the model.
+
+    Running statistics may be missing where they are not needed.
+    """
     state = _state(model)
     places = {n: n for n, w in weights.items() if n in state and state[n].shape == w.shape}
     left = [n for n in weights if n not in places]
     free = [n for n in state if n not in places]
     for name in left:
+        if name.rpartition(".")[2] in _STATISTICS and not keeps_statistics and model.training:
+            continue
         spot = next((n for n in free if state[n].shape == weights[name].shape), None)
         if spot is None:
             own = ", ".join(f"{n}{list(t.shape)}" for n, t in list(state.items())[:6]) or "none"

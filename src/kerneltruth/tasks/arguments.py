@@ -105,6 +105,8 @@ class TensorSpec:
             how many of its elements a sum takes, those of all dims but the first, to both sides.
         typical: the dims at the task's default attributes, without stars; None means `dims`.
         held: gives the values for some attributes, where they are stored and not drawn.
+        stored: of an index: the dtype in which it is passed.
+        least: of an index: the least one.
     """
 
     name: str
@@ -119,6 +121,8 @@ class TensorSpec:
     gain: float = 1.0
     typical: tuple[str, ...] | None = None
     held: Callable[[Mapping[str, Scalar]], Any] | None = None
+    stored: str = "int64"
+    least: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -139,7 +143,7 @@ class TensorSpec:
         """The tensor's dtype when the case's dtype is `working`."""
         if self.kind in _WORKING:
             return working
-        fixed = {"mask": "bool"} | dict.fromkeys(INDEX_KINDS, "int64")
+        fixed = {"mask": "bool"} | dict.fromkeys(INDEX_KINDS, self.stored)
         return fixed.get(self.kind, self.kind)
 
 
@@ -233,4 +237,4 @@ class Benchmark:
     """The one shape and input distribution that a one-shape benchmark would use for the task."""
 
     dims: Mapping[str, int]
-    distribution: Literal["uniform", "normal"] = "uniform"
+    distribution: Literal["uniform", "normal", "own"] = "uniform"

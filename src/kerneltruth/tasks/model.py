@@ -55,6 +55,12 @@ class Task:
             that this process does to torch's operators reaches it.
         as_written: whether what the reference gives in a narrow dtype is what the task asks for
             there, NaN and infinity too.
+        own: draws tensors as the task's author does, by name, from every scalar and a seed; what it
+            does not give is drawn as ever. It is the recipe `recipes.OWN`.
+        first: the attributes of the first case, where the author's own inputs are that.
+        further: attributes of which only the default is asked for, and why. What a kernel does
+            wrong at their other values is said and convicts nobody.
+        smaller: attributes with which a fault may be shown in few elements; no case begins there.
     """
 
     name: str
@@ -89,6 +95,10 @@ class Task:
     unrefereeable: str | None = None
     foreign: bool = False
     as_written: bool = False
+    own: Callable[[Mapping[str, Scalar], int], Mapping[str, Any]] | None = None
+    first: Mapping[str, Scalar] = field(default_factory=dict)
+    further: Mapping[str, str] = field(default_factory=dict)
+    smaller: tuple[Mapping[str, Scalar], ...] = ()
 
     @property
     def key(self) -> str:
@@ -232,6 +242,12 @@ class Task:
             attributes.get(a.name, a.default) in (a.default, *more.get(a.name, ()))
             for a in self.attributes
         )
+
+    def beyond(self, attributes: Mapping[str, Scalar]) -> str | None:
+        """Why these attributes are more than the task asks for; None if they are not."""
+        defaults = {a.name: a.default for a in self.attributes}
+        asked = (n for n in self.further if attributes.get(n, defaults[n]) != defaults[n])
+        return next((self.further[n] for n in asked), None)
 
     def allows(
         self, dims: Mapping[str, int], attributes: Mapping[str, Scalar], *, to_time: bool = False

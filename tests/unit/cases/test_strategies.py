@@ -7,7 +7,7 @@ import pytest
 
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.recipes import OWN, RECIPES
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.errors import UserError
 from kerneltruth.tasks import spec as declarations
@@ -165,7 +165,7 @@ def test_attributes_take_every_value_and_optional_tensors_are_left_out():
 def test_structured_cases_use_every_core_recipe():
     used = {c.recipe for c in _cases(RELU, 30, strategies=("structured",))}
     core = {name for name, recipe in RECIPES.items() if recipe.domain == "core"}
-    assert used == core - {"uniform"}
+    assert used == core - {"uniform", OWN}
 
 
 def test_each_dim_is_one_and_where_allowed_zero_once():

@@ -86,13 +86,60 @@ def test_the_model_takes_the_dtype_of_its_inputs_and_weights():
     assert call(*inputs).dtype == torch.bfloat16
 
 
-def test_a_model_is_in_evaluation_mode_and_without_gradients():
-    class Told(nn.Module):
-        def forward(self, x):
-            return x + float(self.training) + float(torch.is_grad_enabled())
+class Told(nn.Module):
+    """Says what it is called with, and keeps it."""
 
-    call, inputs = build(Told, offered([], (), [X]), "cpu")
-    assert torch.equal(call(*inputs), X)
+    def __init__(self, training=True):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, 3))
+        self.train(training)
+
+    def forward(self, x):
+        self.seen.copy_(x)
+        return x + float(self.training) + 10 * float(torch.is_grad_enabled())
+
+
+@pytest.mark.parametrize(("init", "told"), [([], 1.0), ([False], 0.0)])
+def test_a_model_is_called_as_its_constructor_leaves_it_and_without_gradients(init, told):
+    call, inputs = build(Told, offered(init, (), [X]), "cpu")
+    assert torch.equal(call(*inputs), X + told)
+
+
+def called(training, *updated):
+    text = repr({"training": training, "updated": updated})
+    return [*offered([], (), [X]), Offered(name="model.called", value=text)]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_is_called_in_the_mode_that_is_asked_for(training):
+    call, inputs = build(Told, called(training), "cpu")
+    assert torch.equal(call(*inputs), X + float(training))
+
+
+def test_what_a_call_updates_comes_after_its_outputs_where_that_is_asked_for():
+    call, inputs = build(Told, called(None, "seen"), "cpu")
+    returned, seen = call(*inputs)
+    assert torch.equal(returned, X + 1)
+    assert torch.equal(seen, X)
+    call, inputs = build(Told, called(None, "unknown"), "cpu")
+    with pytest.raises(AttributeError, match="no buffer 'unknown'"):
+        call(*inputs)
+
+
+STATISTICS = [("norm.running_mean", torch.zeros(3)), ("norm.running_var", torch.ones(3))]
+
+
+def test_running_statistics_need_a_place_only_where_they_are_used():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x - x.mean(0)
+
+    given = offered([], STATISTICS, [X])
+    call, inputs = build(Plain, given, "cpu")
+    assert torch.equal(call(*inputs), torch.zeros(1, 3))
+    asked = [*given, *called(False)[-1:]]
+    with pytest.raises(UnsupportedHere, match=r"no parameter for the weight norm\.running_mean"):
+        build(Plain, asked, "cpu")
 
 
 def test_constructor_inputs_keep_lists_and_tuples_apart():

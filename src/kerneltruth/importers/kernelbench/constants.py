@@ -67,7 +67,7 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
         if isinstance(statement, ast.Assign):
             found |= _assigned(statement)
         elif isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
-            found |= {f"{statement.name}:{n}": n for n in _sizes_in(statement)}
+            found |= {f"{statement.name}:{n.value!r}": n.value for n in sizes_in(statement)}
     return {n: v for n, v in found.items() if n.partition(":")[0] not in held}
 
 
@@ -112,7 +112,7 @@ def _assigned(statement: ast.Assign) -> Constants:
         if _is_size(number):
             return {target.id: number}
         beside = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-        return {f"{target.id}:{n}": n for n in _large(beside)}
+        return {f"{target.id}:{n.value!r}": n.value for n in _large(beside)}
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         pairs = zip(target.elts, value.elts, strict=False)
         named = {t.id: _value(v) for t, v in pairs if isinstance(t, ast.Name)}
@@ -154,19 +154,27 @@ def _combined(left: Any, op: ast.operator, right: Any) -> Any:
     return value if abs(value) <= _LARGEST else None
 
 
-def _sizes_in(function: ast.FunctionDef) -> Iterator[int]:
-    """Literal sizes in the calls of a function."""
+def sizes_in(function: ast.FunctionDef) -> Iterator[ast.Constant]:
+    """The literal sizes in the calls of a function; the bounds of random integers are none."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             for argument in node.args:
-                yield from _large(argument.elts if isinstance(argument, ast.Tuple) else [argument])
+                if isinstance(argument, ast.Tuple | ast.List):
+                    yield from _large(argument.elts)
+                elif not _is_randint(node):
+                    yield from _large([argument])
 
 
-def _large(entries: Iterable[ast.expr]) -> Iterator[int]:
+def _is_randint(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return name.startswith("randint") or name in ("random_", "full", "full_like")
+
+
+def _large(entries: Iterable[ast.expr]) -> Iterator[ast.Constant]:
     for entry in entries:
         value = entry.value if isinstance(entry, ast.Constant) else None
-        if type(value) is int and value >= _LEAST_LITERAL:
-            yield value
+        if isinstance(entry, ast.Constant) and type(value) is int and value >= _LEAST_LITERAL:
+            yield entry
 
 
 def slots_of(constants: Constants) -> tuple[Slot, ...]:

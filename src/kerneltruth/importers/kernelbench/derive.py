@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
 # Of a call that is timed: the product of two matrices of 4096 x 4096.
 MOST_FLOPS = 2**37
+# What the first case may cost on a CPU, where an interpreter runs each program of a launch.
+FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
 
@@ -56,7 +59,7 @@ def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Sc
 
 def _cache_key(problem: Problem) -> str:
     """Everything that a schema follows from."""
-    beside = ("constants.py", "schema.py", "search.py", "derive.py")
+    beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
     files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
     rules = [p.read_text("utf-8") for p in files]
     return content_hash([problem.source, rules, torch.__version__])
@@ -85,6 +88,7 @@ class _Prober:
         self._session = session
         self._device = device
         self._known: dict[str, Outline | None] = {}
+        self._sketched: dict[str, Outline | None] = {}
         self.refusal: str | None = None
         self.smallest: Outline | None = None
 
@@ -98,6 +102,17 @@ class _Prober:
             if made and (not self.smallest or made.weights < self.smallest.weights):
                 self.smallest = made
         return self._known[text]
+
+    def sketch(self, constants: Constants) -> Outline | None:
+        """As `attempt`, without a call of the model: shapes of inputs and weights alone."""
+        text = changed(self._problem, constants)
+        if text not in self._sketched:
+            try:
+                made = self.outline(text, device="meta", forward=False)
+            except Rejected:
+                made = None
+            self._sketched[text] = made
+        return self._sketched[text]
 
     def _ask(self, text: str) -> Outline | None:
         try:
@@ -135,11 +150,13 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
     refusal: str | None = None
     for device in ("meta", "cpu"):
         prober = _Prober(problem, session, device)
-        search = searching.Search(problem.constants, prober.attempt, seed=seed)
+        search = searching.Search(
+            problem.constants, prober.attempt, seed=seed, sketch=prober.sketch
+        )
         found = search.run()
         if found:
-            timed = _timed(problem, prober, search)
-            schema = _with_facts(session, _choices(problem, found), timed)
+            schema = _with_facts(session, _choices(problem, found))
+            schema = _with_whole(problem, session, prober, search, schema)
             return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
         if prober.smallest is not None and device == "meta":
             return _too_large(problem, prober, seed)
@@ -161,7 +178,9 @@ def _choices(problem: Problem, found: list[searching.Found]) -> list[Choice]:
 
 def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
     """Where the problem accepts constants, and none that are small: its sets, never computed."""
-    search = searching.Search(problem.constants, prober.attempt, seed=seed, most=searching.ANY)
+    search = searching.Search(
+        problem.constants, prober.attempt, seed=seed, most=searching.ANY, sketch=prober.sketch
+    )
     choices = _choices(problem, search.run())
     small = choices[0].outline
     return Schema(
@@ -172,17 +191,78 @@ def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
     )
 
 
-def _timed(problem: Problem, prober: _Prober, search: searching.Search) -> Choice | None:
-    """The file's own constants, or as much of them as can be timed."""
+def _with_whole(
+    problem: Problem,
+    session: ProblemSession,
+    prober: _Prober,
+    search: searching.Search,
+    schema: Schema,
+) -> Schema:
+    """The schema with the sets that are the file's own, as far as each use affords them."""
+    if schema.trouble is not None:
+        return schema
+    smaller = [_kept(session, c) for c in _choices(problem, search.smallest())]
+    schema = replace(schema, smaller=tuple(c for c in smaller if c is not None))
     try:
         own = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
     except Rejected:
+        return schema
+    least = schema.choices[0].outline
+
+    def holds(outline: Outline) -> bool:
+        return FIRST.holds(outline) or search_cost(outline) <= 2 * search_cost(least)
+
+    first = _cut(problem, search, own, holds)
+    kept = None if first is None else _kept(session, first)
+    whole = _cut(problem, search, own, can_be_timed)
+    # What is random is drawn many times for a judgement.
+    ranged = kept if whole is None or schema.random else _ranged(session, whole)
+    # How large an index may be in a timed call, only a run of the problem shows.
+    integers = any(i.holds_integers for i in own.inputs)
+    return replace(schema, first=kept, whole=ranged, timed=None if integers else whole)
+
+
+def search_cost(outline: Outline) -> int:
+    """What a case costs, roughly."""
+    return outline.flops + outline.elements + outline.weights
+
+
+def _cut(
+    problem: Problem, search: searching.Search, own: Outline, holds: Callable[[Outline], bool]
+) -> Choice | None:
+    """The file's own constants, or as much of them as is affordable; its label says which."""
+    found = search.to_time(own, holds)
+    if found is None:
         return None
-    if any(i.holds_integers for i in own.inputs):
-        # How large an index may be, only a run of the problem shows.
+    (choice,) = _choices(problem, [found])
+    cut = {n: v for n, v in problem.constants.items() if v != found.constants[n]}
+    if not cut:
+        return choice
+    return replace(choice, label=f"{choice.label}, cut down from {label(cut)}")
+
+
+def _kept(session: ProblemSession, choice: Choice) -> Choice | None:
+    """The choice with what its indices may be, if it runs."""
+    try:
+        facts = session.ask("runs", deadline_s=_FACTS_S, constants=choice.constants)
+    except Rejected:
         return None
-    found = search.to_time(own, can_be_timed)
-    return None if found is None else _choices(problem, [found])[0]
+    return replace(choice, extents=_extents(facts))
+
+
+def _ranged(session: ProblemSession, choice: Choice) -> Choice | None:
+    """The same without a run, which would take long."""
+    try:
+        facts = session.ask("ranges", deadline_s=_FACTS_S, constants=choice.constants)
+    except Rejected:
+        return None
+    return replace(choice, extents=_extents(facts))
+
+
+def _extents(facts: dict[str, Any]) -> tuple[int | None, ...]:
+    return tuple(
+        int(i["high"]) if "form" not in i and "high" in i else None for i in facts["inputs"]
+    )
 
 
 def can_be_timed(outline: Outline) -> bool:
@@ -194,7 +274,7 @@ def can_be_timed(outline: Outline) -> bool:
     )
 
 
-def _with_facts(session: ProblemSession, choices: list[Choice], timed: Choice | None) -> Schema:
+def _with_facts(session: ProblemSession, choices: list[Choice]) -> Schema:
     """The schema of the choices that really run, and what their runs show.
 
     Where calls are costly, one choice is looked at closely: the smallest that runs.
@@ -213,10 +293,7 @@ def _with_facts(session: ProblemSession, choices: list[Choice], timed: Choice | 
             continue
         if closely:
             seen.append(facts)
-        extents = tuple(
-            int(i["high"]) if "form" not in i and "high" in i else None for i in facts["inputs"]
-        )
-        kept.append(replace(choice, extents=extents))
+        kept.append(replace(choice, extents=_extents(facts)))
     if not seen:
         return Schema(trouble=refusal)
     first = seen[0]
@@ -226,19 +303,21 @@ def _with_facts(session: ProblemSession, choices: list[Choice], timed: Choice | 
     }
     return Schema(
         choices=tuple(kept if costly else reversed(kept)),
-        timed=timed,
         inputs=tuple(first["inputs"]),
         state=first["state"],
         dtypes=dtypes_of,
         positive=first["positive"],
+        training=first["training"],
+        modes=first["modes"],
+        random=first["random"],
+        random_otherwise=first["random_otherwise"],
+        updated=tuple(first["updated"]),
         trouble=_nature(seen, kept[0]),
     )
 
 
 def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
     """Why no candidate can be told right from wrong, if the problem is of that kind."""
-    if any(facts["random"] for facts in seen):
-        return "the problem is random: two runs on the same inputs and weights differ"
     if all(facts["constant"] for facts in seen):
         return "the output does not depend on the inputs: a constant is right"
     inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]

@@ -37,6 +37,7 @@ class Outline:
         flops: of one call.
         terms: the most that one sum has.
         products: how many matrix products and convolutions a call makes.
+        stretched: which operands its operators broadcast, and along which dims.
     """
 
     init: str
@@ -50,6 +51,7 @@ class Outline:
     flops: int
     terms: int
     products: int
+    stretched: tuple[str, ...] = ()
 
     @property
     def weights(self) -> int:
@@ -60,6 +62,11 @@ class Outline:
     def elements(self) -> int:
         """Elements of all inputs and outputs."""
         return sum(i.elements for i in (*self.inputs, *self.outputs))
+
+    @property
+    def extents(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of inputs and weights."""
+        return (*(i.shape for i in self.inputs), *self.state.values())
 
     @property
     def shapes(self) -> tuple[Any, ...]:
@@ -78,6 +85,7 @@ def outline_of(data: dict[str, Any]) -> Outline:
         flops=data["flops"],
         terms=data["terms"],
         products=data["products"],
+        stretched=tuple(data["stretched"]),
         inputs=tuple(_input(i) for i in data["inputs"]),
         outputs=tuple(_input(o) for o in data["outputs"]),
         state={n: tuple(shape) for n, shape in data["state"].items()},
@@ -120,6 +128,15 @@ class Schema:
             where an outline of them cannot be had.
         inputs: what the draws of each input have in common.
         state: how the constructor fills each parameter and buffer.
+        first: the file's own constants as far as a case on a CPU affords them; none where that is
+            nowhere near.
+        whole: the same on a GPU.
+        smaller: sets to show a fault in.
+        training: the mode in which the constructor leaves the model.
+        modes: whether it gives something else in the other mode.
+        random: whether two runs on the same inputs and weights differ.
+        random_otherwise: the same of the other mode.
+        updated: buffers that a call in training mode writes.
         dtypes: the dtypes of the outputs, by the dtype of inputs and weights; of none where no
             choice was run.
         trouble: why no candidate can be judged on it.
@@ -131,7 +148,27 @@ class Schema:
     state: dict[str, dict[str, Any]] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     positive: bool = False
+    first: Choice | None = None
+    whole: Choice | None = None
+    smaller: tuple[Choice, ...] = ()
+    training: bool = True
+    modes: bool = False
+    random: bool = False
+    random_otherwise: bool = False
+    updated: tuple[str, ...] = ()
     trouble: str | None = None
+
+    def random_in(self, mode: str) -> bool:
+        """Whether a model in a mode, `training` or `evaluation`, gives what chance decides."""
+        own = mode.startswith("training") == self.training
+        return self.random if own else self.random_otherwise
+
+    @property
+    def every(self) -> tuple[Choice, ...]:
+        """All sets of which a case may be made, by label each once."""
+        more = (self.timed, self.first, self.whole)
+        found = (*self.choices, *self.smaller, *(c for c in more if c is not None))
+        return tuple({c.label: c for c in reversed(found)}.values())[::-1]
 
     @property
     def distinct(self) -> int:

@@ -7,11 +7,12 @@ are tried alone, then together, and what is refused is given up value by value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
 from kerneltruth.importers.kernelbench.constants import Constants, Slot, slots_of
+from kerneltruth.importers.kernelbench.forms import Form, form_of, same_parts
 from kerneltruth.importers.kernelbench.schema import Outline
 
 Try = Callable[[Constants], Outline | None]
@@ -29,6 +30,9 @@ _OF_STRUCTURE = (1, 2, 3, 5)
 _ATTEMPTS = 40
 # One set in so many changes what the model is too.
 _STRUCTURE_EVERY = 3
+# Of the sets to show a fault in.
+_LEAST = (1, 2, 3, 4, 5, 8)
+_SMALLEST = 12
 # After so many values that give a model other weights, all others do: it counts its layers.
 _ENOUGH = 3
 
@@ -76,23 +80,38 @@ class Search:
         attempt: the outline for a set of constants, or None where the problem rejects them.
         seed: from which sets are composed.
         most: what the smallest set may cost.
+        sketch: as `attempt`, without a call of the model: shapes of inputs and weights alone.
     """
 
     def __init__(
-        self, constants: Constants, attempt: Try, *, seed: int, most: Budget = MOST
+        self,
+        constants: Constants,
+        attempt: Try,
+        *,
+        seed: int,
+        most: Budget = MOST,
+        sketch: Try | None = None,
     ) -> None:
         self._own = constants
         self._attempt = attempt
         self._seed = seed
         self._most = most
         self._slots = slots_of(constants)
+        self._sizes = tuple(self._sizes_among(sketch or attempt))
         self._structural: frozenset[Slot] = frozenset()
+        self._form: Form | None = None
+        self._base_set: Found | None = None
 
     def run(self) -> list[Found]:
         """Sets in the order of their cost, the first of them small."""
+        own = self._attempt(self._own)
+        if own is not None:
+            self._form = self._form_at(self._own, own)
         base = self._base()
         if base is None:
             return []
+        self._base_set = base
+        self._form = self._form or self._form_at(base.constants, base.outline)
         self._structural = frozenset(self._structure(base))
         small = PREFERRED.holds(base.outline)
         budget = PREFERRED if small else self._around(base.outline)
@@ -106,6 +125,72 @@ class Search:
                 found.append(made)
         return sorted(found, key=lambda f: _cost(f.outline))
 
+    def smallest(self) -> list[Found]:
+        """The least sizes alone and beside a larger one, to show a fault in: after `run`.
+
+        Empty for a problem that nothing makes small.
+        """
+        base = self._base_set
+        if base is None or not PREFERRED.holds(base.outline):
+            return []
+        sizes = [s for s in self._sizes if s not in self._structural]
+        least = base
+        for slot in sizes:
+            smaller = (self._moved(least, slot, n) for n in _LEAST if n < slot.get(least.constants))
+            least = next((made for made in smaller if made is not None), least)
+        found = [least]
+        for slot in sizes:
+            values = (2, 3, slot.get(base.constants))
+            found += [made for n in values if (made := self._moved(least, slot, n)) is not None]
+        by_shape = {f.outline.shapes: f for f in found}
+        return sorted(by_shape.values(), key=lambda f: _cost(f.outline))[:_SMALLEST]
+
+    def _moved(self, start: Found, slot: Slot, value: int) -> Found | None:
+        constants = slot.put(start.constants, value)
+        outline = self._try(constants, PREFERRED)
+        if outline is None or not self._fits(outline, start.outline):
+            return None
+        return Found(constants=constants, outline=outline)
+
+    def _sizes_among(self, sketch: Try) -> Iterator[Slot]:
+        """The constants that shapes of inputs or weights follow from.
+
+        Others are bounds of random integers, numbers of levels or steps: what the problem is.
+        """
+        own = sketch(self._own)
+        for slot in self._slots:
+            if own is None or self._shows(slot, own, sketch):
+                yield slot
+
+    def _shows(self, slot: Slot, own: Outline, sketch: Try) -> bool:
+        """Whether another value here, alone or in all places of this value, changes a shape."""
+        alike = [s for s in self._slots if s.value == slot.value]
+        for group in ([slot], alike):
+            for value in (2 * slot.value, slot.value + 1, slot.value // 2):
+                if value < 1:
+                    continue
+                made = sketch(_put(self._own, group, value))
+                if made is not None and list(made.state) == list(own.state):
+                    return made.extents != own.extents
+        return False
+
+    def _form_at(self, constants: Constants, outline: Outline) -> Form:
+        """The form that the problem has here, and with each size alone changed."""
+        outlines = [outline]
+        for slot in self._sizes:
+            now = slot.get(constants)
+            alike = [s for s in self._sizes if s.get(constants) == now]
+            tries = (_put(constants, g, n) for g in ([slot], alike) for n in (2 * now, now // 2))
+            made = (self._attempt(t) for t in tries if min(s.get(t) for s in alike) > 0)
+            outlines += [next((m for m in made if m and same_parts(m, outline)), outline)]
+        return form_of(outlines)
+
+    def _fits(self, outline: Outline, base: Outline, *, of_the_model: bool = True) -> bool:
+        """Whether a set is of the form that the problem has in its file."""
+        return same_parts(outline, base) and (
+            self._form is None or self._form.allows(outline, of_the_model=of_the_model)
+        )
+
     def to_time(self, own: Outline, holds: Callable[[Outline], bool]) -> Found | None:
         """The file's own constants, the largest of them halved until a call is small enough.
 
@@ -118,18 +203,16 @@ class Search:
         """
         constants, outline = self._own, own
         groups: dict[int, list[Slot]] = {}
-        for slot in self._slots:
+        for slot in self._sizes:
             groups.setdefault(slot.value, []).append(slot)
         while not holds(outline):
             sizes = {value: group[0].get(constants) for value, group in groups.items()}
             largest = max(sizes, key=sizes.__getitem__, default=None)
             if largest is None or sizes[largest] <= STRUCTURAL:
                 return None
-            smaller = constants
-            for slot in groups[largest]:
-                smaller = slot.put(smaller, sizes[largest] // 2)
+            smaller = _put(constants, groups[largest], sizes[largest] // 2)
             made = self._attempt(smaller)
-            if made is None or not _same_form(made, own) or _cost(made) >= _cost(outline):
+            if made is None or not self._fits(made, own) or _cost(made) >= _cost(outline):
                 del groups[largest]
                 continue
             constants, outline = smaller, made
@@ -144,11 +227,11 @@ class Search:
         cheapest: Found | None = None
         for cap in _CAPS:
             constants = self._own
-            for slot in self._slots:
+            for slot in self._sizes:
                 if slot.value > max(STRUCTURAL, cap):
                     constants = slot.put(constants, cap)
             outline = self._try(constants, self._most)
-            if outline is None:
+            if outline is None or not self._fits(outline, outline):
                 continue
             if PREFERRED.holds(outline):
                 return Found(constants=constants, outline=outline)
@@ -160,14 +243,14 @@ class Search:
         """One constant after the other made as small as the problem accepts."""
         constants = start.constants if start else self._own
         best = start
-        for slot in sorted(self._slots, key=lambda s: -s.get(constants)):
+        for slot in sorted(self._sizes, key=lambda s: -s.get(constants)):
             for value in (2, 4, 8, 16, 32, 64, 128, 256, 512):
                 if value >= slot.get(constants):
                     break
                 if slot.value <= STRUCTURAL and value < slot.value and best is not None:
                     continue
                 outline = self._attempt(slot.put(constants, value))
-                if outline is None:
+                if outline is None or not self._fits(outline, outline):
                     continue
                 constants = slot.put(constants, value)
                 if self._most.holds(outline):
@@ -183,6 +266,9 @@ class Search:
         for slot in self._slots:
             if slot.value > STRUCTURAL:
                 continue
+            if slot not in self._sizes:
+                yield slot
+                continue
             moved = self._attempt(slot.put(base.constants, slot.get(base.constants) + 1))
             if moved is None or [i.shape for i in moved.inputs] == shapes:
                 yield slot
@@ -190,6 +276,8 @@ class Search:
     def _values(self, slot: Slot, base: Found, budget: Budget, *, most: int) -> list[int]:
         """The values that the problem accepts for one constant while the others stay."""
         now = slot.get(base.constants)
+        if slot not in self._sizes and slot not in self._structural:
+            return []
         if slot in self._structural:
             deck = [n for n in (*_OF_STRUCTURE, now + 1) if n != now]
         else:
@@ -202,7 +290,7 @@ class Search:
             outline = self._attempt(slot.put(base.constants, value))
             if outline is None:
                 continue
-            if not _same_form(outline, base.outline):
+            if not self._fits(outline, base.outline, of_the_model=slot not in self._structural):
                 of_other_form += 1
             elif budget.holds(outline):
                 accepted.append(value)
@@ -229,8 +317,8 @@ class Search:
             for slot, value in picked.items():
                 constants = slot.put(constants, value)
             outline = self._try(constants, budget)
-            if outline is not None and _same_form(outline, base.outline):
-                core = not any(s in self._structural for s in picked)
+            core = not any(s in self._structural for s in picked)
+            if outline is not None and self._fits(outline, base.outline, of_the_model=core):
                 return Found(constants=constants, outline=outline, core=core)
             picked.pop(order.pop())
         return None
@@ -240,7 +328,7 @@ class Search:
         if k % 2 == 0:
             return {}
         groups: dict[int, list[Slot]] = {}
-        for slot in self._slots:
+        for slot in self._sizes:
             if slot.value > STRUCTURAL:
                 groups.setdefault(slot.value, []).append(slot)
         value = _TIED[k // 2 % len(_TIED)]
@@ -263,11 +351,8 @@ def _cost(outline: Outline) -> int:
     return outline.flops + outline.elements + outline.weights
 
 
-def _same_form(one: Outline, other: Outline) -> bool:
-    """Whether inputs, weights and outputs are the same but for their sizes."""
-    return (
-        one.names == other.names
-        and list(one.state) == list(other.state)
-        and [i.dtype for i in one.inputs] == [i.dtype for i in other.inputs]
-        and [o.dtype for o in one.outputs] == [o.dtype for o in other.outputs]
-    )
+def _put(constants: Constants, slots: Iterable[Slot], value: int) -> Constants:
+    """The constants with one value in several places."""
+    for slot in slots:
+        constants = slot.put(constants, value)
+    return constants

@@ -27,8 +27,16 @@ class Problems(Mapping[str, Task]):
     forked from this one goes on with the runner's zygotes, and with children of its own.
     """
 
-    def __init__(self, problems: Mapping[str, Problem], runner: Runner, cache: Path | None) -> None:
+    def __init__(
+        self,
+        problems: Mapping[str, Problem],
+        runner: Runner,
+        cache: Path | None,
+        *,
+        on_cpu: bool = True,
+    ) -> None:
         self.problems = problems
+        self._on_cpu = on_cpu
         self._runner = runner
         self._cache = cache
         self._made: dict[str, tuple[Task, ProblemSession]] = {}
@@ -41,7 +49,7 @@ class Problems(Mapping[str, Task]):
         if name not in self._made:
             problem = self.problems[name]
             session = ProblemSession(problem, self._runner)
-            task = task_of(problem, self.schema(name), session)
+            task = task_of(problem, self.schema(name), session, on_cpu=self._on_cpu)
             self._made[name] = (task, session)
         self._recent = [*(n for n in self._recent if n != name), name]
         for old in self._recent[:-_WAITING]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from kerneltruth.clock.work import itemsize
-from kerneltruth.importers.kernelbench.child_session import ProblemSession
+from kerneltruth.importers.kernelbench.chance import contract
+from kerneltruth.importers.kernelbench.child_session import Call, ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
-from kerneltruth.importers.kernelbench.schema import Choice, Input, Schema
-from kerneltruth.runner.models import CONSTRUCTED, WEIGHTS
+from kerneltruth.importers.kernelbench.schema import Input, Schema
+from kerneltruth.runner.models import CALLED, CONSTRUCTED, WEIGHTS
+from kerneltruth.tasks.gpu import GPU_DRAWS
 from kerneltruth.tasks.spec import (
     Argument,
     Attribute,
@@ -26,8 +29,12 @@ from kerneltruth.tasks.spec import (
 
 SUITE = "kernelbench"
 ENTRY = "ModelNew"
-# The hidden attribute that says which constants a case has.
+# The hidden attributes that say which constants a case has, and how the model is called.
 SIZES = "_sizes"
+MODE = "_mode"
+UPDATED = "training, and what it updates"
+PLAIN: dict[str, Any] = {"training": None, "updated": ()}
+BEYOND = "KernelBench does not ask for it"
 
 _FORMS = {
     "sign": "sign",
@@ -62,36 +69,82 @@ class Reference:
     def __init__(
         self,
         session: ProblemSession,
-        constants: Mapping[str, str],
+        schema: Schema,
         order: Sequence[str],
-        products: str | None = None,
+        arithmetic: str | None = None,
     ) -> None:
         self._session = session
-        self._constants = constants
-        self._order = order
-        self._products = products
+        self._schema = schema
+        self._constants = {c.label: c.constants for c in schema.every}
+        self._order = tuple(order)
+        self._arithmetic = arithmetic
 
-    def __call__(self, *, _sizes: str, **given: Any) -> tuple[torch.Tensor, ...]:
+    def __call__(
+        self, *, _sizes: str, _mode: str | None = None, **given: Any
+    ) -> tuple[torch.Tensor, ...]:
         """The outputs.
 
         Raises:
             Rejected: the model does not take these inputs.
         """
-        tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+        return self._session.outputs(_tensors(given), self._call(_sizes, _mode, given))
+
+    def runs(
+        self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any
+    ) -> tuple[torch.Tensor, ...]:
+        """The outputs of so many runs, each stacked.
+
+        Raises:
+            Rejected: the model does not take these inputs.
+        """
+        call = self._call(_sizes, _mode, given)
+        return self._session.outputs(_tensors(given), call, count=count)
+
+    def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> Call:
+        tensors = _tensors(given)
         floats = (t.dtype for t in tensors.values() if t.is_floating_point())
         dtype = str(next(floats, torch.float64)).removeprefix("torch.")
-        return self._session.outputs(
-            tensors,
-            constants=self._constants[_sizes],
+        asked = modes_of(self._schema).get(mode or "", PLAIN)
+        return Call(
+            constants=self._constants[sizes],
             order=self._order,
             scalars={n: repr(given[n]) for n in self._order if n not in tensors},
             dtype=dtype,
-            products=self._products,
+            arithmetic=self._arithmetic,
+            training=asked["training"],
+            updated=asked["updated"],
         )
 
 
-def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
-    """The task of a problem. One that cannot be judged on is a task too, and says why."""
+def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+
+
+def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
+    """How a model is called, by name: first as KernelBench does, then what it does not look at.
+
+    `training` is None for the mode in which a constructor leaves the model.
+    """
+    names = ("training", "evaluation") if schema.training else ("evaluation", "training")
+    found: dict[str, dict[str, Any]] = {names[0]: PLAIN}
+    if schema.modes:
+        found[names[1]] = {"training": not schema.training, "updated": ()}
+    if schema.updated:
+        found[UPDATED] = {"training": None, "updated": schema.updated}
+    return found
+
+
+def task_of(
+    problem: Problem, schema: Schema, session: ProblemSession, *, on_cpu: bool = True
+) -> Task:
+    """The task of a problem. One that cannot be judged on is a task too, and says why.
+
+    Args:
+        problem: as its file states it.
+        schema: what is known of it.
+        session: its child.
+        on_cpu: whether candidates run on a CPU, where the first case is smaller.
+    """
     choices = schema.choices
     if not schema.dtypes:
         unseen = Schema(trouble=schema.trouble)
@@ -99,24 +152,64 @@ def task_of(problem: Problem, schema: Schema, session: ProblemSession) -> Task:
     last = choices[-1].outline
     specs = _inputs(schema)
     order = [s.name for s in specs]
-    constants = {c.label: c.constants for c in choices}
-    if schema.timed is not None:
-        constants.setdefault(schema.timed.label, schema.timed.constants)
     labels = tuple(c.label for c in choices)
     arguments: list[Argument] = [Attribute(name=SIZES, default=labels[0], values=labels)]
-    built = _at({c.label: c.outline.init for c in _all(schema)})
+    modes = modes_of(schema)
+    if len(modes) > 1:
+        arguments.append(Attribute(name=MODE, default=next(iter(modes)), values=tuple(modes)))
+        called = {name: repr(how) for name, how in modes.items()}
+        arguments.append(Derived(name=CALLED, expression=_by(MODE, called)))
+    built = _at({c.label: c.outline.init for c in schema.every})
     arguments.append(Derived(name=CONSTRUCTED, expression=built))
     arguments += specs
-    arguments += [_weight(schema, name) for name in last.state if _is_drawn(schema, name)]
+    drawn = [name for name in last.state if _is_drawn(schema, name)]
+    arguments += [_weight(schema, name) for name in drawn]
     rounding = ("truncated", "rounded") if last.products else ()
-    return _task(
+    reference = Reference(session, schema, order)
+    task = _task(
         problem,
         schema,
         arguments=tuple(arguments),
         outputs=tuple(_outputs(schema)),
-        reference=Reference(session, constants, order),
-        tf32=tuple(Reference(session, constants, order, how) for how in rounding),
+        reference=reference,
+        tf32=tuple(Reference(session, schema, order, how) for how in rounding),
+        admissible=tuple(
+            Reference(session, schema, order, f"gpu-{salt}") for salt in range(GPU_DRAWS)
+        ),
     )
+    random = tuple(m for m in modes if schema.random_in(m))
+    first = schema.first if on_cpu else schema.whole or schema.first
+    tensors = [s.name for s in specs if isinstance(s, TensorSpec)]
+    return replace(
+        task,
+        own=Own(session, schema, tensors, drawn),
+        first={} if first is None else {SIZES: first.label},
+        further={MODE: BEYOND} if len(modes) > 1 else {},
+        random=bool(random),
+        contract=contract(reference, random) if random else None,
+    )
+
+
+class Own:
+    """Inputs and weights as the problem's file draws them."""
+
+    def __init__(
+        self,
+        session: ProblemSession,
+        schema: Schema,
+        inputs: Sequence[str],
+        weights: Sequence[str],
+    ) -> None:
+        self._session = session
+        self._constants = {c.label: c.constants for c in schema.every}
+        self._names = (*inputs, *(f"{WEIGHTS}{name}" for name in weights))
+        self._weights = tuple(weights)
+
+    def __call__(self, scalars: Mapping[str, Any], seed: int) -> dict[str, torch.Tensor]:
+        """The tensors by name."""
+        constants = self._constants[scalars[SIZES]]
+        made = self._session.drawn(constants, self._weights, seed=seed)
+        return dict(zip(self._names, made, strict=True))
 
 
 def _never(**given: Any) -> Any:
@@ -131,14 +224,18 @@ def _task(
     outputs: tuple[Output, ...],
     reference: Callable[..., Any],
     tf32: tuple[Callable[..., Any], ...] = (),
+    admissible: tuple[Callable[..., Any], ...] = (),
 ) -> Task:
-    every = _all(schema)
-    names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived) and "." not in a.name]
+    every = schema.every
+    # Those to time are the last two by cost.
+    perf = schema.choices if schema.timed is None else (*schema.choices, schema.timed)
+    names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived)]
+    shown = [n for n in names if "." not in n and n != CONSTRUCTED]
     return Task(
         name=problem.name,
         category=category_of(problem.level),
         suite=SUITE,
-        signature=f"{ENTRY}({', '.join(n for n in names if n != CONSTRUCTED)})",
+        signature=f"{ENTRY}({', '.join(shown)})",
         description=f"{problem.title.replace('_', ' ').strip()}. {problem.says}".strip(),
         dims=(),
         arguments=arguments,
@@ -149,38 +246,40 @@ def _task(
         constraints=(),
         flops=_at({c.label: c.outline.flops for c in every}) if every else "0",
         bytes=_moved(schema) if every else None,
-        benchmark=Benchmark(dims={}),
+        benchmark=Benchmark(dims={}, distribution="own"),
         tolerance={},
         terms=_at({c.label: c.outline.terms for c in every}) if every else None,
-        perf=tuple({SIZES: c.label} for c in every[-2:]),
-        core={SIZES: tuple(c.label for c in schema.choices if c.core)},
+        perf=tuple({SIZES: c.label} for c in perf[-2:]),
+        core={SIZES: tuple(c.label for c in every if c.core)},
+        smaller=tuple({SIZES: c.label} for c in schema.smaller),
         entry=ENTRY,
         tf32=tf32,
+        admissible=admissible,
         unrefereeable=schema.trouble,
         foreign=True,
         as_written=True,
     )
 
 
-def _all(schema: Schema) -> tuple[Choice, ...]:
-    return schema.choices if schema.timed is None else (*schema.choices, schema.timed)
-
-
 def _at(values: Mapping[str, Any]) -> str:
     """An expression for the value that goes with the chosen constants."""
-    return f"{dict(values)!r}[{SIZES}]"
+    return _by(SIZES, values)
+
+
+def _by(attribute: str, values: Mapping[str, Any]) -> str:
+    return f"{dict(values)!r}[{attribute}]"
 
 
 def _moved(schema: Schema) -> str:
     """Bytes of the inputs, the weights that the judge draws, and the outputs, each once."""
     real, other = {}, {}
     due = [output.dtype for output in _outputs(schema)]
-    for choice in _all(schema):
+    for choice in schema.every:
         outline = choice.outline
         drawn = [n for n in outline.state if _is_drawn(schema, n)]
         moved = [("same", math.prod(outline.state[n])) for n in drawn]
         for value in outline.inputs:
-            integers = "int64" if value.holds_integers else "same"
+            integers = value.dtype or "int64" if value.holds_integers else "same"
             moved.append(("bool" if value.dtype == "bool" else integers, value.elements))
         # Plain numbers among the outputs have no elements.
         moved += zip(due, (value.elements for value in outline.outputs), strict=False)
@@ -194,7 +293,7 @@ def _inputs(schema: Schema) -> list[Argument]:
     names = list(schema.choices[-1].outline.names)
     for i, facts in enumerate(schema.inputs):
         name = names[i] if i < len(names) else f"input_{i}"
-        mine = {c.label: c.outline.inputs[i] for c in _all(schema)}
+        mine = {c.label: c.outline.inputs[i] for c in schema.every}
         if schema.choices[-1].outline.inputs[i].dtype is None:
             values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
             found.append(Derived(name=name, expression=_at(values)))
@@ -211,8 +310,16 @@ def _tensor(
     if described.dtype == "bool":
         return TensorSpec(name=name, dims=dims, kind="bool", typical=typical)
     if described.holds_integers:
-        extents = {c.label: (c.extents[i] or 0) + 1 for c in schema.choices}
-        return TensorSpec(name=name, dims=dims, kind="index", extent=_at(extents), typical=typical)
+        extents = {c.label: (c.extents[i] or 0) + 1 for c in schema.every if c.extents}
+        return TensorSpec(
+            name=name,
+            dims=dims,
+            kind="index",
+            extent=_at(extents),
+            typical=typical,
+            stored=described.dtype or "int64",
+            least=int(facts.get("low", 0)),
+        )
     kind = _FORMS.get(facts.get("form") or "", "probability" if schema.positive else "real")
     return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
 
@@ -239,7 +346,7 @@ def _is_drawn(schema: Schema, name: str) -> bool:
 
 
 def _weight(schema: Schema, name: str) -> TensorSpec:
-    shapes = {c.label: c.outline.state[name] for c in _all(schema)}
+    shapes = {c.label: c.outline.state[name] for c in schema.every}
     dims, typical = _dims(shapes, schema)
     facts = schema.state[name]
     rank = len(next(iter(shapes.values())))
@@ -261,15 +368,31 @@ def _weight(schema: Schema, name: str) -> TensorSpec:
 
 
 def _outputs(schema: Schema) -> list[Output]:
-    """One for each tensor or number that the model returns; numbers count as 0-dim tensors."""
+    """One for each tensor or number that the model returns; numbers count as 0-dim tensors.
+
+    Then the buffers that a call updates, where these are looked at.
+    """
     described = schema.dtypes["float32"]
     deep = schema.choices[-1].outline.products > _SHALLOW
     narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
-    found = []
+    found: list[Output] = []
+    modes = modes_of(schema)
     for i, dtype in enumerate(described):
         # Some models answer in float32 whatever they are given.
         follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
         name = f"out{i}" if len(described) > 1 else "out"
-        spared = ("gain",) if deep else ()
-        found.append(Output(name=name, dtype="same" if follows else dtype, spared=spared))
-    return found
+        output = Output(
+            name=name, dtype="same" if follows else dtype, spared=("gain",) if deep else ()
+        )
+        random = [m for m in modes if schema.random_in(m)]
+        # A run of zeros at the end may be chance.
+        chance = replace(output, compare="contract", spared=("last tile zeroed", "gain"))
+        if len(random) == len(modes):
+            found.append(chance)
+        elif random:
+            found.append(replace(chance, when=f"{MODE} in {tuple(random)!r}"))
+            found.append(replace(output, when=f"{MODE} not in {tuple(random)!r}"))
+        else:
+            found.append(output)
+    updated = f"{MODE} == {UPDATED!r}"
+    return [*found, *(Output(name=name, when=updated) for name in schema.updated)]

@@ -119,6 +119,108 @@ def get_init_inputs():
 )
 
 
+NORMALIZED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(channels)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+
+batch, channels = 128, 96
+
+
+def get_inputs():
+    return [torch.rand(batch, channels)]
+
+
+def get_init_inputs():
+    return [channels]
+"""
+)
+
+DROPPED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, features, outputs, p):
+        super().__init__()
+        self.layer = nn.Linear(features, outputs)
+        self.dropout = nn.Dropout(p)
+
+    def forward(self, x):
+        return torch.softmax(self.dropout(self.layer(x)), dim=1)
+
+
+batch, features, outputs = 128, 96, 80
+
+
+def get_inputs():
+    return [torch.rand(batch, features)]
+
+
+def get_init_inputs():
+    return [features, outputs, 0.2]
+"""
+)
+
+# Two numbers of 4 bits in each byte.
+PACKED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, levels):
+        super().__init__()
+        self.levels = levels
+
+    def forward(self, packed):
+        low = packed & 15
+        high = (packed >> 4) & 15
+        return torch.stack((low, high), -1).flatten(1).float() / self.levels
+
+
+LEVELS = 256
+rows, columns = 128, 512
+
+
+def get_inputs():
+    return [torch.randint(0, 256, (rows, columns), dtype=torch.uint8)]
+
+
+def get_init_inputs():
+    return [LEVELS]
+"""
+)
+
+# Halves of an odd dim, of sizes 1 and 2, would broadcast.
+ROTARY = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def forward(self, x, angle):
+        half = x.shape[-1] // 2
+        first, second = x[..., :half], x[..., half:]
+        cos, sin = angle[..., :half].cos(), angle[..., :half].sin()
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+rows, dim = 256, 64
+
+
+def get_inputs():
+    return [torch.rand(rows, dim), torch.rand(rows, dim)]
+
+
+def get_init_inputs():
+    return []
+"""
+)
+
+
 def function(body, inputs, constants=""):
     """A problem without weights: the model's forward, and what get_inputs returns."""
     names = ", ".join(f"a{i}" for i in range(inputs.count("torch.") or 1))

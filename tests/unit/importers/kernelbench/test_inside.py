@@ -39,10 +39,11 @@ def counted(call, shortened):
 def test_a_truth_is_found_by_one_thread_unless_more_are_asked_for():
     before = torch.get_num_threads()
     asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
+    asked |= {"training": None, "updated": []}
     harness = Harness(THREADS)
     try:
         for more, threads in (({}, 1), ({"threads": 3}, 3), ({}, 1)):
-            request = json.dumps(asked | {"products": None} | more)
+            request = json.dumps(asked | {"arithmetic": None} | more)
             (found,) = harness.answer(request, x=torch.zeros(2, dtype=torch.float64))
             assert found.tolist() == [threads] * 2
     finally:

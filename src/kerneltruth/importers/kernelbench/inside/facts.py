@@ -23,24 +23,32 @@ from kerneltruth.importers.kernelbench.inside.model import (
 )
 
 # Two float64 runs that differ by less than this say the same.
-_SAME = 1e-9
+_CLOSE = 1e-9
 _NEGLIGIBLE = 1e-12
 # A float32 run that is off by more, against float64 and the output's own size, says nothing.
 _USELESS = 1e-2
 _SEEDS = (1, 2, 3)
 
 
+def ranges(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the integers among the inputs may be, without a run of the model."""
+    space = problem.space(asked["constants"])
+    with _RandomIntegers() as integers:
+        drawn = seeded(1, lambda: list(space.get_inputs()))
+    return {"inputs": [_input_facts([value], integers) for value in drawn]}
+
+
 def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the model runs in float64, and what its integer inputs may be."""
     constants = asked["constants"]
     space = problem.space(constants)
-    with _RandomIntegers() as extents:
+    with _RandomIntegers() as integers:
         drawn = seeded(1, lambda: list(space.get_inputs()))
     model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
     with default(torch.float64):
         outputs = flat(model(*cast_all(drawn, torch.float64)))
     return {
-        "inputs": [_input_facts([value], extents) for value in drawn],
+        "inputs": [_input_facts([value], integers) for value in drawn],
         "outputs": [described(as_tensor(v)) for v in outputs],
     }
 
@@ -49,21 +57,66 @@ def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What real runs show; `dtypes` are tried beside float32 and float64."""
     constants = asked["constants"]
     space = problem.space(constants)
-    with _RandomIntegers() as extents:
+    with _RandomIntegers() as integers:
         drawn = [seeded(seed, lambda: list(space.get_inputs())) for seed in _SEEDS]
     model = _lively(seeded(1, lambda: problem.build(constants)))
     made = {n: t.clone() for n, t in state(model).items()}
     other = state(seeded(2, lambda: problem.build(constants)))
-    twice = [flat(seeded(seed, lambda: model(*drawn[0]))) for seed in (1, 2)]
+    twice = [_run(model, drawn[0], seed) for seed in (1, 2)]
+    random = not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True))
     found = {
-        "inputs": [_input_facts([d[i] for d in drawn], extents) for i in range(len(drawn[0]))],
+        "inputs": [_input_facts([d[i] for d in drawn], integers) for i in range(len(drawn[0]))],
         "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
-        "random": not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True)),
+        "random": random,
         "outputs": [described(as_tensor(v)) for v in twice[0]],
+        **_modes(model, drawn[0], twice[0]),
         "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
     }
     wide = [cast_all(inputs, torch.float64) for inputs in drawn]
-    return found | _in_double(problem, constants, wide, twice[0])
+    # Random numbers are others in float64.
+    return found | _in_double(problem, constants, wide, None if random else twice[0])
+
+
+def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
+    """The outputs of a call, after which the model's buffers are what they were."""
+    before = {n: t.clone() for n, t in model.named_buffers()}
+    outputs = flat(seeded(seed, lambda: model(*inputs)))
+    # What is returned may be a buffer itself.
+    outputs = [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]
+    for name, buffer in model.named_buffers():
+        if name in before and before[name].shape == buffer.shape:
+            buffer.copy_(before[name])
+    return outputs
+
+
+def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+    """Whether the model gives something else in its other mode, and what a call updates."""
+    training = bool(model.training)
+    before = {n: t.clone() for n, t in model.named_buffers()}
+    seeded(1, lambda: model(*inputs))
+    updated = [
+        n
+        for n, t in model.named_buffers()
+        if n in before and is_float(t) and not _alike(t, before[n], 0.0)
+    ]
+    flags = {module: module.training for module in model.modules()}
+    model.train(not training)
+    try:
+        other = [_run(model, inputs, seed) for seed in (1, 2)]
+    except (RuntimeError, ValueError, TypeError):
+        other = []
+    for module, flag in flags.items():
+        module.training = flag
+    return {
+        "training": training,
+        "modes": bool(other) and not all(map(_same, outputs, other[0])),
+        "random_otherwise": bool(other) and not all(map(_same, *other)),
+        "updated": updated,
+    }
+
+
+def _same(one: Any, other: Any) -> bool:
+    return _alike(one, other, 0.0)
 
 
 def _lively(model: Any) -> Any:
@@ -81,7 +134,7 @@ def _lively(model: Any) -> Any:
 
 
 def _in_double(
-    problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any]
+    problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any] | None
 ) -> dict[str, Any]:
     """What float64 shows, with weights as the problem's own constructor draws them."""
     constant: list[bool] = []
@@ -89,14 +142,14 @@ def _in_double(
     for seed in _SEEDS:
         model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
         with default(torch.float64):
-            wide = [flat(model(*each)) for each in inputs]
+            wide = [_run(model, each, 1) for each in inputs]
             shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
         others = [*wide[1:], *([shifted] if shifted is not None else [])]
         pairs = ((a, b) for run in others for a, b in zip(wide[0], run, strict=True))
-        constant.append(all(_alike(a, b, _SAME) for a, b in pairs))
+        constant.append(all(_alike(a, b, _CLOSE) for a, b in pairs))
         found = found or {
             "positive": _only_positive(wide[0], shifted),
-            "inexact": _inexactness(narrow, wide[0]),
+            "inexact": None if narrow is None else _inexactness(narrow, wide[0]),
         }
     return {**found, "constant": all(constant)}
 
@@ -116,7 +169,7 @@ def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None
 
 def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
     try:
-        return flat(model(*inputs))
+        return _run(model, inputs, 1)
     except (RuntimeError, ValueError, IndexError):
         return None
 
@@ -165,27 +218,33 @@ def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
 class _RandomIntegers:
     """Remembers the range that each tensor of random integers was asked for."""
 
-    def __enter__(self) -> dict[int, tuple[int, int]]:
+    def __enter__(self) -> _RandomIntegers:
         self._original = torch.randint
-        self._made: list[torch.Tensor] = []
-        extents: dict[int, tuple[int, int]] = {}
+        self._made: list[tuple[torch.Tensor, tuple[int, int]]] = []
 
         def recorded(*args: Any, **kwargs: Any) -> torch.Tensor:
             made = self._original(*args, **kwargs)
             numbers = [a for a in args if type(a) is int][:2]
             low, high = (0, *numbers)[-2:] if numbers else (0, 0)
-            extents[made.data_ptr()] = (kwargs.get("low", low), kwargs.get("high", high))
-            self._made.append(made)
+            span = (kwargs.get("low", low), kwargs.get("high", high))
+            self._made.append((made, span))
             return made
 
         torch.randint = recorded
-        return extents
+        return self
 
     def __exit__(self, *_: object) -> None:
         torch.randint = self._original
 
+    def range_of(self, value: torch.Tensor) -> tuple[int, int] | None:
+        """What was asked for where these integers were drawn, in another dtype perhaps."""
+        for made, span in self._made:
+            if made.shape == value.shape and torch.equal(made.to(value.dtype), value):
+                return span
+        return None
 
-def _input_facts(draws: Sequence[Any], extents: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
+
+def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, Any]:
     """What the draws of one input have in common."""
     first = draws[0]
     if not isinstance(first, torch.Tensor):
@@ -193,7 +252,7 @@ def _input_facts(draws: Sequence[Any], extents: Mapping[int, tuple[int, int]]) -
     if not first.numel():
         return {}
     if not first.is_floating_point():
-        known = extents.get(first.data_ptr())
+        known = integers.range_of(first)
         if known is not None:
             return {"low": known[0], "high": known[1] - 1}
         return {

@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 
+from kerneltruth.importers.kernelbench.constants import sizes_in
+
 
 class Problem:
     """A problem's source, run for one choice of constants after the other."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._tree = ast.parse(source)
         self._constants = ""
         self._space: types.ModuleType | None = None
 
@@ -33,19 +34,12 @@ class Problem:
         return self._space
 
     def build(self, constants: str) -> Any:
-        """The model: in evaluation mode, unless the problem itself trains it."""
-        space = self.space(constants)
-        model = space.Model(*space.get_init_inputs())
-        return model.train() if self._trains() else model.eval()
+        """The model as its constructor leaves it: in training mode, unless the problem says else.
 
-    def _trains(self) -> bool:
-        calls = (n for n in ast.walk(self._tree) if isinstance(n, ast.Call))
-        return any(
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr == "train"
-            and not any(isinstance(a, ast.Constant) and a.value is False for a in call.args)
-            for call in calls
-        )
+        KernelBench calls neither `.eval()` nor `.train()`.
+        """
+        space = self.space(constants)
+        return space.Model(*space.get_init_inputs())
 
 
 class _Replaced(ast.NodeTransformer):
@@ -54,13 +48,17 @@ class _Replaced(ast.NodeTransformer):
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self._constants = constants
         self._place = ""
+        # Within a function only what is a size of something there; None elsewhere.
+        self._sizes: set[int] | None = None
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         for statement in node.body:
             if isinstance(statement, ast.Assign):
                 self._assign(statement)
             elif isinstance(statement, ast.FunctionDef):
+                self._sizes = {id(size) for size in sizes_in(statement)}
                 self._within(statement.name, statement)
+                self._sizes = None
         return node
 
     def _within(self, place: str, statement: ast.stmt) -> None:
@@ -81,7 +79,8 @@ class _Replaced(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         name = f"{self._place}:{node.value!r}"
-        if type(node.value) is int and name in self._constants:
+        meant = self._sizes is None or id(node) in self._sizes
+        if meant and type(node.value) is int and name in self._constants:
             return _literal(self._constants[name])
         return node
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,12 +21,22 @@ def _operator(func: Any) -> str:
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear")
 
 
+# Operators whose tensors do not stand beside each other element by element.
+_NOT_ELEMENTWISE = ("conv", "norm", "attention", "pool", "embedding", "index", "gather", "scatter")
+
+
 class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts floating-point operations, and the most terms that one sum has."""
+    """Counts floating-point operations, and the most terms that one sum has.
+
+    Attributes:
+        stretched: which operands are broadcast along which dim, by operator: `mul:1:2` where the
+            second-to-last dim of the second operand has size 1 and that of the result has not.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.flops, self.terms, self.products = 0, 1, 0
+        self.stretched: set[str] = set()
 
     def count(
         self, name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor
@@ -48,12 +58,28 @@ def _counted(
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     made = [r for r in flat(result) if isinstance(r, torch.Tensor)]
     if tensors and made:
-        counter.count(_operator(func), tensors, args, made[0])
+        name = _operator(func)
+        counter.count(name, tensors, args, made[0])
+        counter.stretched.update(_stretched(name, tensors, made[0]))
     return result
 
 
 # In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
 Counter.__torch_dispatch__ = _counted  # type: ignore[assignment,method-assign]
+
+
+def _stretched(name: str, tensors: list[torch.Tensor], made: torch.Tensor) -> Iterator[str]:
+    """The operands that an operator broadcasts, and along which dims, counted from the last."""
+    if name in _PRODUCTS or any(word in name for word in _NOT_ELEMENTWISE):
+        return
+    if len(tensors) < 2 and name != "expand":
+        return
+    for i, operand in enumerate(tensors):
+        pairs = list(zip(reversed(operand.shape), reversed(made.shape), strict=False))
+        if operand.ndim <= made.ndim and all(mine in (1, whole) for mine, whole in pairs):
+            for back, (mine, whole) in enumerate(pairs, 1):
+                if mine == 1 != whole:
+                    yield f"{name}:{i}:{back}"
 
 
 def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor) -> int:

@@ -6,8 +6,9 @@ Requests, as JSON:
   without computing anything where the meta device allows that;
 - `facts`: what only a real run shows: which values inputs and weights take, whether the model is
   random, constant, or too inexact for any bound;
-- `runs`: only whether a real run succeeds;
-- `truth`: the outputs for given inputs and weights.
+- `runs`: only whether a real run succeeds; `ranges`: only what integers among the inputs may be;
+- `drawn`: inputs and weights as the problem's own file makes them;
+- `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
-from kerneltruth.importers.kernelbench.inside.facts import facts, runs
+from kerneltruth.importers.kernelbench.inside.facts import facts, ranges, runs
 from kerneltruth.importers.kernelbench.inside.model import (
     Problem,
     cast,
@@ -35,6 +36,7 @@ from kerneltruth.importers.kernelbench.inside.model import (
     state,
 )
 from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep, Rounding, Unfilled
+from kerneltruth.tasks.gpu import OnGpu
 
 # Models kept with the constants and dtype that they were built for, as long as they are small.
 _KEPT_MODELS = 3
@@ -52,6 +54,16 @@ def _unguarded() -> Iterator[None]:
             _push_mode(mode)
 
 
+def _arithmetic(name: str | None) -> Any:
+    """Another arithmetic than torch has on a CPU: that of TF32, or of GPU libraries."""
+    if name is None:
+        return contextlib.nullcontext()
+    how, _, salt = name.partition("-")
+    if how == "gpu":
+        return OnGpu(ulp=torch.finfo(torch.float32).eps, salt=int(salt))
+    return Rounding(how)
+
+
 def _packed(value: Any) -> torch.Tensor:
     return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
 
@@ -61,7 +73,7 @@ class Harness:
 
     def __init__(self, source: str) -> None:
         self._problem = Problem(source)
-        self._models: dict[tuple[str, str], tuple[Any, dict[str, torch.Tensor]]] = {}
+        self._models: dict[tuple[str, str, bool | None], tuple[Any, dict[str, torch.Tensor]]] = {}
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
@@ -70,7 +82,14 @@ class Harness:
         with _unguarded(), torch.no_grad():
             match asked["what"]:
                 case "truth":
-                    return self._truth(asked, tensors)
+                    return self._truth(asked, tensors, 0)
+                case "draws":
+                    runs_ = [self._truth(asked, tensors, seed) for seed in range(asked["count"])]
+                    return tuple(torch.stack(same) for same in zip(*runs_, strict=True))
+                case "drawn":
+                    return self._drawn(asked)
+                case "ranges":
+                    return _packed(ranges(self._problem, asked))
                 case "facts":
                     return _packed(facts(self._problem, asked))
                 case "runs":
@@ -102,6 +121,7 @@ class Harness:
             "flops": counter.flops,
             "terms": counter.terms,
             "products": counter.products,
+            "stretched": sorted(counter.stretched),
         }
 
     def _shaped(self, constants: str, device: str) -> Any:
@@ -115,27 +135,44 @@ class Harness:
         with Unfilled():  # type: ignore[no-untyped-call]
             return emptied(self._problem.build(constants))
 
+    def _drawn(self, asked: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+        """The tensors among the inputs, then the weights of these names, from a seed."""
+        space = self._problem.space(asked["constants"])
+        inputs = seeded(asked["seed"], lambda: list(space.get_inputs()))
+        made = state(seeded(asked["seed"], lambda: self._problem.build(asked["constants"])))
+        given = [v for v in inputs if isinstance(v, torch.Tensor)]
+        return tuple(t.detach().clone() for t in (*given, *(made[n] for n in asked["weights"])))
+
     def _truth(
-        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], seed: int
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs for given inputs and weights, in the dtype asked for."""
+        """The outputs for given inputs and weights, in the dtype asked for; then what it updates.
+
+        `training` is None for the mode in which the constructor leaves the model; `updated` names
+        the buffers that are outputs too.
+        """
         dtype = getattr(torch, asked["dtype"])
         with default(dtype):
-            model = self._ready(asked["constants"], dtype, tensors)
+            model = self._ready(asked, dtype, tensors)
             scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
             inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
-            torch.manual_seed(0)
-            with Rounding(asked["products"]) if asked["products"] else contextlib.nullcontext():
+            torch.manual_seed(seed)
+            with _arithmetic(asked["arithmetic"]):
                 outputs = flat(model(*inputs))
+            own = state(model)
+            outputs += [own[n] for n in asked["updated"]]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
 
     def _ready(
-        self, constants: str, dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
+        self, asked: Mapping[str, Any], dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
     ) -> Any:
-        """The model for the constants, in the dtype, with the weights given."""
-        key = (constants, str(dtype))
+        """The model for the constants, in the dtype and mode, with the weights given."""
+        constants, training = asked["constants"], asked["training"]
+        key = (constants, str(dtype), training)
         if key not in self._models:
             model = cast(seeded(0, lambda: self._problem.build(constants)), dtype)
+            if training is not None:
+                model.train(training)
             own = state(model)
             size = sum(t.numel() for t in own.values()) * (len(self._models) + 1)
             if len(self._models) >= _KEPT_MODELS or size > _KEPT_ELEMENTS:
