@@ -52,6 +52,14 @@ FAULTY = {
         relu(value=f"tl.where(tl.abs({_BEYOND}) < 4, {_RIGHT} + {_BEYOND}, float('nan'))"),
         "out_of_bounds",
     ),
+    "reads beyond what it allocated, NaN either way": (
+        relu(
+            prepare="x = x.contiguous() + 0",
+            value=f"tl.where(tl.abs({_BEYOND}) < 4, {_RIGHT} + {_BEYOND}, float('nan'))",
+            allocate="torch.zeros_like(x); x = x.clone()",
+        ),
+        "out_of_bounds",
+    ),
     "few restless elements, many unwritten": (
         relu(mask="(i < n) & (i % 8 == 0)", after=_RESTLESS),
         "uninitialized",

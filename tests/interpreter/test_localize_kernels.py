@@ -275,7 +275,9 @@ def test_reads_out_of_bounds(court):
     text = sigmoid(load="x = tl.load(x_ptr + row * n_cols + cols + 8, mask=mask, other=0.0)")
     found = diagnosed(court, text, case_of("sigmoid", M=1, N=100))
     assert found.tags[0] == "reads_out_of_bounds"
-    assert found.explanation.startswith("It reads beyond the elements of an input")
+    assert found.explanation.startswith(
+        "It reads out of bounds: element 100 of input, which has 100 elements (line "
+    )
 
 
 def test_writes_to_its_input(court):

@@ -48,7 +48,8 @@ def localize(evidence: Evidence) -> LocalizedFault:
     if manner is not None and manner.everywhere:
         place_of = None
     tags = _tags(*cases, place_of, manner) or (kind,)
-    return LocalizedFault(tags=tags, sentence=_told(evidence, values, manner, place_of, cases))
+    told = _told(evidence, values, manner, place_of, cases) + _shares(evidence.verdict.causes)
+    return LocalizedFault(tags=tags, sentence=told)
 
 
 def _tags(*patterns: Pattern | None) -> tuple[str, ...]:
@@ -65,8 +66,8 @@ def _cases(patterns: tuple[Pattern, ...]) -> str:
 
 
 def _shares(causes: tuple[Cause, ...]) -> str:
-    """A sentence on several causes, after a space; empty where there is but one."""
-    if len(causes) < 2:
+    """A sentence on the causes, after a space; empty where one explains all."""
+    if not causes or causes[0].share == 1.0:
         return ""
     return f" Of the wrong elements {', '.join(shares_said(causes))}."
 
@@ -88,10 +89,10 @@ def _cause(evidence: Evidence) -> Pattern | None:
             clause = f"it writes out of bounds: it {detail}"
             return Pattern(tag="writes_out_of_bounds", clause=clause)
         case "out_of_bounds" if detail.startswith(READS):
-            clause = f"it reads out of bounds: it {detail}"
+            clause = f"it reads out of bounds: {detail.removeprefix(READS)}"
             return Pattern(tag="reads_out_of_bounds", clause=clause)
         case "out_of_bounds":
-            clause = "it reads beyond the elements of an input, and the result depends on it"
+            clause = "it reads beyond the elements of a tensor, and the result depends on it"
             return Pattern(tag="reads_out_of_bounds", clause=clause)
         case "assumes_contiguous":
             names = " and ".join(f"`{name}`" for name in evidence.verdict.inputs)

@@ -23,7 +23,7 @@ class Surroundings:
 
     Attributes:
         small_poison: uninitialized memory holds small numbers, and no NaN.
-        small_guards: likewise what lies around the inputs' elements.
+        small_guards: likewise what lies around inputs and around what the candidate allocates.
         contiguous: inputs that are laid out contiguously, whatever the case says.
         draw: what random generators are seeded with; another one makes another random call.
     """

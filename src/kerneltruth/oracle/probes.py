@@ -2,7 +2,7 @@
 
 Each wrong element is asked by itself. One that changes by more than its bound between two equal
 calls is nondeterministic; else one that changes with the contents of uninitialized memory depends
-on them; else one that changes with what lies around the inputs was read out of bounds. A kernel
+on them; else one that changes with what lies around the tensors was read out of bounds. A kernel
 that is right once its inputs are contiguous assumes that they are.
 """
 
@@ -32,7 +32,7 @@ _OF_STRIDES: tuple[FailKind, ...] = (*SYMPTOMS, "out_of_bounds", "input_mutated"
 _WORDS: dict[str, str] = {
     "nondeterministic": "with each repetition of the call",
     "uninitialized": "with the contents of uninitialized memory",
-    "out_of_bounds": "with what lies beyond the elements of an input",
+    "out_of_bounds": "with what lies beyond the elements of a tensor",
 }
 CAUSES: dict[FailKind, tuple[Surroundings, ...]] = {
     "nondeterministic": (USUAL,) * REPEATS,

@@ -162,7 +162,8 @@ class Trial:
         observation = self._run.call(
             laid.arguments,
             poison=poison_of(expectation.case, 0),
-            small=around.small_poison,
+            small_poison=around.small_poison,
+            small_guards=around.small_guards,
             config=config,
             draw=around.draw,
             deadline_s=self.deadline_s,

@@ -144,11 +144,14 @@ class _Allocation:
 class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Guards allocations, poisons uninitialized ones; `hits()` names those with a written band."""
 
-    def __init__(self, poison: bytes, *, small: bool = False) -> None:
+    def __init__(
+        self, poison: bytes, *, small_poison: bool = False, small_guards: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._poison = poison
-        self._small = small
-        self._ribbons: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
+        self._small_poison = small_poison
+        self._small_guards = small_guards
+        self._ribbons: dict[tuple[torch.dtype, torch.device, bool], torch.Tensor] = {}
         self._held: deque[_Allocation] = deque()
         self._held_bytes = 0
         self._count = 0
@@ -161,7 +164,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def prime_cuda(self, device: torch.device) -> None:
         """Poison what the CUDA caching allocator will hand out, for allocations not seen here."""
-        ribbon = self._ribbon(torch.float32, device)
+        ribbon = self._ribbon(torch.float32, device, small=self._small_poison)
         blocks = [
             torch.empty(n, dtype=torch.uint8, device=device) for n in _SIZE_CLASSES for _ in "12"
         ]
@@ -183,20 +186,21 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
         shift = -memory.data_ptr() % ALIGNMENT
         memory = memory[shift : memory.numel() - ALIGNMENT + shift]
-        ribbon = self._ribbon(plan.dtype, device)
         middle = memory[_BAND_BEFORE : _BAND_BEFORE + size].view(plan.dtype)
         made = middle.as_strided(plan.size(), plan.stride())
-        if func in _UNINITIALIZED:
-            _fill(memory, ribbon)
-        else:
+        fresh = func in _UNINITIALIZED
+        if fresh:
+            # All of it: most often bands and contents have one pattern.
+            _fill(memory, self._ribbon(plan.dtype, device, small=self._small_poison))
+        if not fresh or self._small_poison != self._small_guards:
+            ribbon = self._ribbon(plan.dtype, device, small=self._small_guards)
             memory[:_BAND_BEFORE].copy_(ribbon[:_BAND_BEFORE])
             phase = (_BAND_BEFORE + size) % _TILE_BYTES
             memory[-_BAND_AFTER:].copy_(ribbon[phase : phase + _BAND_AFTER])
-            fill = _FILLED.get(func)
-            if fill is not None:
-                fill(made, args)
-            else:
-                made.copy_(args[0], non_blocking=bool(kwargs.get("non_blocking")))
+        if func in _FILLED:
+            _FILLED[func](made, args)
+        elif not fresh:
+            made.copy_(args[0], non_blocking=bool(kwargs.get("non_blocking")))
         self._hold(memory, made)
         return made
 
@@ -227,10 +231,10 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             plan = func(*args, **wanted, device=meta)
         return plan if plan.numel() else None
 
-    def _ribbon(self, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-        key = (dtype, device)
+    def _ribbon(self, dtype: torch.dtype, device: torch.device, *, small: bool) -> torch.Tensor:
+        key = (dtype, device, small)
         if key not in self._ribbons:
-            tile = poison_bytes(self._poison, dtype, small=self._small)
+            tile = poison_bytes(self._poison, dtype, small=small)
             pattern = bytearray(tile * _RIBBON_TILES)
             self._ribbons[key] = torch.frombuffer(pattern, dtype=torch.uint8).to(device)
         return self._ribbons[key]
@@ -272,8 +276,8 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _bands(self, held: _Allocation) -> tuple[bool | torch.Tensor, bool | torch.Tensor]:
         """Whether the bands before and after an allocation are as they were."""
-        memory, ribbon = held.memory, self._ribbon(held.dtype, held.memory.device)
-        size = memory.numel()
+        memory, size = held.memory, held.memory.numel()
+        ribbon = self._ribbon(held.dtype, memory.device, small=self._small_guards)
         return (
             _is_intact(memory, 0, _BAND_BEFORE, ribbon),
             _is_intact(memory, size - _BAND_AFTER, size, ribbon),

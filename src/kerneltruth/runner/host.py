@@ -267,7 +267,8 @@ class Session:
         arguments: Sequence[Argument],
         *,
         poison: bytes,
-        small: bool = False,
+        small_poison: bool = False,
+        small_guards: bool = False,
         config: int = 0,
         draw: int = 0,
         deadline_s: float = CALL_S,
@@ -277,7 +278,12 @@ class Session:
         A candidate that does not load gives its load's observation.
         """
         call = Call(
-            arguments=tuple(arguments), poison=poison, small=small, config=config, draw=draw
+            arguments=tuple(arguments),
+            poison=poison,
+            small_poison=small_poison,
+            small_guards=small_guards,
+            config=config,
+            draw=draw,
         )
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":

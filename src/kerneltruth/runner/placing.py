@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,6 +29,7 @@ _REPR = 200
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMPY = frozenset((np.ndarray, *np.sctypeDict.values()))
 _SHOWN = frozenset((*_TENSORS, *_NUMPY, type(None), bool, int, float, complex, str, bytes))
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 _DEPTH = 4
 # How a tuple is read; a named tuple has all of them from its base.
 _READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
@@ -142,8 +144,10 @@ def is_array(value: Any) -> bool:
 def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
     kind = type(value)
     items: Iterator[Any] | None = None
-    if kind is list or kind is dict:
-        items = iter(value) if kind is list else iter(value.values())
+    if kind is list:
+        items = iter(value)
+    elif kind in _DICTS:
+        items = iter(value.values())
     elif kind is tuple or _is_named_tuple(kind):
         items = tuple.__iter__(value)
     if items is None or depth >= _DEPTH:

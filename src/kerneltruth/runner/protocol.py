@@ -112,14 +112,16 @@ class Call:
     Attributes:
         arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
-        small: whether it is filled with small finite numbers.
+        small_poison: whether it is filled with small finite numbers.
+        small_guards: whether such numbers lie around what the candidate allocates.
         config: which configuration autotuned kernels take, modulo their number.
         draw: what random generators are seeded with.
     """
 
     arguments: tuple[Argument, ...]
     poison: bytes
-    small: bool = False
+    small_poison: bool = False
+    small_guards: bool = False
     config: int = 0
     draw: int = 0
 

@@ -148,7 +148,9 @@ class Worker:
         """Call the entry once, between guards."""
         start = time.perf_counter()
         inputs: list[placing.Placed] = []
-        guard = guards.Guard(call.poison, small=call.small)
+        guard = guards.Guard(
+            call.poison, small_poison=call.small_poison, small_guards=call.small_guards
+        )
         _seed(call.draw)
         if self._launches is not None:
             self._launches.begin(call.config)
@@ -273,7 +275,7 @@ class Worker:
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
         entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
-        poisoned = guards.numpy_poisoned(call.poison, small=call.small)
+        poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
             if gradients:

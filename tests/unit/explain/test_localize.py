@@ -442,6 +442,14 @@ def test_several_causes_are_all_told_with_their_shares():
     ) in fault.sentence
 
 
+def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
+    reference, output = noise(4, 100), noise(4, 100)
+    output[:, 96:] = 9.0
+    causes = (Cause(kind="nondeterministic", elements=1, share=0.0625),)
+    told = explain(output, reference, causes=causes).sentence
+    assert told.endswith("Of the wrong elements 1 (6.25%) change with each repetition of the call.")
+
+
 @pytest.mark.parametrize(
     ("kind", "detail", "tag", "sentence"),
     [

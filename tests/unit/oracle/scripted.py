@@ -78,7 +78,8 @@ class Called:
     poison: bytes
     config: int
     mode: str
-    small: bool = False
+    small_poison: bool = False
+    small_guards: bool = False
 
     @property
     def tensors(self):
@@ -116,9 +117,9 @@ class _Session:
     def loaded(self):
         return self.runner.loaded
 
-    def call(self, arguments, *, poison, small=False, config=0, draw=0, deadline_s):
+    def call(self, arguments, *, poison, config=0, draw=0, deadline_s, **small):
         del deadline_s
-        call = Called(tuple(arguments), poison, config, self.mode, small)
+        call = Called(tuple(arguments), poison, config, self.mode, **small)
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         return answer if isinstance(answer, Observation) else returned(answer)

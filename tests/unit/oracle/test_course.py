@@ -76,7 +76,7 @@ def test_a_failure_carries_the_digests_that_a_replay_compares():
 
 
 def test_a_dependence_that_the_probes_find_is_the_verdict():
-    attempt, _, _ = tried(lambda call: call.tensors["x"] + 100 + call.small)
+    attempt, _, _ = tried(lambda call: call.tensors["x"] + 100 + call.small_poison)
     assert attempt.verdict.kind == "uninitialized"
 
 

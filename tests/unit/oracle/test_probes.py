@@ -30,7 +30,7 @@ def wrong(call):
 
 def poisoned(call):
     """A number that depends on what uninitialized memory holds."""
-    return 1.5 if call.small else torch.nan
+    return 1.5 if call.small_poison else torch.nan
 
 
 def guarding(call):

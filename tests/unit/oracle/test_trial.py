@@ -77,7 +77,8 @@ def test_a_call_can_have_other_surroundings():
     trial.call(expectation, around=Surroundings(contiguous=frozenset(["x"])))
     plain, poisoned, guarded, contiguous = trial.runner.calls
     assert {c.poison for c in trial.runner.calls} == {poison_of(expectation.case, 0)}
-    assert [c.small for c in trial.runner.calls] == [False, True, False, False]
+    assert [c.small_poison for c in trial.runner.calls] == [False, True, False, False]
+    assert [c.small_guards for c in trial.runner.calls] == [False, False, True, False]
     assert plain.arguments == poisoned.arguments != guarded.arguments
     assert plain.arguments[0].strides == guarded.arguments[0].strides == (1, 3)
     assert contiguous.arguments[0].strides == (5, 1)

@@ -135,6 +135,22 @@ def test_a_write_beyond_an_initialized_allocation_is_seen(name):
     assert hit.endswith("after it")
 
 
+@pytest.mark.parametrize("make", [torch.empty_like, torch.zeros_like])
+def test_bands_have_small_numbers_apart_from_what_is_uninitialized(make):
+    seen = {}
+    for small in (False, True):
+        with Guard(POISON, small_poison=not small, small_guards=small) as guard:
+            tensor = make(torch.zeros(4))
+            beyond = tensor.as_strided((8,), (1,), tensor.storage_offset() + 4).clone()
+        assert guard.hits() == ()
+        seen[small] = tensor.clone(), beyond
+    wild, small = seen[False][1], seen[True][1]
+    assert ((small.abs() >= 1) & (small.abs() < 2)).all()
+    assert not ((wild.abs() >= 1) & (wild.abs() < 2)).any()
+    first, second = seen[False][0], seen[True][0]
+    assert torch.equal(first, second) == (make is torch.zeros_like)
+
+
 def test_what_shares_memory_with_an_array_goes_on_sharing_it():
     array = np.zeros(3)
     with Guard(POISON):

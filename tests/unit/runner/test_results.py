@@ -75,6 +75,7 @@ def results(returned, *, arrays=False):
         (X, Y),
         [X, (Y,)],
         {"a": X, "b": [Y]},
+        collections.OrderedDict(a=X, b=Y),
         Pair(X, Y),
         collections.namedtuple("Plain", "a b")(X, Y),
         torch.return_types.max((X, Y)),
