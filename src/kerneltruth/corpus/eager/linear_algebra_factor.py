@@ -3,6 +3,18 @@
 import torch
 
 
+def lu_of(A, pivot):
+    if pivot or A.is_cuda:
+        return torch.linalg.lu(A, pivot=pivot)
+    # PyTorch eliminates without pivoting on a GPU only.
+    size = min(A.shape[-2:])
+    L, U = torch.zeros_like(A[..., :size]), A.clone()
+    for k in range(size):
+        L[..., k:, k] = U[..., k:, k] / U[..., k : k + 1, k]
+        U[..., k + 1 :, :] -= L[..., k + 1 :, k : k + 1] * U[..., k : k + 1, :]
+    return A.new_empty(0), L, U[..., :size, :].triu()
+
+
 def cholesky(A, upper=False, out=None):
     return torch.linalg.cholesky(A, upper=upper, out=out)
 
@@ -13,7 +25,7 @@ def ldl_factor(A, hermitian=False, out=None):
 
 
 def lu(A, pivot=True, out=None):
-    P, L, U = torch.linalg.lu(A, pivot=pivot, out=out)
+    P, L, U = lu_of(A, pivot)
     return P, L, U
 
 

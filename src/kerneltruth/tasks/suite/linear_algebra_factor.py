@@ -20,7 +20,7 @@ from kerneltruth.tasks.linear import (
     wide,
     without_noise,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
 
 _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
@@ -177,7 +177,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_dims("N"),
         attributes={"upper": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
-        core={"upper": (True,), "_matrix": ("spread",), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("L"),),
@@ -191,6 +190,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}, {"B": 4, "N": 4096}),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"ldl_factor(A[{_SQUARE}]: indefinite(_matrix), hermitian=False, _matrix='scaled', "
@@ -198,7 +198,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_dims("N"),
         attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
-        core={"_matrix": ("spread",), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("LD"), Output(name="pivots", dtype="int32", compare="contract")),
@@ -219,6 +218,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}, {"B": 4, "N": 2048}),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"lu(A[{_ANY}]: matrix(_matrix if pivot else 'ordered'), pivot=True, _matrix='raw', "
@@ -226,7 +226,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_dims("M", "N"),
         attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
-        core={"_matrix": ("spread", "shuffled"), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("P"), named("L"), named("U")),
@@ -244,6 +243,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*M*N*min(M, N)/3*{_COUNT}",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 1024, 4096)),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"qr(A[{_ANY}]: matrix(_matrix), mode='reduced', _matrix='raw', _rank=2)",
@@ -254,7 +254,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread", "shuffled"),
             "_rank": _BATCHES,
         },
-        core={"_matrix": ("spread", "shuffled"), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("Q"), named("R")),
@@ -271,5 +270,6 @@ TASKS: tuple[Task, ...] = (
         flops=f"(2*max(M, N)*min(M, N)**2)*{_COUNT}",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 1024, 4096)),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
 )

@@ -110,7 +110,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_DIMS,
         attributes={"upper": (True,), "_rank": _BATCHES},
-        core={"upper": (True,), "_rank": (3,)},
         values=_MODERATE,
         dtypes=("float32",),
         extended_dtypes=("float64",),
@@ -124,7 +123,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N*N*K*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(out=True),
+        promises=Promises(dtypes=("float32", "float64"), out=True),
     ),
     task(
         "invert_matrix_lu(A[N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
@@ -132,7 +131,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims={"N": _DIMS["N"]},
         attributes={"pivot": (False,), "_matrix": ("spread",)},
-        core={"_matrix": ("spread",)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(JUDGED,),
@@ -146,7 +144,7 @@ TASKS: tuple[Task, ...] = (
         flops="2*N**3",
         benchmark={"N": 32},
         perf=tuple({"N": n} for n in (256, 1024, 4096)),
-        promises=Promises(out=True),
+        promises=Promises(dtypes=("float32", "float64"), out=True),
     ),
     task(
         f"solve(A[{_A}]: matrix(_matrix), B[{_LEAD}, N, {_SIDES}], _b='matrix', "
@@ -154,7 +152,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_DIMS,
         attributes={"_b": ("vector",), "_matrix": ("spread",), "_rank": _BATCHES},
-        core={"_b": ("vector",), "_matrix": ("spread",), "_rank": (3,)},
         values=_MODERATE,
         dtypes=("float32",),
         extended_dtypes=("float64",),
@@ -167,6 +164,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], "
@@ -199,7 +197,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread",),
             "_rank": _BATCHES,
         },
-        core={"_b": ("matrix",), "_matrix": ("spread",)},
         values=_MODERATE,
         dtypes=("float32",),
         extended_dtypes=("float64",),

@@ -19,7 +19,7 @@ from kerneltruth.tasks.linear import (
     wide,
     without_noise,
 )
-from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Role, Task, task
+from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
 
 _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
@@ -166,7 +166,6 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims=_dims(0, 65, "N"),
         attributes={"_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
-        core={"_matrix": ("spread", "shuffled"), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=tuple(
@@ -185,6 +184,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"25*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=({"B": 4, "N": 64}, {"B": 4, "N": 256}, {"B": 1, "N": 1024}),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"low_rank_svd_approximation(A[{_ANY}]: matrix(_matrix), k=2, full_matrices=True, "
@@ -197,7 +197,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread", "shuffled"),
             "_rank": _BATCHES,
         },
-        core={"k": (1, 3, 5), "full_matrices": (False,), "_matrix": ("spread", "shuffled")},
         constraints=("k <= min(M, N)",),
         dtypes=("float32",),
         extended_dtypes=("float64",),
@@ -215,6 +214,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"matrix_power_eig(A[{_SQUARE}]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
@@ -225,7 +225,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread",),
             "_rank": _BATCHES,
         },
-        core={"k": (0.5, -1.0, 3.0), "_matrix": ("spread",)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("A^k"),),
@@ -252,7 +251,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread",),
             "_rank": _BATCHES,
         },
-        core={"rcond": (0.3, 0.03), "_matrix": ("spread",)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("X"),),
@@ -271,6 +269,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"10*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
     task(
         f"svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
@@ -281,7 +280,6 @@ TASKS: tuple[Task, ...] = (
             "_matrix": ("spread", "shuffled"),
             "_rank": _BATCHES,
         },
-        core={"full_matrices": (False,), "_matrix": ("spread", "shuffled"), "_rank": (3,)},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(named("U"), named("S"), named("Vh")),
@@ -297,5 +295,6 @@ TASKS: tuple[Task, ...] = (
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
+        promises=Promises(dtypes=("float32", "float64")),
     ),
 )

@@ -126,7 +126,6 @@ TASKS: tuple[Task, ...] = (
             "alpha": (2.0, -0.5),
             "_input": ("row", "column", "scalar"),
         },
-        core={"beta": (0.5,), "alpha": (2.0,)},
         reference=_addmm,
         admissible=(
             lambda input, mat1, mat2, beta, alpha: torch.addmm(
@@ -193,7 +192,6 @@ TASKS: tuple[Task, ...] = (
             "K": "contracted",
         },
         attributes=_ALPHA_BETA,
-        core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
         outputs=_ONE_NUMBER,
         may_overwrite={"C": "True"},
@@ -212,7 +210,6 @@ TASKS: tuple[Task, ...] = (
         category="MatrixMultiply",
         dims={"M": "contracted", "K": "contracted"},
         attributes=_ALPHA_BETA,
-        core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
         may_overwrite={"C": "True"},
         reference=_symmetric,
@@ -229,7 +226,6 @@ TASKS: tuple[Task, ...] = (
         category="MatrixMultiply",
         dims={"N": Dim(symbol="N", role="contracted")},
         attributes=_ALPHA_BETA,
-        core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
         outputs=(*_ONE_NUMBER, Output(name="y")),
         mutates={"y": "True"},
@@ -248,7 +244,6 @@ TASKS: tuple[Task, ...] = (
         category="MatrixMultiply",
         dims={"M": "reduced", "K": "contracted"},
         attributes=_ALPHA_BETA,
-        core={"alpha": (0.5,), "beta": (0.5,)},
         values=_MODERATE,
         may_overwrite={"C": "True"},
         reference=_abs_sum,
@@ -291,7 +286,6 @@ TASKS: tuple[Task, ...] = (
         category="MatrixMultiply",
         dims={"M": "contracted", "N": "channel"},
         attributes={"alpha": (0.5, -2.0), "beta": (0.5, -2.0)},
-        core={"alpha": (0.5,), "beta": (0.5,)},
         values=(-10.0, 10.0),
         reference=_tril,
         description="""beta * alpha * (tril(A) @ B), where tril(A) is A with 0 above the main

@@ -98,7 +98,6 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_IMAGE,
         attributes={"stride": (2, 3), "padding": (1, 2), "dilation": (2,), "groups": (2, 3)},
-        core={"stride": (2,), "padding": (1, 2), "dilation": (2,), "groups": (2,)},
         constraints=(
             "C % groups == 0",
             "O % groups == 0",
