@@ -29,7 +29,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
 
 # What PyTorch says of an operator that this device's backend lacks in a dtype.
-_NOT_THERE = ("not implemented for", "not supported on CPU", "NotImplementedError")
+_NOT_THERE = ("not implemented for", "on the CPU", "on CPU", "NotImplementedError")
 _KEPT_BYTES = 2**24
 # For a call of PyTorch's own that is only to show what it draws.
 DRAW_S = 60.0

@@ -92,7 +92,7 @@ def _accurate_erfc(evidence: Evidence) -> list[Claim]:
     assert x is not None
     # By its definition 1 - erf(x), which loses the tail to a few ulps of 1. Where exp(-x*x) is
     # used it turns the rounding of x*x into that many ulps.
-    of_one = 8 * (evidence.eps if evidence.dtype == "float64" else 2.0**-23)
+    of_one = evidence.eps * (8 if evidence.dtype in ("float32", "float64") else 1)
     return _accurate(evidence, 0, 8 + 2 * x.square().clamp(max=128), floor=of_one)
 
 

@@ -1,0 +1,82 @@
+"""PyTorch's own function beside a candidate, and what a child claims, where a GPU runs both."""
+
+import pytest
+
+from kerneltruth.commands.court import Job
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import Passed, word
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.tasks.registry import find
+
+SPECTRAL_RADIUS = """
+import torch
+
+def spectral_norm_eig(A, *, out=None):
+    return torch.linalg.eigvals(A).abs().amax(-1)
+"""
+
+WARPED = """
+import torch.nn.functional as F
+
+def grid_sample_with_affine(
+    input, theta, size, mode="bilinear", padding_mode="zeros", align_corners=False
+):
+    grid = F.affine_grid(theta, list(size), align_corners)
+    return F.grid_sample(input, grid, mode, padding_mode, align_corners)
+"""
+
+CLAIMS = """
+import torch, triton
+
+class UnsupportedHere(Exception):
+    pass
+
+UnsupportedHere.__module__ = "kerneltruth.runner.interpreter.unsupported"
+
+@triton.jit
+def kernel(x):
+    pass
+
+def relu(x):
+    if x.shape[-1] > 64:
+        raise UnsupportedHere("not here")
+    return torch.relu(x)
+"""
+
+
+@pytest.fixture
+def judged(court):
+    def judge(source, name, cases=48):
+        task = find(name)
+        candidate = read_candidate(
+            source, f"{task.name}.py", task_names=(task.name,), task=task.name
+        )
+        plan = Plan(cases=cases, compile=False, deadline_s=60.0)
+        return court.hear(Job(name=task.name, task=name, candidate=candidate, plan=plan)).attempt
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (SPECTRAL_RADIUS, "kernelbenchx/spectral_norm_eig"),
+        (WARPED, "kernelbenchx/grid_sample_with_affine"),
+    ],
+)
+def test_what_pytorch_itself_does_wrong_convicts_nobody(judged, source, name):
+    attempt = judged(source, name)
+    assert attempt.verdict == Passed()
+    assert attempt.torch_only
+    assert all("PyTorch's own function" in reason for reason in attempt.void)
+
+
+def test_a_wrong_kernel_is_convicted_beside_the_control(judged):
+    wrong = SPECTRAL_RADIUS.replace("amax(-1)", "amin(-1)")
+    assert word(judged(wrong, "kernelbenchx/spectral_norm_eig").verdict) == "fail"
+
+
+def test_nothing_is_unsupported_by_an_interpreter_here(judged):
+    attempt = judged(CLAIMS, "relu")
+    assert word(attempt.verdict) == "runtime_error"
+    assert attempt.verdict.error == "UnsupportedHere"
