@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -278,12 +278,24 @@ def _values(
             worst = difference.stats
         if failed is None and difference.stats.num_exceeding:
             failed = wrong_values(difference, want)
+    compared = all(d is not None for d in differences)
+    if broken is not None and broken.detail.startswith(READS) and compared:
+        failed = replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
     return Ruling(
         verdict=failed or _against_contract(task, expectation, results) or Passed(),
         stats=worst,
         outputs=results,
         differences=tuple(differences),
     )
+
+
+def _effect(differences: Sequence[Difference | None]) -> str:
+    """Whether what was read from beyond a buffer came with wrong values."""
+    known = [d.stats for d in differences if d is not None]
+    wrong = sum(int(s.num_exceeding) for s in known)
+    if wrong:
+        return f"{wrong} of {sum(s.count for s in known)} elements are wrong"
+    return "no value is wrong in this call"
 
 
 def _against_contract(

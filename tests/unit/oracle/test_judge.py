@@ -77,8 +77,12 @@ def test_an_access_that_the_interpreter_saw_is_told_with_its_place():
     verdict = bench.verdict(returned(*bench.right, accesses=(access(),)))
     assert (verdict.kind, verdict.detail) == (
         "out_of_bounds",
-        "reads element 15 of x, which has 15 elements (line 7, in `k`, program (2, 0, 0))",
+        "reads element 15 of x, which has 15 elements (line 7, in `k`, program (2, 0, 0)); "
+        "no value is wrong in this call",
     )
+    wrong = [bench.right[0] + 100]
+    verdict = bench.verdict(returned(*wrong, accesses=(access(),)))
+    assert verdict.detail.endswith("; 15 of 15 elements are wrong")
 
 
 def test_of_several_accesses_a_write_is_told_and_the_others_are_counted():
