@@ -35,10 +35,16 @@ HEADERS = {
     "torch/extension.h": "light_python.h",
     "torch/types.h": "light.h",
     "ATen/ATen.h": "light.h",
-    "c10/cuda/CUDAException.h": "light_cuda.h",
-    "c10/cuda/CUDAGuard.h": "light_cuda.h",
-    "c10/cuda/CUDAStream.h": "light_cuda.h",
+    "ATen/cuda/CUDAContext.h": "light_stream.h",
+    "c10/cuda/CUDAException.h": "light_check.h",
+    "c10/cuda/CUDAGuard.h": "light_guard.h",
+    "c10/cuda/CUDAStream.h": "light_stream.h",
 }
+# What only some versions of PyTorch have: the name for it, and which text in which header shows it.
+_IN_SOME = (
+    ("KERNELTRUTH_AT_ERROR", "c10/util/Exception.h", "#define AT_ERROR("),
+    ("KERNELTRUTH_OPTIONAL", "torch/types.h", "using std::optional;"),
+)
 # Precompiled headers fit one level of optimization; these are the ones that sources ask for.
 _OPTIMIZATION = re.compile(r"-O[0-3s]?|-Ofast|-g")
 _HOST_FLAGS = re.compile(r"extra_cflags\s*=\s*\[([^\]]*)\]")
@@ -121,7 +127,7 @@ def _key(environment: Mapping[str, str]) -> str:
     compiler = shutil.which(environment.get("CXX", "c++"), path=environment.get("PATH"))
     words = [sys.version, str(torch), _cuda_home(environment), str(compiler)]
     for path in (torch.parent / "version.py", *sorted(LIGHT.iterdir()), Path(__file__)):
-        words.append(path.read_text() if path.is_file() else "")
+        words.append(_text(path))
     if compiler is not None:
         words.append(str(os.stat(compiler).st_mtime_ns))
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
@@ -187,17 +193,33 @@ def _standard(tools: str) -> str:
     return found.group() if found else "-std=c++17"
 
 
-def write_headers(include: Path) -> None:
-    """Write the stand-ins into a folder that is not there yet, under the names of the originals."""
+def write_headers(include: Path, originals: Sequence[str]) -> None:
+    """Write the stand-ins into a folder that is not there yet, under the names of the originals.
+
+    Args:
+        include: the folder.
+        originals: where PyTorch's own headers lie.
+    """
     shutil.copytree(LIGHT, include, ignore=shutil.ignore_patterns("*.cpp"))
     for header, light in HEADERS.items():
         path = include / header
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'#include "{os.path.relpath(include / light, path.parent)}"\n')
+    found = [
+        f"#define {name}\n"
+        for name, header, text in _IN_SOME
+        if any(text in _text(Path(folder) / header) for folder in originals)
+    ]
+    (include / "light_config.h").write_text("".join(["#pragma once\n", *found]))
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
 
 
 def _make_kit(place: Path, compiler: list[str], libraries: list[str], device: str) -> None:
-    write_headers(place / "include")
+    originals = [option.removeprefix("-isystem") for option in compiler]
+    write_headers(place / "include", originals)
     cuda = ["-DKERNELTRUTH_CUDA"] if device == "cuda" else []
     links = [f"-L{path}" for path in libraries]
     links += ["-lc10", "-ltorch_cpu", "-ltorch_python", *(["-lc10_cuda"] if cuda else [])]

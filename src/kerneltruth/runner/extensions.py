@@ -30,7 +30,7 @@ Tensor TensorOptions IntArrayRef ArrayRef ScalarType Device DeviceType DeviceInd
 kByte kChar kShort kInt kLong kHalf kFloat kDouble kBool kBFloat16 kCPU kCUDA
 kUInt8 kInt8 kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64
 empty zeros ones empty_like zeros_like ones_like matmul mm mean sum sqrt exp rsqrt
-dtype device device_of wrap_pybind_function cuda
+dtype device device_of wrap_pybind_function
 """
 _MACROS = """
 TORCH_CHECK TORCH_EXTENSION_NAME AT_ERROR AT_ASSERTM AT_DISPATCH_FLOATING_TYPES
@@ -45,7 +45,7 @@ keep_intermediates
 _KNOWN_NAMES, _KNOWN_MACROS = frozenset(_NAMES.split()), frozenset(_MACROS.split())
 _USUAL = frozenset(_ARGUMENTS.split())
 _KNOWN_CUDA = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStream", "getCurrentCUDAStream"))
-_NAME = re.compile(r"\b(?:torch|at|c10)\s*::\s*(\w+)(?:\s*::\s*(\w+))?")
+_NAME = re.compile(r"\b(torch|at|c10)\s*::\s*(\w+)(?:\s*::\s*(\w+))?")
 _MACRO = re.compile(r"\b(?:TORCH|AT|C10)_[A-Z0-9_]+\b")
 _OTHER_NAMESPACE = re.compile(r"\b(?:py|pybind11|caffe2)\s*::")
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
@@ -94,7 +94,7 @@ def install(kit: str | None, *, light: bool) -> None:
         need_tools(tools, cuda=bool(given.get("cuda_sources")))
         if kit is not None and light and is_light(given):
             with contextlib.suppress(Exception):
-                return _build_light(tools, own_inline, given, Path(kit))
+                return _build_light(own_inline, given, Path(kit))
             # Its next build counts as the first, which it is for the candidate.
             tools.JIT_EXTENSION_VERSIONER.entries.pop(given["name"], None)
         if kit is not None and given:
@@ -150,10 +150,15 @@ def _speaks_light(text: str) -> bool:
     return (
         all(name in HEADERS for name in headers)
         and _OTHER_NAMESPACE.search(text) is None
-        and all(first in _KNOWN_NAMES for first, _ in names)
-        and all(second in _KNOWN_CUDA for first, second in names if first == "cuda")
+        and all(_is_known(*name) for name in names)
         and all(macro in _KNOWN_MACROS for macro in _MACRO.findall(text))
     )
+
+
+def _is_known(namespace: str, name: str, inner: str) -> bool:
+    if namespace != "torch" and name == "cuda":
+        return inner in _KNOWN_CUDA
+    return name in _KNOWN_NAMES or (namespace == "torch" and name in ("optional", "nullopt"))
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -162,17 +167,12 @@ def _listed(sources: Any) -> list[Any]:
     return [sources] if isinstance(sources, str) else list(sources)
 
 
-def _build_light(
-    tools: Any, own_inline: Callable[..., Any], given: Mapping[str, Any], kit: Path
-) -> Any:
+def _build_light(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: Path) -> Any:
     global _stood_in
     extensions = os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(os.getcwd(), "extensions")
     folder = os.path.join(f"{extensions}_light", given["name"])
     os.makedirs(folder, exist_ok=True)
-    known = ["-DKERNELTRUTH_HAS_AT_ERROR"] if _has_at_error(tools) else []
     arguments = _copied(given)
-    arguments["extra_cflags"] = [*known, *(given.get("extra_cflags") or ())]
-    arguments["extra_cuda_cflags"] = [*known, *(given.get("extra_cuda_cflags") or ())]
     arguments["extra_include_paths"] = [str(kit / "include")]
     arguments["extra_ldflags"] = [*(given.get("extra_ldflags") or ()), str(kit / SHIM)]
     arguments["build_directory"] = folder
@@ -193,16 +193,6 @@ def _with_precompiled(given: Mapping[str, Any], kit: Path) -> dict[str, Any]:
 def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, with lists of our own: PyTorch adds to those that it is given."""
     return {k: list(v) if isinstance(v, list | tuple) else v for k, v in given.items()}
-
-
-def _has_at_error(tools: Any) -> bool:
-    """Whether this PyTorch still has the macros that it calls deprecated."""
-    for folder in tools.include_paths():
-        path = Path(folder) / "c10" / "util" / "Exception.h"
-        if path.is_file():
-            text = path.read_text()
-            return "#define AT_ERROR(" in text and "#define AT_ASSERTM(" in text
-    return False
 
 
 def _find_ninja() -> None:

@@ -144,14 +144,21 @@ def test_the_precompiled_header_of_the_same_flags_comes_first(tools, tmp_path):
         {"extra_cflags": ["-I/mine"]},
         {"functions": None},
         {"cuda_sources": CUDA.replace("empty_like(x)", "conv2d(x, x)")},
-        {"cuda_sources": CUDA.replace("cuda_runtime.h", "ATen/cuda/CUDAContext.h")},
+        {"cuda_sources": CUDA.replace("cuda_runtime.h", "ATen/cuda/Atomic.cuh")},
         {"cuda_sources": CUDA.replace("TORCH_CHECK", "TORCH_WARN")},
+        {"cuda_sources": "torch::cuda::CUDAStream* s;" + CUDA},
         {"cuda_sources": "py::object g();" + CUDA},
     ],
 )
 def test_what_is_unusual_is_left_to_pytorch(change):
     assert extensions.is_light(USUAL)
     assert not extensions.is_light({**USUAL, **change})
+
+
+def test_what_the_stand_ins_have_of_cuda_is_known():
+    more = "torch::optional<at::Tensor> o; at::cuda::CUDAGuard g(0);"
+    assert extensions.is_light({**USUAL, "cuda_sources": more + CUDA})
+    assert not extensions.is_light({**USUAL, "cuda_sources": "at::cuda::blas::gemm();" + CUDA})
 
 
 def test_the_usual_flags_change_nothing():
@@ -222,7 +229,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 @pytest.fixture(scope="module")
 def include(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kit") / "include"
-    extension_kit.write_headers(folder)
+    extension_kit.write_headers(folder, [])
     return folder
 
 

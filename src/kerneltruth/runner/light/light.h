@@ -25,6 +25,9 @@
 #include <utility>
 #include <vector>
 
+// What this PyTorch has of what others lack: see `extension_kit`.
+#include "light_config.h"
+
 namespace kerneltruth_light {
 
 enum class ScalarType : int8_t {
@@ -371,6 +374,10 @@ using namespace kerneltruth_light;
 namespace torch {
 using namespace kerneltruth_light;
 using namespace kerneltruth_light::widths;
+#ifdef KERNELTRUTH_OPTIONAL
+using std::nullopt;
+using std::optional;
+#endif
 }
 
 #define TORCH_CHECK(cond, ...)                                                              \
@@ -382,7 +389,7 @@ using namespace kerneltruth_light::widths;
             "improved?  If so, please report an enhancement request to PyTorch.)",          \
             ##__VA_ARGS__).c_str());                                                        \
   }
-#ifdef KERNELTRUTH_HAS_AT_ERROR
+#ifdef KERNELTRUTH_AT_ERROR
 #define AT_ERROR(...)                                                                       \
   do {                                                                                      \
     TORCH_CHECK(false, ::kerneltruth_light::str(__VA_ARGS__));                              \
