@@ -8,7 +8,14 @@ import pytest
 
 from kerneltruth.cases.case import Case
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import Attempt, CandidateRef, ErrorMap, ErrorStats, Judgement
+from kerneltruth.oracle.attempt import (
+    Attempt,
+    CandidateRef,
+    ErrorMap,
+    ErrorStats,
+    InterfaceNote,
+    Judgement,
+)
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -20,6 +27,7 @@ from kerneltruth.oracle.verdict import (
     TimedOut,
     Unrefereeable,
     UnsupportedHere,
+    Void,
 )
 from kerneltruth.runs.records import (
     attempt_from_json,
@@ -63,6 +71,12 @@ ATTEMPT = Attempt(
     minimal=CASE,
     explanation="wrong in the last partial tile",
     error_map=ErrorMap(output="out", shape=(1, 257), lines=("...#",)),
+    void={"PyTorch's own function raises ValueError": 1},
+    interface=(
+        InterfaceNote(kind="dtype", detail="odd", output="out", cases=2, core=0, first=CASE),
+    ),
+    shown="x=[1.0], expected 1.0, got nan",
+    torch_only=True,
 )
 FINDING = finding_of(ATTEMPT, environment_fingerprint())
 VERDICTS = (
@@ -74,6 +88,7 @@ VERDICTS = (
     Crashed(signal=11, detail="died"),
     TimedOut(seconds=2.5),
     Unrefereeable(reason="no teeth"),
+    Void(reason="PyTorch raises"),
     UnsupportedHere(reason="needs CUDA"),
     Infra(reason="lost"),
 )
