@@ -88,7 +88,7 @@ def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
     run = tmp_path / "run"
     suite = ("--suite", f"flashinfer:{data_set}")
     given = ("--candidates", data_set / "solutions", "--out", run)
-    ran = kt("run", *suite, *given, "--json", *ARGUMENTS)
+    ran = kt("run", *suite, *given, "--baselines", "--json", *ARGUMENTS)
     assert ran.code in (0, 1), ran.err
     document = json.loads(ran.out)
     lines = [json.loads(raw) for raw in (run / "results.jsonl").read_text().splitlines()]
@@ -98,6 +98,10 @@ def test_solutions_are_judged_on_their_definitions(kt, data_set, tmp_path):
         "short.json": "fail",
         "chance.json": "unrefereeable",
     }
+    checked = {line["origin"]: line["baselines"] for line in lines if "baselines" in line}
+    # At the sizes of the data set's workloads.
+    assert checked["right.json"]["flashinfer-bench"]["verdict"] == "pass"
+    assert checked["short.json"]["flashinfer-bench"]["verdict"] == "fail"
     short = next(line for line in lines if line["origin"] == "short.json")
     assert short["stages"]["exe"]["kind"] == "uninitialized"
     assert short["labels"]["model"] == "ann"

@@ -60,7 +60,7 @@ def handed_in(tmp_path):
 def run(kt, checkout, handed_in, out):
     suite = f"kernelbench:{checkout}"
     arguments = ("--suite", suite, "--candidates", handed_in, "--out", out, "--json", *ARGUMENTS)
-    return kt("run", *arguments)
+    return kt("run", *arguments, "--baselines")
 
 
 def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(
@@ -77,6 +77,10 @@ def test_candidates_of_a_run_directory_are_judged_and_their_findings_replay(
         "value",
     )
     assert by_origin[NAME.format(5, 0)]["outcome"] == "unrefereeable"
+    checked = {line["origin"]: line.get("baselines") for line in map(json.loads, lines)}
+    # At the problem's own sizes, with its own weights.
+    assert checked[NAME.format(4, 0)]["kernelbench"]["verdict"] == "pass"
+    assert checked[NAME.format(4, 1)]["kernelbench"]["verdict"] == "fail"
     assert "level1/77" in document["broken"][0]["why"]
     assert "no_such_package" in "".join(lines)
 
@@ -110,6 +114,37 @@ def test_one_file_is_checked_against_a_problem(kt, checkout, handed_in):
     suite = f"kernelbench:{checkout}"
     ran = kt("check", file, "--suite", suite, "--task", "level1/4", "--cases", 3, "--device", "cpu")
     assert ran.code == 1, ran.err
+
+
+@pytest.mark.parametrize("name", ["4", "4_Bias_and_cut", "level1/4_Bias_and_cut"])
+def test_a_problem_goes_by_its_number_and_by_its_files_name(kt, checkout, name):
+    ran = kt("tasks", name, "--suite", f"kernelbench:{checkout}", "--json")
+    assert ran.code == 0, ran.err
+    assert [task["key"] for task in json.loads(ran.out)["tasks"]] == ["kernelbench/level1/4"]
+
+
+def test_a_number_that_two_levels_have_is_asked_for_by_level(kt, checkout):
+    second = checkout / "level2"
+    second.mkdir()
+    (second / "4_Other.py").write_text(PROBLEM)
+    ran = kt("tasks", "4", "--suite", f"kernelbench:{checkout}")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "kernelbench/level1/4, kernelbench/level2/4" in ran.err
+
+
+def test_a_file_of_a_run_says_by_its_name_which_problem_it_is_for(kt, checkout, handed_in):
+    suite = ("--suite", f"kernelbench:{checkout}")
+    short = ("--cases", 2, "--device", "cpu", "--json")
+    ran = kt("check", handed_in / NAME.format(4, 0), *suite, *short)
+    assert (ran.code, json.loads(ran.out)["task"]) == (0, "kernelbench/level1/4")
+    other = handed_in / "mine.py"
+    other.write_text(RIGHT)
+    ran = kt("check", other, *suite, *short)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "'mine.py' does not say which of the 2 tasks" in ran.err
+    # A suite of one problem leaves nothing to say.
+    one = ("--suite", f"kernelbench:{checkout / 'level1' / '4_Bias_and_cut.py'}")
+    assert kt("check", other, *one, *short).code == 0
 
 
 @pytest.mark.parametrize(

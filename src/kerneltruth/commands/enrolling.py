@@ -16,7 +16,7 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
-from kerneltruth.tasks.registry import Listed
+from kerneltruth.tasks.registry import Listed, called
 
 # TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
 # task by an argument. Many others only lack the prefix.
@@ -65,7 +65,12 @@ def enroll(
         if isinstance(item, Broken):
             yield item
             continue
-        task = task_named(item.name, tasks) or by_entry.get(item.name)
+        try:
+            task = task_named(item.name, tasks) or by_entry.get(item.name)
+            task = task or called(item.name, tasks)
+        except UserError as error:
+            yield Broken(origin=item.origin, reason=str(error))
+            continue
         if task is None and item.name in _NO_KERNELS:
             reason = f"{item.name!r} is no kernel, but {_NO_KERNELS[item.name]}"
             yield Broken(origin=item.origin, reason=reason)

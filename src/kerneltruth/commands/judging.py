@@ -20,6 +20,7 @@ from kerneltruth.commands.storing import store_attempt
 from kerneltruth.commands.suites import opened
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.importers import kernelbench_runs
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan, try_candidate
@@ -29,7 +30,7 @@ from kerneltruth.runner.candidate import Candidate, load_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_from_json
 from kerneltruth.runs.store import RunStore
-from kerneltruth.tasks.registry import by_entry, elsewhere, find, suites
+from kerneltruth.tasks.registry import FOREIGN, by_entry, called, elsewhere, find, listed_of, suites
 from kerneltruth.tasks.spec import Task
 
 EFFORT = Effort(evaluations=200, seconds=20.0)
@@ -97,6 +98,8 @@ def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidat
     Raises:
         UserError: as `load_candidate`, of the first suite where no suite has such an entry.
     """
+    if name is None and suite in FOREIGN:
+        name = _task_of_file(file, suite)
     if name is not None:
         task = find(name, suite)
         candidate = load_candidate(file, task_names=(task.name,), task=task.name, entry=task.entry)
@@ -112,6 +115,26 @@ def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidat
         return candidate, known[candidate.entry]
     assert refusal is not None
     raise refusal
+
+
+def _task_of_file(file: Path, suite: str) -> str:
+    """The task of a user's suite that a file is for: by its name, or the only one.
+
+    Raises:
+        UserError: the suite has several, and the file's name tells none of them.
+    """
+    listed = listed_of(suite)
+    told = kernelbench_runs.names_problem(file) or file.stem
+    meant = listed.get(told) or called(told, listed)
+    if meant is None and len(listed) == 1:
+        (meant,) = listed.values()
+    if meant is None:
+        some = ", ".join(list(listed)[:3])
+        raise UserError(
+            f"{file.name!r} does not say which of the {len(listed)} tasks of {suite} it is for: "
+            f"pass --task NAME, such as {some}"
+        )
+    return meant.name
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.commands.step import Step
 from kerneltruth.errors import UserError
 from kerneltruth.importers.submission import Labels
-from kerneltruth.tasks.registry import FOREIGN
 
 STAGES = ("call", "exe", "perf")
 EXECUTORS = ("local", "ray")
@@ -74,11 +73,6 @@ def run_suite(options: RunOptions) -> Generator[Step, None, dict[str, Any]]:
     start = time.monotonic()
     if options.executor not in EXECUTORS:
         raise UserError(f"--executor {options.executor!r}: must be one of {', '.join(EXECUTORS)}")
-    if options.baselines and options.suite.partition(":")[0] in FOREIGN:
-        raise UserError(
-            f"--baselines: the shapes at which the peers' checks try a task of {options.suite} are "
-            "not known; leave it out"
-        )
     if options.against and "perf" not in options.stages:
         raise UserError(
             f"--against {options.against[0]}: nothing is timed up to the stage "

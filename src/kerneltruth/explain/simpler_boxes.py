@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kerneltruth.cases.case import Case
@@ -17,6 +17,8 @@ from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.
 FEW = 16
+# Of each tensor, so many values that are not 0 are moved into a smaller form.
+_PLACES = 3
 
 Kept = tuple[int, ...]
 
@@ -76,6 +78,64 @@ def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
         part = _along(values, shape, axes, kept)
         literals.append((name, _valid(part, spec, case, smaller, (symbol, kept))))
     return replace(smaller, literals=tuple(literals))
+
+
+def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
+    """A smaller form of the case with a part of its written-out values, where each has a place.
+
+    Dims of one size that shrink to one size are cut alike. The parts tried are the first, the last,
+    and those with one of the first few values that are not 0.
+    """
+    given = dict(case.literals)
+    specs = [s for s in task.tensors if s.name in given]
+    before = {s.name: task.shape(s, case.sizes, case.settings) for s in specs}
+    after = {s.name: task.shape(s, smaller.sizes, smaller.settings) for s in specs}
+    if any(len(before[n]) != len(after[n]) for n in before):
+        return
+    cuts = {cut for n in before for cut in zip(before[n], after[n], strict=True)}
+    if any(now > was for was, now in cuts):
+        return
+    starts = [dict.fromkeys(cuts, 0), {(was, now): was - now for was, now in cuts}]
+    for name, values in case.literals:
+        places = (i for i, v in enumerate(values) if v != 0.0)
+        for place in itertools.islice(places, _PLACES):
+            at = _index(place, before[name])
+            here = zip(zip(before[name], after[name], strict=True), at, strict=True)
+            starts.append(starts[0] | {c: min(i, c[0] - c[1]) for c, i in here})
+    for start in {tuple(sorted(s.items())): s for s in starts}.values():
+        literals = []
+        for spec in specs:
+            part = _window(given[spec.name], before[spec.name], after[spec.name], start)
+            if spec.extent is not None:
+                last = evaluate(spec.extent, {**smaller.settings, **smaller.sizes}) - 1
+                part = tuple(min(v, float(last)) for v in part)
+            literals.append((spec.name, part))
+        yield replace(smaller, literals=tuple(literals))
+
+
+def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of an element, from its place in row-major order."""
+    index = []
+    for size in reversed(shape):
+        place, i = divmod(place, size)
+        index.append(i)
+    return tuple(reversed(index))
+
+
+def _window(
+    values: tuple[float, ...],
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    start: Mapping[tuple[int, int], int],
+) -> tuple[float, ...]:
+    """The elements of a part of a tensor, row-major."""
+    steps = [math.prod(before[i + 1 :]) for i in range(len(before))]
+    begins = [start[cut] for cut in zip(before, after, strict=True)]
+    ranges = (range(b, b + n) for b, n in zip(begins, after, strict=True))
+    return tuple(
+        values[sum(i * step for i, step in zip(index, steps, strict=True))]
+        for index in itertools.product(*ranges)
+    )
 
 
 def _along(

@@ -52,11 +52,15 @@ EVALUATIONS = 120
 
 def key(case: Case, task: Task) -> tuple[Any, ...]:
     """The case's place in the order, simplest least; total over the cases of one task and seed."""
+    # The shapes of a task without dims follow from its attributes.
+    shape = shapes.order(tuple(n for _, n in case.dims))
+    if not task.dims:
+        shape = (0, values.elements(case, task), ())
     by_value: tuple[Any, ...] = (1, _rank(RECIPES, case.recipe))
     if case.literals:
         by_value = (0, *values.order(case))
     return (
-        shapes.order(tuple(n for _, n in case.dims)),
+        shape,
         _attribute_order(case, task),
         (-len(case.absent), case.absent),
         _rank(DTYPES, case.dtype),
@@ -151,6 +155,8 @@ def passes(
         swept: how many of the smallest shapes are tried whatever the others show.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
+    if not task.dims:
+        found = [partial(_other_forms, task=task)]
     # Plainer values need larger shapes at times, and the shape comes first; but where zeros do,
     # values do not matter.
     found.append(partial(settings, task=task, recipes=recipes[:1]))
@@ -161,6 +167,8 @@ def passes(
     found.append(_reshaping(task, partial(shapes.swept, most=swept)))
     found.append(partial(values.literal, task=task, literalize=literalize))
     found.append(partial(boxes.sliced, task=task))
+    if not task.dims:
+        found.append(partial(_moved, task=task))
     found.append(partial(values.simpler, task=task))
     return found
 
@@ -169,6 +177,28 @@ def _lowered(
     sizes: shapes.Sizes, allowed: shapes.Allowed, *, index: int, blocks: tuple[int, ...]
 ) -> Iterator[shapes.Sizes]:
     return shapes.lowered(sizes, index, allowed, blocks)
+
+
+def _smaller_forms(case: Case, task: Task) -> list[Case]:
+    """The case with attributes that give its tensors fewer elements, fewest first."""
+    hidden = [{a.name: v} for a in task.attributes if a.hidden for v in a.values]
+    forms = (case.with_attributes(**form) for form in (*task.smaller, *hidden))
+    now = values.elements(case, task)
+    fewer = ((values.elements(form, task), form) for form in forms)
+    return [form for count, form in sorted(fewer, key=lambda f: f[0]) if count < now]
+
+
+def _other_forms(case: Case, task: Task) -> Iterator[Case]:
+    """Smaller forms of a case whose values are drawn."""
+    if not case.literals:
+        yield from _smaller_forms(case, task)
+
+
+def _moved(case: Case, task: Task) -> Iterator[Case]:
+    """Smaller forms of a case whose values are written out, with a part of these."""
+    if case.literals:
+        for form in _smaller_forms(replace(case, literals=()), task):
+            yield from boxes.moved(case, form, task)
 
 
 def _reshaping(

@@ -7,7 +7,7 @@ KernelBench has judged them; a submission is one JSON object with the sources by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,12 @@ _NAME = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)(?:_kernel)?(?:\.py)?
 EVALUATED = "eval_results.json"
 
 
+def names_problem(file: Path) -> str | None:
+    """The problem that a file of a run directory is for, by its name; None of other files."""
+    match = _NAME.match(file.name)
+    return problem_name(int(match[1]), int(match[2])) if match and file.suffix == ".py" else None
+
+
 def is_run(folder: Path) -> bool:
     """Whether a folder is a KernelBench run directory."""
     return any(_NAME.match(p.name) for p in folder.glob("level_*_problem_*_sample_*_kernel.py"))
@@ -26,25 +32,33 @@ def is_run(folder: Path) -> bool:
 
 def read_run(folder: Path, origin: str) -> Iterator[Read]:
     """The submissions of a run directory, in the order of their numbers."""
+    files = [(m, p) for p in folder.iterdir() if p.suffix == ".py" and (m := _NAME.match(p.name))]
+    ordered = sorted(files, key=lambda item: tuple(int(n) for n in item[0].groups()))
+    yield from read_files([path for _, path in ordered], folder, origin)
+
+
+def read_files(paths: Iterable[Path], folder: Path, origin: str) -> Iterator[Read]:
+    """The submissions in some files of a run directory, with KernelBench's own verdicts."""
     judged: dict[str, Any] | Broken = {}
     if (folder / EVALUATED).exists():
         judged = json_object(folder / EVALUATED, f"{origin}{EVALUATED}")
     if isinstance(judged, Broken):
         yield judged
         judged = {}
-    files = [(m, p) for p in folder.iterdir() if p.suffix == ".py" and (m := _NAME.match(p.name))]
-    for match, path in sorted(files, key=lambda item: tuple(int(n) for n in item[0].groups())):
+    for path in paths:
         where = f"{origin}{path.name}"
         source = read_text(path, where, limit=MAX_SOURCE_BYTES)
         if isinstance(source, Broken):
             yield source
             continue
+        match = _NAME.match(path.name)
+        assert match is not None
         level, problem, sample = (int(n) for n in match.groups())
         yield Submission(
             origin=where,
             name=problem_name(level, problem),
             source=code_of(source),
-            labels=Labels(model=folder.name, sample=sample),
+            labels=Labels(model=folder.absolute().name, sample=sample),
             peer=_verdict(judged, problem, sample),
         )
 

@@ -67,6 +67,9 @@ class _Reader:
 
     def file(self, path: Path, origin: str) -> Iterator[Read]:
         match path.suffix:
+            case ".py" if kernelbench_runs.names_problem(path):
+                folder = origin.removesuffix(path.name)
+                yield from kernelbench_runs.read_files([path], path.parent, folder)
             case ".py":
                 yield _source_file(path, origin)
             case ".jsonl":

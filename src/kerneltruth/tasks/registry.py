@@ -38,6 +38,7 @@ class Listed:
     Attributes:
         trouble: why no candidate can be judged on it, as far as that is known.
         sha256: of the problem that it comes from, in a foreign suite.
+        aliases: what else it may be called; several tasks may share one.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Listed:
     description: str = ""
     trouble: str | None = None
     sha256: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]) -> None:
@@ -181,7 +183,11 @@ def find(key: str, suite: str | None = None) -> Task:
         full = name if suite == CORE else f"{suite}/{name}"
         if full in tasks:
             return tasks[full]
-        raise _unknown(key, name, {n: t.key for n, t in listed_of(suite).items()})
+        listed = listed_of(suite)
+        meant = called(name, listed)
+        if meant is not None:
+            return tasks[meant.key]
+        raise _unknown(key, name, {n: t.key for n, t in listed.items()})
     prefix, slash, _ = key.partition("/")
     if slash and (prefix in _MODULES or prefix in _registered):
         return find(key, prefix)
@@ -197,6 +203,20 @@ def find(key: str, suite: str | None = None) -> Task:
         raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
     names = {t.name: t.key for t in reversed(list(TASKS.values()))}
     raise _unknown(key, key.rpartition("/")[2], names)
+
+
+def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
+    """The task that has this as an alias, among those of a suite; None if there is none.
+
+    Raises:
+        UserError: several have it.
+    """
+    alias = name.removesuffix(".py")
+    found = [task for task in listed.values() if alias in task.aliases]
+    if len(found) > 1:
+        keys = ", ".join(task.key for task in found)
+        raise UserError(f"several tasks are called {name!r}: {keys}; name one of them")
+    return found[0] if found else None
 
 
 def _unknown(key: str, name: str, names: Mapping[str, str]) -> UserError:

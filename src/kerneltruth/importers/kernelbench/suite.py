@@ -81,6 +81,11 @@ class Problems(Mapping[str, Task]):
                 description=f"{p.title.replace('_', ' ').strip()}. {p.says}".strip(),
                 trouble=p.trouble or p.doubt,
                 sha256=p.sha256,
+                aliases=(
+                    str(p.number),
+                    f"{p.number}_{p.title}",
+                    f"level{p.level}/{p.number}_{p.title}",
+                ),
             )
             for p in self.problems.values()
         }

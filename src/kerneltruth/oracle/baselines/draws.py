@@ -101,7 +101,7 @@ class Setting:
             dtypes=(self.dtype,),
             domain="core",
         )
-        yield from map(self.of, cases)
+        yield from (self.of(replace(case, recipe="uniform")) for case in cases)
 
     def working_reference(self, draw: Draw) -> tuple[torch.Tensor, ...]:
         """What the task's reference gives on the same tensors, in working precision.
