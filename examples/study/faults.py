@@ -85,7 +85,7 @@ FAULTS: dict[str, dict[str, Edits]] = {
             ("input.movedim(dim, -1).contiguous()", "input.contiguous()"),
             ("out.movedim(-1, dim).contiguous()", "out"),
         ),
-        "fixed_block": (("BLOCK=triton.next_power_of_2(n_cols)", "BLOCK=256"),),
+        "fixed_block": (("block = triton.next_power_of_2(n_cols)", "block = 256"),),
     },
     "sum": {
         "half_sum": _HALF_SUM,
@@ -241,7 +241,7 @@ FAULTS: dict[str, dict[str, Edits]] = {
     },
     "fused_sub_gelu": {
         "alpha_ignored": (("x - alpha * y", "x - y"),),
-        "tanh_always": (('TANH=approximate == "tanh"', "TANH=True"),),
+        "tanh_always": (('tanh_form = approximate == "tanh"', "tanh_form = True"),),
         "no_broadcast": (("other.expand(x.shape).contiguous()", "other.contiguous()"),),
         "no_such_function": (("tl.erf(", "tl.math.gaussian_erf("),),
     },

@@ -13,10 +13,10 @@ def exp_sqrt_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def exp_sqrt(input):
+def exp_sqrt(input, out=None):
     x = input.contiguous()
-    out = torch.empty_like(x)
+    result = torch.empty_like(x)
     n = x.numel()
     if n > 0:
-        exp_sqrt_kernel[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024)
-    return out
+        exp_sqrt_kernel[(triton.cdiv(n, 1024),)](x, result, n, BLOCK=1024)
+    return result if out is None else out.copy_(result)

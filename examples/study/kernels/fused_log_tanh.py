@@ -18,10 +18,10 @@ def log_tanh_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def fused_log_tanh(input):
+def fused_log_tanh(input, out=None):
     x = input.contiguous()
-    out = torch.empty_like(x)
+    result = torch.empty_like(x)
     n = x.numel()
     if n > 0:
-        log_tanh_kernel[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024)
-    return out
+        log_tanh_kernel[(triton.cdiv(n, 1024),)](x, result, n, BLOCK=1024)
+    return result if out is None else out.copy_(result)

@@ -23,12 +23,14 @@ def mv_sigmoid_sub_kernel(
     tl.store(out_ptr + row, result.to(out_ptr.dtype.element_ty))
 
 
-def fused_mv_sigmoid_sub(input, vec, other, alpha=1):
+def fused_mv_sigmoid_sub(input, vec, other, alpha=1, out=None):
+    if not isinstance(other, torch.Tensor):
+        other = torch.full((1,), other, dtype=torch.float32, device=vec.device)
     a, v, other = input.contiguous(), vec.contiguous(), other.contiguous()
     M, K = a.shape
-    out = torch.empty(M, dtype=a.dtype, device=a.device)
+    result = torch.empty(M, dtype=a.dtype, device=a.device)
     if M > 0:
         # One element of `other` serves all rows.
         step = 1 if other.numel() > 1 else 0
-        mv_sigmoid_sub_kernel[(M,)](a, v, other, out, K, step, float(alpha), BLOCK=256)
-    return out
+        mv_sigmoid_sub_kernel[(M,)](a, v, other, result, K, step, float(alpha), BLOCK=256)
+    return result if out is None else out.copy_(result)

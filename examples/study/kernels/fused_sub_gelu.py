@@ -28,12 +28,15 @@ def sub_gelu_kernel(x_ptr, y_ptr, out_ptr, n, alpha, TANH: tl.constexpr, BLOCK: 
     tl.store(out_ptr + offsets, result.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def fused_sub_gelu(input, other, alpha=1, approximate="none"):
+def fused_sub_gelu(input, other, alpha=1, approximate="none", out=None):
+    if not isinstance(other, torch.Tensor):
+        other = torch.full_like(input, other, dtype=torch.float32)
     x = input.contiguous()
     y = other.expand(x.shape).contiguous()
-    out = torch.empty_like(x)
+    result = torch.empty_like(x)
     n = x.numel()
     if n > 0:
         grid = (triton.cdiv(n, 1024),)
-        sub_gelu_kernel[grid](x, y, out, n, float(alpha), TANH=approximate == "tanh", BLOCK=1024)
-    return out
+        tanh_form = approximate == "tanh"
+        sub_gelu_kernel[grid](x, y, result, n, float(alpha), TANH=tanh_form, BLOCK=1024)
+    return result if out is None else out.copy_(result)

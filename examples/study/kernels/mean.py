@@ -16,8 +16,8 @@ def mean_kernel(x_ptr, out_ptr, n_cols, WORK: tl.constexpr, BLOCK: tl.constexpr)
     tl.store(out_ptr + row, result.to(out_ptr.dtype.element_ty))
 
 
-def mean(input_tensor, dim=-1, keepdim=False):
-    x = input_tensor
+def mean(input_tensor, dim=-1, keepdim=False, dtype=None):
+    x = input_tensor if dtype is None else input_tensor.to(dtype)
     rank = x.dim()
     if dim is None:
         dims = tuple(range(rank))

@@ -14,11 +14,11 @@ def sigmoid_kernel(x_ptr, out_ptr, n, WORK: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def sigmoid(input):
+def sigmoid(input, out=None):
     x = input.contiguous()
-    out = torch.empty_like(x)
+    result = torch.empty_like(x)
     n = x.numel()
     work = tl.float64 if x.dtype == torch.float64 else tl.float32
     if n > 0:
-        sigmoid_kernel[(triton.cdiv(n, 1024),)](x, out, n, WORK=work, BLOCK=1024)
-    return out
+        sigmoid_kernel[(triton.cdiv(n, 1024),)](x, result, n, WORK=work, BLOCK=1024)
+    return result if out is None else out.copy_(result)

@@ -16,8 +16,8 @@ def sum_kernel(x_ptr, out_ptr, n_cols, WORK: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out_ptr + row, result.to(out_ptr.dtype.element_ty))
 
 
-def sum(input, dim=-1, keepdim=False):
-    x = input
+def sum(input, dim=-1, keepdim=False, dtype=None):
+    x = input if dtype is None else input.to(dtype)
     rank = x.dim()
     if dim is None:
         dims = tuple(range(rank))
