@@ -24,6 +24,7 @@ from kerneltruth.cli.options import (
 )
 from kerneltruth.commands import exit_codes
 from kerneltruth.commands.seeds import settled_seed
+from kerneltruth.errors import Interrupted
 
 
 @app.command()
@@ -52,6 +53,10 @@ def audit(
         bool,
         typer.Option("--timed", help="Time the suite's PyTorch functions against themselves."),
     ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0.0, help="Seconds after which --timed begins no task."),
+    ] = None,
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
     ] = True,
@@ -77,13 +82,15 @@ def audit(
         targets=tuple(target or ("sm_90",)),
         suite=suite,
         timed=timed,
+        budget_s=budget,
     )
     document = follow(run_audit(options), quiet=as_json)
     if timed:
         from kerneltruth.report.timed_audit_view import timed_audit_view
 
         show_document(document, timed_audit_view, as_json)
-        raise typer.Exit(exit_codes.of_suite(document))
+        stopped = document["interrupted"]
+        raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_suite(document))
     if suite is not None:
         from kerneltruth.report.suite_view import suite_view
 

@@ -18,6 +18,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid
+from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
@@ -47,17 +48,36 @@ PYTORCH = "pytorch"
 KNOWN = 2
 # For giving memory back.
 PARK_S = 30.0
-# How PyTorch calls its error.
-OUT_OF_MEMORY = "OutOfMemoryError"
+# How PyTorch, CUDA and its libraries call it.
+OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")
 # Of inputs: what is due takes several times as much until it is its task's turn.
 DUE_AHEAD_BYTES = 2**25
 # References in other processes take all cores, and others the interpreter: one task's at a time.
 _ASKED = threading.Lock()
+# Pools of a few tasks at a time: many threads that draw wait for the interpreter, and their memory
+# on the device adds up.
+_DRAWN = threading.Semaphore(2)
+# Spare rows of more bytes are given back until the baseline's turn: many tasks wait on one device.
+SPARE_BYTES = 2**26
 
 
 def process_of(name: str) -> str:
     """Which of a task's processes a baseline is in."""
     return PYTORCH if name in COMPILED else name
+
+
+def is_out_of_memory(seen: Observation) -> bool:
+    """Whether the device had no memory for what was asked: others may hold it."""
+    said = f"{seen.error} {seen.message}"
+    return seen.ended != "returned" and any(words in said for words in OUT_OF_MEMORY)
+
+
+def begin_anew(side: Contestant, seen: Observation) -> None:
+    """Have a side that was short of memory get ready once more, in a process that is there."""
+    if seen.dirty or seen.ended == "lost":
+        side.child.restart()
+        side.stocked = False
+    side.rows, side.warmed, side.captured = 0, False, None
 
 
 def check_baselines(names: Iterable[str]) -> None:
@@ -268,7 +288,8 @@ class Grounds:
         if found is None:
             # First: their processes get ready while the inputs are drawn.
             sides = [self._side(name, source) for name, source in self._baselines.items()]
-            inputs = stocked(self.task, case, device=self._runner.device)
+            with _DRAWN:
+                inputs = stocked(self.task, case, device=self._runner.device)
             found = self._made[case.identity] = Ground(
                 task=self.task,
                 case=case,
@@ -279,12 +300,18 @@ class Grounds:
             )
         return found
 
-    def warm_up(self, effort: Effort) -> None:
+    def warm_up(self, effort: Effort, *, room: Callable[[], bool] = lambda: True) -> None:
         """Have the baselines compile for all cases, before anyone is timed.
 
         And have what is due, where it takes little memory or answers come from other processes.
+
+        Args:
+            effort: of the contests to come.
+            room: whether the device has memory for more; else what is missing waits for its turn.
         """
         for case in self.cases:
+            if not room():
+                return
             with self.spent.on("inputs"):
                 ground = self.of(case)
             while True:
@@ -300,10 +327,14 @@ class Grounds:
                         contest.warm_up()
                     break
                 except ContestError as error:
-                    if error.seen.error == OUT_OF_MEMORY:
+                    if is_out_of_memory(error.seen):
                         # It has another try when it is needed, and room is made for it.
+                        for side in (s for s in ground.sides if s.name == error.name):
+                            begin_anew(side, error.seen)
                         return
                     ground.leave_out(error)
+            if SPARE * ground.inputs.row_bytes > SPARE_BYTES:
+                self._give_back(ground)
             if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
                 with self.spent.on("references"), _ASKED:
                     ground.ask_ahead()
@@ -320,13 +351,17 @@ class Grounds:
         """
         for ground in self._made.values():
             ground.expected.clear()
-            for side in [side for side in ground.sides if side.stocked]:
-                try:
-                    side.do(Rows(count=0, slot=side.slot), PARK_S)
-                    side.forget_rows()
-                except ContestError as error:
-                    ground.leave_out(error)
+            self._give_back(ground)
         return self.whole
+
+    def _give_back(self, ground: Ground) -> None:
+        """Give back the memory of rows."""
+        for side in [side for side in ground.sides if side.stocked]:
+            try:
+                side.do(Rows(count=0, slot=side.slot), PARK_S)
+                side.forget_rows()
+            except ContestError as error:
+                ground.leave_out(error)
 
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""

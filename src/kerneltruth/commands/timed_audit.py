@@ -6,13 +6,16 @@ Whatever the clock says of them but `tie` is a mistake of the clock, of a task o
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.gate import checking, timing
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.machine import Machine, is_known, known_machine
@@ -31,6 +34,10 @@ WIDEST = 0.02
 EAGER = "eager"
 # What is not wrong with the clock, if it is said why.
 STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here"})
+# Outcomes that may be otherwise the next time; others would only go the same way again.
+DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
+# So many tasks get ready side by side before they are timed.
+PART = 16
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
 QUICK = replace(
@@ -70,27 +77,107 @@ def time_suite(
 ) -> Generator[Step, None, dict[str, Any]]:
     """Time the functions with a runner that is warming up; `start` is when the command began.
 
+    Ctrl-C and a spent budget end it early: what was timed is in the document, and what was not.
+
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
     with opened(options.suite, runner) as suite:
         tasks = _tasks(suite or "", options.only)
-        if not is_known(runner):
-            yield Step(done=0, total=len(tasks), text="measuring what this device can do, once")
-        machine = known_machine(runner)
-        found: dict[str, list[TimedShape]] = {}
+        audit = _Audit(options, runner, tasks, start=start)
+        try:
+            yield from audit.run()
+        except KeyboardInterrupt:
+            audit.interrupted = True
+        return audit.document()
+
+
+class _Audit:
+    """An audit in progress: what was found of each task."""
+
+    def __init__(
+        self, options: AuditOptions, runner: Runner, tasks: Sequence[Task], *, start: float
+    ) -> None:
+        self._options = options
+        self._runner = runner
+        self._tasks = tasks
+        self._start = start
+        self._found: dict[str, list[TimedShape]] = {}
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self.interrupted = False
+
+    def run(self) -> Iterator[Step]:
+        """Time all tasks, and once more those whose outcome is in doubt."""
+        # Each of the threads that prepare would else have threads for all cores.
+        torch.set_num_threads(1)
+        total = len(self._tasks)
+        if not is_known(self._runner):
+            yield Step(done=0, total=total, text="measuring what this device can do, once")
+        machine = known_machine(self._runner)
         for effort in (QUICK, AGAIN):
-            left = [t for t in tasks if _not_settled(found.get(t.key))]
-            keeper = _keeper(options, runner, machine, effort)
+            left = [left for task in self._tasks for left in _left(task, self._found.get(task.key))]
+            keeper = _keeper(self._options, self._runner, machine, effort)
             try:
-                for task, document in _timed(keeper, left, runner.device):
+                for task, document, seconds in self._timed(keeper, left):
                     shapes = shapes_of(task.key, document, again=effort is AGAIN)
-                    found[task.key] = _better(found.get(task.key), shapes)
-                    yield _step(task.key, found[task.key], done=len(found), total=len(tasks))
+                    self._found[task.key] = _better(self._found.get(task.key), shapes)
+                    for part, more in (document.get("spent", {}) | document["ready"]).items():
+                        self._spent[part] += more
+                    yield _step(
+                        task.key,
+                        self._found[task.key],
+                        done=len(self._found),
+                        total=total,
+                        seconds=seconds,
+                    )
             finally:
                 keeper.close(wait=True)
-        shapes = [shape for task in tasks for shape in found[task.key]]
-        return _document(options, shapes, runner.device, seconds=time.monotonic() - start)
+
+    def _timed(
+        self, keeper: Timekeeper, tasks: Sequence[Task]
+    ) -> Iterator[tuple[Task, dict[str, Any], float]]:
+        """The document of each task, and its seconds; some get ready side by side before."""
+        for begin in range(0, len(tasks), PART):
+            part = tasks[begin : begin + min(PART, keeper.at_once)]
+            if self._is_over():
+                return
+            with checking(self._runner.device):
+                began = time.perf_counter()
+                keeper.ready(part)
+                self._spent["getting_ready"] += time.perf_counter() - began
+            with timing(self._runner.device):
+                for task in part:
+                    if self._is_over():
+                        return
+                    began = time.perf_counter()
+                    document = _document_of(keeper, task)
+                    yield task, document, time.perf_counter() - began
+
+    def _is_over(self) -> bool:
+        budget_s = self._options.budget_s
+        return budget_s is not None and time.monotonic() - self._start > budget_s
+
+    def document(self) -> dict[str, Any]:
+        """What the command returns, of what was timed so far."""
+        found = [shape for task in self._tasks for shape in self._found.get(task.key, ())]
+        return _document(
+            self._options,
+            found,
+            self._runner.device,
+            not_timed=[task.key for task in self._tasks if task.key not in self._found],
+            interrupted=self.interrupted,
+            spent=dict(self._spent),
+            seconds=time.monotonic() - self._start,
+        )
+
+
+def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
+    try:
+        return keeper.time(task, opponents(task)[EAGER])
+    except (MemoryError, RuntimeError) as error:
+        # What the judge itself needs the device for, such as grading.
+        said = f"{type(error).__name__}: {error}"[:300]
+        return {"outcome": "failed", "detail": said, "shapes": [], "ready": {}}
 
 
 def _tasks(suite: str, only: Sequence[str]) -> list[Task]:
@@ -114,24 +201,6 @@ def _keeper(options: AuditOptions, runner: Runner, machine: Machine, effort: Eff
         itself=True,
         sources=opponents,
     )
-
-
-def _timed(
-    keeper: Timekeeper, tasks: Sequence[Task], device: str
-) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """The document of each task; processes of many start side by side."""
-    for begin in range(0, len(tasks), keeper.at_once):
-        part = tasks[begin : begin + keeper.at_once]
-        with checking(device):
-            keeper.ready(part)
-        with timing(device):
-            for task in part:
-                try:
-                    yield task, keeper.time(task, opponents(task)[EAGER])
-                except (MemoryError, RuntimeError) as error:
-                    # What the judge itself needs the device for, such as grading.
-                    said = f"{type(error).__name__}: {error}"[:300]
-                    yield task, {"outcome": "failed", "detail": said, "shapes": []}
 
 
 def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[TimedShape]:
@@ -181,10 +250,19 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
     return "tie", ""
 
 
-def _not_settled(shapes: Sequence[TimedShape] | None) -> bool:
-    """Whether a task is to be timed, or once more: not what would only go the same way again."""
-    again = ("faster", "slower", "unresolved", "suspect")
-    return shapes is None or any(shape.outcome in again for shape in shapes)
+def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:
+    """The task as it is to be timed, if at all: of what was timed, shapes in doubt once more."""
+    if shapes is None:
+        yield task
+        return
+    doubted = {shape.shape for shape in shapes if shape.outcome in DOUBTED}
+    perf = tuple(p for p in task.perf if _summary(replace(task, perf=(p,))) in doubted)
+    if perf or _summary(replace(task, perf=())) in doubted:
+        yield replace(task, perf=perf)
+
+
+def _summary(task: Task) -> str:
+    return timed_cases(task)[0].summary()
 
 
 def _better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[TimedShape]:
@@ -195,14 +273,22 @@ def _better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[Time
     return list(merged.values())
 
 
-def _step(key: str, shapes: Sequence[TimedShape], *, done: int, total: int) -> Step:
+def _step(key: str, shapes: Sequence[TimedShape], *, done: int, total: int, seconds: float) -> Step:
     other = [s for s in shapes if s.outcome != "tie"]
     said = "; ".join(f"{s.shape}: {s.outcome}" for s in other) or "tie"
-    return Step(done=done, total=total, text=f"{key}: {said}", notable=bool(other))
+    text = f"{key}: {said} ({seconds:.1f} s)"
+    return Step(done=done, total=total, text=text, notable=bool(other))
 
 
 def _document(
-    options: AuditOptions, shapes: Sequence[TimedShape], device: str, *, seconds: float
+    options: AuditOptions,
+    shapes: Sequence[TimedShape],
+    device: str,
+    *,
+    not_timed: Sequence[str],
+    interrupted: bool,
+    spent: dict[str, float],
+    seconds: float,
 ) -> dict[str, Any]:
     outcomes = Counter(shape.outcome for shape in shapes)
     other = [s for s in shapes if s.outcome != "tie"]
@@ -230,6 +316,10 @@ def _document(
             "again": sum(s.again for s in shapes),
             "good": all(s.outcome in STATED for s in other) and bool(shapes),
         },
+        "not_timed": list(not_timed),
+        "interrupted": interrupted,
+        # Of the judge, by what they went into; what is inside of another is counted there too.
+        "spent": spent,
         "seconds": seconds,
         "timed": len(shapes),
         "tie": outcomes["tie"],

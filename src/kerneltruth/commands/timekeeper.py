@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from statistics import median
 from typing import Any
@@ -22,10 +22,11 @@ from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import (
     CANDIDATE,
-    OUT_OF_MEMORY,
     Ground,
     Grounds,
+    begin_anew,
     check_baselines,
+    is_out_of_memory,
 )
 from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
@@ -81,6 +82,9 @@ class Timekeeper:
         self._turns = Turns(runner, baselines=names, seed=seed, sources=sources)
         self._count = 0
         self._next: Session | None = None
+        # The end of the candidate before takes a while, in which the next one may get ready.
+        self._ends = ThreadPoolExecutor(1)
+        self._ending: Future[None] | None = None
         self._alone_s = self._ready_s = 0.0
         self._spent = Spent()
 
@@ -89,6 +93,7 @@ class Timekeeper:
         if self._next is not None:
             self._next.close(wait=wait)
             self._next = None
+        self._ends.shutdown(wait=wait)
         self._turns.close(wait=wait)
 
     @property
@@ -147,15 +152,13 @@ class Timekeeper:
         self._alone_s = 0.0
         self._spent = Spent()
         child = None if self._itself else self._child(candidate, then)
-        # Its end takes a while; what it showed is graded meanwhile.
-        with ThreadPoolExecutor(1) as ending:
-            try:
-                document, contests = yield from self._measure(grounds, candidate, child)
-            finally:
-                if child is not None:
-                    ending.submit(child.close)
-            with self._spent.on("grading"):
-                shapes = [shape_document(found, machine=self._machine) for found in contests]
+        try:
+            document, contests = yield from self._measure(grounds, candidate, child)
+        finally:
+            if child is not None:
+                self._ending = self._ends.submit(child.close)
+        with self._spent.on("grading"):
+            shapes = [shape_document(found, machine=self._machine) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
             # Of the first candidate since then: all tasks that got ready together.
@@ -223,6 +226,12 @@ class Timekeeper:
             self._next = self._open(then, ahead=True)
         return child
 
+    def _gone(self) -> None:
+        """Wait until nothing is left of the candidate before."""
+        if self._ending is not None:
+            self._ending.result()
+            self._ending = None
+
     def _open(self, candidate: Candidate, *, ahead: bool = False) -> Session:
         cold = self._cold and candidate.language == "triton"
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
@@ -240,6 +249,7 @@ class Timekeeper:
                 ]
                 if not beaten:
                     continue
+                self._gone()
                 watch = self._machine.watch()
                 watch.disturbance()
                 look = look_again(contest, beaten, capped="power_capped" in shape["flags"])
@@ -265,6 +275,7 @@ class Timekeeper:
         with self._spent.on("references"):
             known = ground.known()
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
+        alone = False
         while True:
             contest = Contest(
                 sides=[side, *ground.opponents],
@@ -281,6 +292,10 @@ class Timekeeper:
                     began = time.perf_counter()
                     fresh = not all(s.rows for s in ground.opponents)
                     with self._spent.on("warm_up"):
+                        with self._spent.on("compiling"):
+                            contest.warm_up()
+                        with self._spent.on("leaving"):
+                            self._gone()
                         contest.prepare()
                         if self._next is not None:
                             # Nobody begins beside laps.
@@ -295,11 +310,15 @@ class Timekeeper:
                 for what, seconds in contest.spent.items():
                     self._spent[what] += seconds
             except ContestError as error:
-                if error.seen.error == OUT_OF_MEMORY and self._turns.make_room():
-                    for each in contest.sides:
-                        if each.name == error.name:
-                            each.rows, each.warmed, each.captured = 0, False, None
-                    continue
+                if is_out_of_memory(error.seen):
+                    self._gone()
+                    # Others may have held it; once more when there is nobody left to make room.
+                    freed = self._turns.make_room()
+                    if freed or not alone:
+                        alone = not freed
+                        for each in (s for s in contest.sides if s.name == error.name):
+                            begin_anew(each, error.seen)
+                        continue
                 if error.name == CANDIDATE:
                     raise
                 ground.leave_out(error)

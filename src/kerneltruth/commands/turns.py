@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+
+import torch
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
@@ -20,6 +23,8 @@ MOST_AT_ONCE = 32
 WAITING_SHARE = 2
 # What a baseline holds that waits, beside its process's context.
 WAITING_BYTES = 2**28
+# While less than this part of the device's memory is free, nobody else gets ready ahead of time.
+FREE_SHARE = 1 / 3
 
 # A task's name, the dtype, and its shapes: a task with others has other baselines.
 Key = tuple[str, str | None, str]
@@ -49,6 +54,8 @@ class Turns:
         # That in hand, and those that wait: who has waited longest stands first.
         self._grounds: dict[Key, Grounds] = {}
         self._key: Key | None = None
+        # Those that had a turn since they got ready: they are not known to be needed again.
+        self._had: set[Key] = set()
 
     @property
     def at_once(self) -> int:
@@ -79,7 +86,8 @@ class Turns:
     def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
         """Have the baselines of tasks that come next compile, side by side.
 
-        Those of the task in hand begin anew if any of them was lost.
+        As many as the device has memory for; others do so in their turn. Those of the task in hand
+        begin anew if any of them was lost.
         """
         tasks = tuple(tasks)
         keys = [_key_of(task, None) for task in tasks]
@@ -87,33 +95,65 @@ class Turns:
             self._put_down()
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)
-        with ThreadPoolExecutor(max(len(coming), 1)) as pool:
-            for done in [pool.submit(grounds.warm_up, effort) for grounds in coming]:
-                # What cannot be had now is missed when it is needed, and is told there.
-                with contextlib.suppress(MemoryError, RuntimeError):
-                    done.result()
+        self._had.difference_update(keys)
+        with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
+            begun = [pool.submit(grounds.warm_up, effort, room=self._room) for grounds in coming]
+            try:
+                for done in begun:
+                    # What cannot be had now is missed when it is needed, and is told there.
+                    with contextlib.suppress(MemoryError, RuntimeError):
+                        done.result()
+            except KeyboardInterrupt:
+                # Else all that compile would be waited for.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for grounds in coming:
+                    grounds.close()
+                raise
+        self._give_back()
+
+    def _room(self) -> bool:
+        """Whether the device has memory for more that gets ready."""
+        if not self._on_gpu:
+            return True
+        free, total = torch.cuda.mem_get_info(torch.device(self._runner.device))
+        return free >= FREE_SHARE * total
+
+    def _give_back(self) -> None:
+        """Give back what this process keeps of the device's memory for its own use."""
+        if self._on_gpu:
+            torch.cuda.empty_cache()
 
     def make_room(self) -> bool:
-        """End the baselines of tasks that wait; whether there were any."""
+        """End baselines of tasks that wait; whether there were any.
+
+        Of all that had their turn, and next of half of the others, those that come last.
+        """
+        self._give_back()
         waiting = [key for key in self._grounds if key != self._key]
-        for key in waiting:
-            self._end(key, wait=True)
+        had = [key for key in waiting if key in self._had]
+        self._end(had or waiting[len(waiting) // 2 :], wait=True)
         return bool(waiting)
 
     def close(self, *, wait: bool = False) -> None:
         """End all baselines; without `wait` this is only asked for."""
         self._key = None
-        for key in [*self._grounds]:
-            self._end(key, wait=wait)
+        self._end([*self._grounds], wait=wait)
 
-    def _end(self, key: Key, *, wait: bool) -> None:
-        self._grounds.pop(key).close(wait=wait)
+    def _end(self, keys: Sequence[Key], *, wait: bool) -> None:
+        ending = [self._grounds.pop(key) for key in keys]
+        if not wait:
+            for grounds in ending:
+                grounds.close(wait=False)
+            return
+        # Each takes some tenths of a second to leave the device.
+        with ThreadPoolExecutor(max(len(ending), 1)) as pool:
+            for done in [pool.submit(grounds.close, wait=True) for grounds in ending]:
+                done.result()
 
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
         """End baselines that have waited longest, until there is room for the others; not these."""
         others = [key for key in self._grounds if key not in kept]
-        for key in others[: max(0, len(self._grounds) - self.at_once)]:
-            self._end(key, wait=True)
+        self._end(others[: max(0, len(self._grounds) - self.at_once)], wait=True)
 
     def _put_down(self) -> None:
         """Have the task in hand wait for its next turn.
@@ -124,6 +164,7 @@ class Turns:
         key, self._key = self._key, None
         if key is None:
             return
+        self._had.add(key)
         grounds = self._grounds.pop(key)
         if grounds.park():
             self._grounds[key] = grounds

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +80,7 @@ class Track:
         self._ready = ready
         self._on_gpu = device.type == "cuda"
         self._held = [self._hold(a) for a in stock.arguments if isinstance(a, Supply)]
-        self._flush = torch.zeros(self._flush_words(), dtype=torch.int64, device=device)
+        self._flush = _flushed(self._flush_words(), device)
         self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
         self._samples: Samples | None = None
@@ -296,12 +297,37 @@ class Track:
             _synchronize()
 
 
+# What tracks of one process share while any has it, since a device holds those of many processes:
+# what empties the caches, and pools from whose windows rows are filled.
+_FLUSHES: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
+_POOLS: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
+
+
+def _flushed(words: int, device: torch.device) -> torch.Tensor:
+    """So many words that a lap reads before its calls."""
+    found = _FLUSHES.get((words, device))
+    if found is None:
+        found = torch.zeros(words, dtype=torch.int64, device=device)
+        _FLUSHES[words, device] = found
+    return found
+
+
 def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
     """The elements of a supply's pool, flat, on the device."""
     dtype = placing.dtype_of(supply.dtype)
     if supply.path is not None:
-        size = os.stat(supply.path).st_size // dtype.itemsize
-        return torch.from_file(supply.path, shared=False, size=size, dtype=dtype).to(device)
+        about = os.stat(supply.path)
+        # A path is used again when its file is gone, and a file's number is not.
+        key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, dtype, device)
+        # Calls get a fixed one itself, which they may write to.
+        found = None if supply.fixed else _POOLS.get(key)
+        if found is None:
+            size = about.st_size // dtype.itemsize
+            read = torch.from_file(supply.path, shared=False, size=size, dtype=dtype)
+            found = read.to(device)
+            if not supply.fixed:
+                _POOLS[key] = found
+        return found
     if supply.pool:
         return torch.frombuffer(bytearray(supply.pool), dtype=dtype).to(device)
     return torch.zeros(prod(supply.shape), dtype=dtype, device=device)

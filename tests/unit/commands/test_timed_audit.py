@@ -1,13 +1,15 @@
 """PyTorch's functions timed against themselves: what is a tie, and why others are none."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands import timed_audit
 from kerneltruth.commands.audit import AuditOptions, run_audit
-from kerneltruth.commands.timed_audit import shapes_of, time_suite
+from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -63,8 +65,9 @@ def test_a_task_that_could_not_be_timed_to_its_end_has_failed():
     assert found[1].why == "M=8: raised"
 
 
-def test_every_shape_of_a_suite_is_timed_and_counted(monkeypatch):
-    """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
+@pytest.fixture
+def audit(monkeypatch):
+    """Time two small tasks on the CPU; gives the document and the texts of the steps."""
     small = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
     tasks = [replace(find(f"kernelbenchx/{n}"), perf=small) for n in ("relu", "softmax")]
     quick = Effort(
@@ -73,20 +76,77 @@ def test_every_shape_of_a_suite_is_timed_and_counted(monkeypatch):
     monkeypatch.setattr(timed_audit, "_tasks", lambda suite, only: tasks)
     monkeypatch.setattr(timed_audit, "QUICK", quick)
     monkeypatch.setattr(timed_audit, "AGAIN", replace(quick, blocks=(8, 8)))
-    options = AuditOptions(suite="kernelbenchx", timed=True)
-    with Runner(device="cpu") as runner:
-        steps = time_suite(options, runner, 0.0)
-        while True:
+
+    def run(*, start=None, stop_after=None, **more):
+        options, texts = AuditOptions(suite="kernelbenchx", timed=True, **more), []
+        with Runner(device="cpu") as runner:
+            steps = time_suite(options, runner, time.monotonic() if start is None else start)
             try:
-                next(steps)
+                texts.append(next(steps).text)
+                while True:
+                    stop = len(texts) == stop_after
+                    texts.append((steps.throw(KeyboardInterrupt) if stop else next(steps)).text)
             except StopIteration as end:
-                document = end.value
-                break
+                return end.value, texts
+
+    return run
+
+
+def test_every_shape_of_a_suite_is_timed_and_counted(audit):
+    """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
+    document, texts = audit()
     assert list(document)[-3:] == ["timed", "tie", "other"]
     assert document["timed"] == 4
     assert document["tie"] + len(document["other"]) == 4
     assert not {"wrong", "failed", "not_graded"} & {o["outcome"] for o in document["other"]}
     assert all(o["why"] for o in document["other"])
+    assert (document["not_timed"], document["interrupted"]) == ([], False)
+    assert {"getting_ready", "laps", "references"} <= {*document["spent"]}
+    assert all(text.endswith(" s)") for text in texts)
+
+
+def test_ctrl_c_keeps_what_was_timed(audit):
+    document, texts = audit(stop_after=1)
+    assert len(texts) == 1
+    assert document["interrupted"]
+    assert {s["task"] for s in document["shapes"]} == {"kernelbenchx/relu"}
+    assert document["not_timed"] == ["kernelbenchx/softmax"]
+
+
+def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
+    document, _ = audit(budget_s=1.0, start=time.monotonic() - 2.0)
+    assert document["shapes"] == []
+    assert document["not_timed"] == ["kernelbenchx/relu", "kernelbenchx/softmax"]
+    assert not document["interrupted"]
+    assert not document["summary"]["good"]
+
+
+def test_of_a_task_only_doubted_shapes_are_timed_once_more():
+    task = replace(find("kernelbenchx/relu"), perf=({"M": 4, "N": 32}, {"M": 8, "N": 64}))
+    names = [case.summary() for case in timed_cases(task)]
+
+    def found(*outcomes):
+        return [
+            TimedShape(task=task.key, shape=name, outcome=said)
+            for name, said in zip(names, outcomes, strict=True)
+        ]
+
+    assert list(_left(task, None)) == [task]
+    assert list(_left(task, found("tie", "wrong"))) == []
+    for outcome in ("faster", "slower", "unresolved", "suspect"):
+        (again,) = _left(task, found("tie", outcome))
+        assert [case.summary() for case in timed_cases(again)] == names[1:]
+    # One that names no shapes is timed on one all the same.
+    bare = replace(task, perf=())
+    (again,) = _left(
+        bare, [replace(found("tie", "tie")[0], shape=_summary(bare), outcome="slower")]
+    )
+    assert again.perf == ()
+
+
+def test_a_budget_is_one_of_timed_audits():
+    with pytest.raises(UserError, match="--timed"):
+        list(run_audit(AuditOptions(suite="core", budget_s=5.0, device="cpu")))
 
 
 def test_without_a_gpu_there_is_one_line():

@@ -329,6 +329,29 @@ def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(keeper, t
         assert shape["baselines"]["eager"]["us"] > 0
 
 
+def test_nobody_is_timed_before_the_candidate_before_is_gone(keeper, monkeypatch):
+    one, said, close, run = keeper("eager"), [], Session.close, Contest.run
+    first = of(RIGHT)
+
+    def slowly(session, *, wait=True):
+        if session.candidate is first:
+            time.sleep(1.0)
+            said.append("gone")
+        close(session, wait=wait)
+
+    def told(contest, *about, **more):
+        said.append("timed")
+        return run(contest, *about, **more)
+
+    monkeypatch.setattr(Session, "close", slowly)
+    monkeypatch.setattr(Contest, "run", told)
+    task = replace(TASK, perf=SHAPES[:1])
+    one.time(task, first)
+    one.time(task, of("# another\n" + RIGHT))
+    assert [word for i, word in enumerate(said) if word not in said[:i]] == ["timed", "gone"]
+    assert said.index("gone") < len(said) - 1 - said[::-1].index("timed")
+
+
 def test_the_second_look_is_part_of_the_time_alone(keeper, monkeypatch):
     one = keeper("eager")
     monkeypatch.setattr(one, "_look_again", lambda *about: time.sleep(0.5))
@@ -595,6 +618,33 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch,
     assert len(document["shapes"]) == len(SHAPES)
     assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
     assert one._turns.tasks == (TASK.key,)
+
+
+DIES_WITHOUT_MEMORY = """
+import pathlib
+class AcceleratorError(RuntimeError): pass
+if not pathlib.Path(FLAG).exists():
+    raise AcceleratorError("CUDA error: out of memory")
+"""
+
+
+@pytest.mark.parametrize("others", [(), (RELU,)])
+def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
+    keeper, monkeypatch, tmp_path, others
+):
+    """Also where nobody waits: candidates that were there beside it may be gone by then."""
+    one, make_room, flag = keeper("eager"), Turns.make_room, tmp_path / "flag"
+
+    def made(self):
+        flag.touch()
+        return make_room(self)
+
+    monkeypatch.setattr(Turns, "make_room", made)
+    one.ready([TASK, *others])
+    source = DIES_WITHOUT_MEMORY.replace("FLAG", repr(str(flag))) + RIGHT
+    document = one.time(TASK, of(source))
+    assert document["outcome"] in ("timed", "timing_suspect")
+    assert len(document["shapes"]) == len(SHAPES)
 
 
 def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):

@@ -4,8 +4,10 @@ import threading
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kerneltruth.clock.contestants import ContestError, Effort
+from kerneltruth.commands.ground import Grounds
 from kerneltruth.commands.timing import opponents
 from kerneltruth.commands.turns import MOST_AT_ONCE, Turns
 from kerneltruth.runner.host import Runner, Session
@@ -114,6 +116,43 @@ def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(turns):
     assert not one.make_room()
 
 
+def test_room_is_made_first_by_those_who_had_their_turn_and_then_by_the_last(turns, monkeypatch):
+    one = turns("eager")
+    for task in (SOFTMAX, RELU, GELU):
+        one._made(task, None)
+    one.begin(SOFTMAX)
+    one.begin(RELU)
+    softmax, relu, gelu = SOFTMAX.key, RELU.key, GELU.key
+    assert {*one.tasks} == {softmax, relu, gelu}
+    assert one.make_room()
+    assert {*one.tasks} == {relu, gelu}
+    # Who gets ready anew is waited for.
+    monkeypatch.setattr(Grounds, "warm_up", lambda grounds, effort, room: None)
+    one.ready([SOFTMAX, GELU], EFFORT)
+    one.begin(SOFTMAX)
+    one._had.clear()
+    assert {*one.tasks} == {softmax, relu, gelu}
+    one.make_room()
+    assert one.tasks == (gelu, softmax)
+
+
+def test_where_the_device_is_full_nobody_gets_ready_ahead_of_time(turns, monkeypatch):
+    one = turns("eager")
+    monkeypatch.setattr(one, "_room", lambda: False)
+    one.ready([SOFTMAX], EFFORT)
+    assert one.tasks == (SOFTMAX.key,)
+    assert one.begin(SOFTMAX)._made == {}
+
+
+@pytest.mark.parametrize(("free", "room"), [(30, True), (20, False)])
+def test_how_full_a_device_is_is_asked_of_it(runner, monkeypatch, free, room):
+    one = Turns(runner, baselines=("eager",), seed=5, sources=opponents)
+    assert one._room()
+    one._on_gpu = True
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free * 2**30, 80 * 2**30))
+    assert one._room() is room
+
+
 def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(turns, opened):
     one = turns("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
@@ -213,7 +252,7 @@ def test_baselines_get_ready_side_by_side(turns, monkeypatch):
     one, meeting = turns("eager"), threading.Barrier(2)
     for task in (SOFTMAX, RELU):
         grounds = one.begin(task)
-        monkeypatch.setattr(grounds, "warm_up", lambda effort: meeting.wait(timeout=30))
+        monkeypatch.setattr(grounds, "warm_up", lambda effort, room: meeting.wait(timeout=30))
     one.ready([SOFTMAX, RELU], EFFORT)
     assert not meeting.broken
 
@@ -233,7 +272,9 @@ def test_contents_follow_from_the_seed(runner):
 def test_what_cannot_get_ready_keeps_nobody_else_from_it(turns, monkeypatch):
     one = turns("eager")
     grounds = one.begin(RELU)
-    monkeypatch.setattr(grounds, "warm_up", lambda effort: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(
+        grounds, "warm_up", lambda effort, room: (_ for _ in ()).throw(MemoryError())
+    )
     one.ready([RELU, SOFTMAX], EFFORT)
     other = one.begin(SOFTMAX)
     assert all(side.warmed for case in other.cases for side in other.of(case).sides)

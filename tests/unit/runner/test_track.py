@@ -1,8 +1,10 @@
 """Timed calls in a real child on the CPU: rows, contents, laps, and what the last call gave."""
 
+import gc
 import re
 import struct
 import textwrap
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -28,6 +30,7 @@ from kerneltruth.runner.protocol import (
     Supply,
 )
 from kerneltruth.runner.sealed import Sealed
+from kerneltruth.runner.track import pooled
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -239,6 +242,30 @@ def test_a_pool_is_read_where_it_lies(timed):
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 10, 20, 30), Lap(rows=(2,)))
     assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
+
+
+def test_a_pool_that_several_contests_share_is_on_the_device_once():
+    cpu = torch.device("cpu")
+    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    given = replace(supply(pool=()), path=held.path)
+    first = pooled(given, cpu)
+    assert pooled(replace(given, shape=(5,)), cpu) is first
+    # A fixed one is what calls get, and they may write to it.
+    assert pooled(replace(given, fixed=True), cpu) is not first
+    assert pooled(replace(given, dtype="int32"), cpu) is not first
+    # Another file may come to lie at the same path.
+    path = held.path
+    del held, given
+    other = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL[::-1])))
+    assert other.path == path
+    assert pooled(replace(supply(pool=()), path=path), cpu).tolist() == list(POOL[::-1])
+
+
+def test_a_pool_goes_with_the_last_who_has_it():
+    held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
+    pool = weakref.ref(pooled(replace(supply(pool=()), path=held.path), torch.device("cpu")))
+    gc.collect()
+    assert pool() is None
 
 
 def test_a_candidate_that_writes_to_its_inputs_spoils_no_pool(timed):
