@@ -72,11 +72,19 @@ def install(kit: str | None, *, light: bool) -> None:
     Args:
         kit: the folder of a kit; None leaves the builds as they are.
         light: whether its stand-ins may be used; its precompiled headers always are.
+
+    Raises:
+        UnsupportedHere: PyTorch's build tools lack what they import.
     """
     _find_ninja()
     # Of which files an object was made is of no use in a folder that is the candidate's own.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")
-    tools = _tools()
+    try:
+        tools = _tools()
+    except ImportError as error:
+        raise UnsupportedHere(
+            f"PyTorch cannot build C++ and CUDA here: {error}; pip install setuptools"
+        ) from error
     own_load, own_inline = tools.load, tools.load_inline
 
     @functools.wraps(own_load)

@@ -179,6 +179,15 @@ def test_missing_tools_are_named_in_one_line(tools, monkeypatch):
     assert tools.calls == []
 
 
+def test_build_tools_that_cannot_be_imported_are_named_in_one_line(monkeypatch):
+    def fail():
+        raise ImportError("No module named 'setuptools'")
+
+    monkeypatch.setattr(extensions, "_tools", fail)
+    with pytest.raises(UnsupportedHere, match="setuptools"):
+        extensions.install(None, light=False)
+
+
 def test_cpp_alone_needs_no_nvcc(tools):
     tools.CUDA_HOME = None
     extensions.install(None, light=False)
