@@ -249,6 +249,8 @@ def _one_dimensional(task: Task) -> dict[str, Scalar]:
 
     Along a single dim a kernel reads on as if it were contiguous sooner than along several.
     """
+    if not task.tensors:
+        return {}
     defaults = {a.name: a.default for a in task.attributes}
     hidden = (a for a in task.attributes if a.hidden and task.tensors)
     forms = ({a.name: value} for a in hidden for value in a.values)
