@@ -107,3 +107,40 @@ def test_several_dims_at_once_are_kept_where_that_is_asked_for(court, cache):
     found = flagged(court, cache, "sum", FLAT)
     assert found
     assert all("dim=(" in case and "keepdim=True" in case for case, *_ in found)
+
+
+TILE_EXP = """
+import torch
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.exp(x)
+        ctx.save_for_backward(y)
+        return y
+    @staticmethod
+    def backward(ctx, gradient):
+        (y,) = ctx.saved_tensors
+        return gradient * y
+def fused_tile_exp(input, dims, *, out=None):
+    result = Exp.apply(input.repeat(*dims) if len(dims) >= input.ndim else torch.tile(input, dims))
+    return result if out is None else out.copy_(result)
+"""
+DETACHED = TILE_EXP.replace("Exp.apply(", "torch.exp(").replace("input.repeat", "input.data.repeat")
+DETACHED = DETACHED.replace("torch.tile(input,", "torch.tile(input.data,")
+WRONG_GRADIENT = TILE_EXP.replace("gradient * y", "gradient")
+
+
+def test_a_gradient_of_its_own_passes(court, cache):
+    assert flagged(court, cache, "fused_tile_exp", TILE_EXP) == []
+
+
+def test_a_result_without_a_gradient_is_found(court, cache):
+    found = flagged(court, cache, "fused_tile_exp", DETACHED)
+    assert {verdict for _, verdict, _ in found} == {"runtime_error"}
+    assert all("NoGradient" in detail and "_call=backward" in case for case, _, detail in found)
+
+
+def test_a_wrong_gradient_is_found(court, cache):
+    found = flagged(court, cache, "fused_tile_exp", WRONG_GRADIENT)
+    assert {verdict for _, verdict, _ in found} == {"fail"}
+    assert all("gradient of input" in detail for *_, detail in found)

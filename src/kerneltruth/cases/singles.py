@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from kerneltruth.tasks.spec import Scalar, Task
 
 
+# What switches off that of which other attributes speak, such as the share that dropout drops.
+_SWITCHES = frozenset({"training"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Single:
     """A departure from the defaults.
@@ -75,12 +79,15 @@ def grouped(alone: Iterable[Single], fits: Callable[[Single], bool], *, most: in
     for single in singles:
         for i, (group, size) in enumerate(groups):
             together = group.and_also(single)
-            if size < most and group.agrees(single) and fits(together):
+            apart = _SWITCHES & set(single.settings)
+            if size < most and not apart and group.agrees(single) and fits(together):
                 groups[i] = (together, size + 1)
                 break
         else:
-            lonely = [single] if fits(single) else _accompanied(single, singles, fits)
-            groups += [(found, 1) for found in lonely]
+            if fits(single):
+                groups.append((single, most if _SWITCHES & set(single.settings) else 1))
+            else:
+                groups += [(found, most) for found in _accompanied(single, singles, fits)]
     return [group for group, _ in groups]
 
 

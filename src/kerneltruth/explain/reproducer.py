@@ -17,6 +17,7 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.oracle.verdict import Failed, TimedOut, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.tasks.spec import Task
@@ -54,6 +55,7 @@ def script(
         name: None if value is None else _input(value, placed[name])
         for name, value in inputs.tensors.items()
     }
+    backward = task.wants_gradients(case.settings)
     written = task.written(inputs.scalars, inputs.tensors)
     settings = {
         "CASE": f"{case.task} {case.summary()}",
@@ -66,6 +68,7 @@ def script(
         "LISTS": {name: list(members) for name, members in inputs.lists.items()},
         "WRITES": list(written),
         "MAY_WRITE": list(task.writable(inputs.scalars, inputs.tensors)),
+        "GRADIENTS": [s.name for s in differentiated(task, case)] if backward else [],
         "SCALARS": {n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
         "NOTES": _notes(expectation),
         "TENSORS": tensors,

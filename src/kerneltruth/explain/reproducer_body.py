@@ -227,6 +227,15 @@ def called(entry, values, placed):
     return None
 
 
+def gradients(result, leaves):
+    """The gradient of each input, where those passed in at the result are 1/8 to 7/8 in turn."""
+    result = result[0] if isinstance(result, (tuple, list)) else result
+    passed = (torch.arange(result.numel(), device=result.device) % 7 + 1) / 8
+    passed = passed.to(result.dtype).reshape(result.shape)
+    found = torch.autograd.grad(result, leaves, passed, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+
+
 def scalar(value):
     """An attribute's value; a dtype stands there as its name."""
     named = isinstance(value, str) and value.startswith("torch.")
@@ -240,10 +249,14 @@ def call(entry, pattern=0):
     ALLOCATED.clear()
     placed = {n: lay_out(s, pattern) for n, s in TENSORS.items() if s is not None}
     values = {n: placed[n][1] if n in placed else scalar(SCALARS.get(n)) for n in ARGUMENTS}
+    leaves = {n: placed[n][1].detach().requires_grad_() for n in GRADIENTS}
+    values = {n: leaves.get(n, v) for n, v in values.items()}
     for name, members in LISTS.items():
-        values[name] = [placed[n][1] for n in members if n in placed]
+        values[name] = [leaves.get(n, placed[n][1]) for n in members if n in placed]
     before = {n: (raw(buffer), raw(view)) for n, (buffer, view) in placed.items()}
     result = called(entry, values, placed)
+    if leaves:
+        result = gradients(result, list(leaves.values()))
     if CUDA:
         torch.cuda.synchronize()
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]

@@ -17,6 +17,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import broken_claim
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.dtypes import DTYPES, is_float
+from kerneltruth.oracle.gradients import judged_as
 from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import quietly, reference
 from kerneltruth.oracle.stats import (
@@ -121,6 +122,7 @@ def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expecta
 
 
 def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
+    task = judged_as(task, case)
     try:
         truth = reference(task, inputs.tensors, inputs.scalars)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:

@@ -18,6 +18,7 @@ from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
 from kerneltruth.oracle.attempt import Headers
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
+from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, returns_value
@@ -166,11 +167,12 @@ class Trial:
             small_guards=around.small_guards,
             config=config,
             draw=around.draw,
+            gradients_of=self._gradients_of(expectation.case),
             deadline_s=self.deadline_s,
         )
         observation = self._not_excused(observation, laid.arguments)
         ruling = rule(
-            self.task,
+            judged_as(self.task, expectation.case),
             expectation,
             laid.placed,
             observation,
@@ -185,10 +187,17 @@ class Trial:
             )
         return ruling, observation, laid.placed
 
+    def _gradients_of(self, case: Case) -> tuple[str, ...]:
+        if not self.task.wants_gradients(case.settings):
+            return ()
+        return tuple(spec.name for spec in differentiated(self.task, case))
+
     def cannot_take(self, expectation: Expectation) -> str | None:
         """Why the candidate's language cannot be given these inputs, by the judge's own look."""
         if self.candidate.language != "numpy":
             return None
+        if self.task.wants_gradients(expectation.case.settings):
+            return "NumPy has no gradients"
         given = {t.dtype for t in expectation.inputs.tensors.values() if t is not None}
         lacking = next((name for name in NOT_IN_NUMPY if DTYPES[name] in given), None)
         return None if lacking is None else f"NumPy has no dtype {lacking}"

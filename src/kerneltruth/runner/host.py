@@ -271,6 +271,7 @@ class Session:
         small_guards: bool = False,
         config: int = 0,
         draw: int = 0,
+        gradients_of: tuple[str, ...] = (),
         deadline_s: float = CALL_S,
     ) -> Observation:
         """Call the entry once, and say what came of it.
@@ -284,6 +285,7 @@ class Session:
             small_guards=small_guards,
             config=config,
             draw=draw,
+            gradients_of=gradients_of,
         )
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":

@@ -116,6 +116,7 @@ class Call:
         small_guards: whether such numbers lie around what the candidate allocates.
         config: which configuration autotuned kernels take, modulo their number.
         draw: what random generators are seeded with.
+        gradients_of: inputs whose gradients are asked for in place of the result.
     """
 
     arguments: tuple[Argument, ...]
@@ -124,6 +125,7 @@ class Call:
     small_guards: bool = False
     config: int = 0
     draw: int = 0
+    gradients_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -274,6 +274,8 @@ class Worker:
         """Call the entry and flatten what it returns, while the guards are up."""
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
+        arguments = [_requiring(a) if a.name in call.gradients_of else a for a in arguments]
+        leaves = [a.value for a in arguments if a.name in call.gradients_of]
         entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
         poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
@@ -281,6 +283,8 @@ class Worker:
             if gradients:
                 returned = optimizers.stepped(returned, owners, gradients)
             values = placing.leaves(returned)
+            if leaves:
+                values = _gradients(values, leaves)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return values
@@ -342,6 +346,20 @@ class Worker:
 def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
     """A call that makes an optimizer, and its steps."""
     return optimizers.stepped(call(), owners, gradients)
+
+
+def _requiring(argument: binding.Offered) -> binding.Offered:
+    """The argument as a leaf of the graph that its gradient is taken of."""
+    return replace(argument, value=argument.value.detach().requires_grad_())
+
+
+def _gradients(values: list[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
+    """The inputs' gradients, of the first result; what is none stays, and is no gradient."""
+    module = importlib.import_module("kerneltruth.runner.gradients")
+    if not values or not isinstance(values[0], torch.Tensor):
+        return values
+    found: list[Any] = module.gradients(values[0], inputs)
+    return found
 
 
 def _as_array(argument: binding.Offered) -> binding.Offered:

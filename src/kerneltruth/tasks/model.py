@@ -31,6 +31,8 @@ CALL = "_call"
 PLAIN_CALL = "plain"
 # Its value, and the name of the tensor, where the result is asked for in a tensor of the caller's.
 OUT = "out"
+# Its value where the gradient of the result is asked for.
+BACKWARD = "backward"
 # Its value where a number stands in the place of a tensor, which the name follows.
 NUMBER = "number "
 # The attribute that asks for a dtype of the result, and how its values begin.
@@ -136,6 +138,10 @@ class Task:
     def wants_out(self, settings: Mapping[str, Scalar]) -> bool:
         """Whether these attributes ask for the result in a tensor of the caller's."""
         return settings.get(CALL) == OUT
+
+    def wants_gradients(self, settings: Mapping[str, Scalar]) -> bool:
+        """Whether these attributes ask for the gradients of the inputs, and not for the result."""
+        return settings.get(CALL) == BACKWARD
 
     def asked_dtype(self, settings: Mapping[str, Scalar]) -> str | None:
         """The dtype that these attributes ask for, in which the operator then computes."""

@@ -52,7 +52,7 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
-from kerneltruth.tasks.model import CALL, CORE, NUMBER, OUT, PLAIN_CALL, Contract, Task
+from kerneltruth.tasks.model import BACKWARD, CALL, CORE, NUMBER, OUT, PLAIN_CALL, Contract, Task
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import Given, parse_signature
 
@@ -180,7 +180,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         reference=reference,
         dtypes=tuple(dtypes),
         extended_dtypes=tuple(extended_dtypes),
-        constraints=tuple(constraints),
+        constraints=(*constraints, *_of_gradients(promises or Promises(), random=random)),
         flops=flops,
         bytes=bytes,
         benchmark=(
@@ -204,7 +204,15 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
 def _calls(promises: Promises) -> tuple[str, ...]:
     """The ways in which the operator may be called, the plain one first."""
     numbers = (f"{NUMBER}{name}" for name in promises.numbers)
-    return (PLAIN_CALL, *numbers, *((OUT,) if promises.out else ()))
+    out = (OUT,) if promises.out else ()
+    return (PLAIN_CALL, *numbers, *out, *((BACKWARD,) if promises.gradients else ()))
+
+
+def _of_gradients(promises: Promises, *, random: bool) -> tuple[str, ...]:
+    """Where gradients are asked for: not of what chance decides, as dropout in training."""
+    if not (promises.gradients and random):
+        return ()
+    return (f"{CALL} != {BACKWARD!r} or not training",)
 
 
 def _said(promises: Promises) -> Iterator[str]:

@@ -65,3 +65,8 @@ def test_a_value_that_fits_with_another_only_takes_it_along():
 
     assert grouped([value(a=1), value(b=1)], fits, most=1) == [value(a=1, b=1), value(b=1)]
     assert grouped([value(a=1)], fits, most=1) == []
+
+
+def test_a_switch_has_a_case_of_its_own():
+    singles = [value(p=1.0), value(training=False), value(p=0.0)]
+    assert grouped(singles, lambda _: True, most=2) == singles

@@ -117,7 +117,7 @@ class _Session:
     def loaded(self):
         return self.runner.loaded
 
-    def call(self, arguments, *, poison, config=0, draw=0, deadline_s, **small):
+    def call(self, arguments, *, poison, config=0, draw=0, gradients_of=(), deadline_s, **small):
         del deadline_s
         call = Called(tuple(arguments), poison, config, self.mode, **small)
         self.runner.calls.append(call)
