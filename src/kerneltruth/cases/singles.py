@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from kerneltruth.tasks.spec import Scalar, Task
 
-
 # What switches off that of which other attributes speak, such as the share that dropout drops.
 _SWITCHES = frozenset({"training"})
 
