@@ -168,3 +168,14 @@ def test_a_task_of_a_checkout_asks_for_its_suite(kt, handed_in):
     ran = kt("check", handed_in / NAME.format(4, 0), "--task", "kernelbench/level1/4")
     assert ran.code == 2
     assert "pass --suite kernelbench:PATH" in ran.err
+
+
+def test_a_checkout_is_audited_with_its_own_models(kt, checkout):
+    options = ("--cases", 2, "--workers", 1, "--device", "cpu")
+    ran = kt("audit", "--suite", f"kernelbench:{checkout}", *options, "--json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    tasks = {task["task"]: task for task in document["tasks"]}
+    assert tasks["kernelbench/level1/4"]["cases"]["float32"] == 2
+    assert "No module named 'no_such_package'" in tasks["kernelbench/level1/5"]["trouble"]
+    assert document["summary"]["flagged"] == 0

@@ -5,28 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from kerneltruth.commands.audit import AuditOptions
+from kerneltruth.commands.controls import own_function
 from kerneltruth.commands.step import Step
-from kerneltruth.commands.suite_audit import Flag, Proof, by_category, eager_candidate, prove
+from kerneltruth.commands.suite_audit import Flag, Proof, by_category, eager_of, prove
+from kerneltruth.commands.suites import opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import eager_modules, find, suites, tasks_of
+from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, suites, tasks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofJob:
-    """One task to be proved. `module` is the suite's file that declares it."""
+    """One task to be proved."""
 
     task: str
-    module: str
 
 
 def audit_suite(
@@ -37,6 +38,13 @@ def audit_suite(
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
+    with opened(options.suite, runner) as suite:
+        return (yield from _audit_suite(replace(options, suite=suite), runner, start))
+
+
+def _audit_suite(
+    options: AuditOptions, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
     jobs = _jobs(options)
     torch.set_num_threads(1)
     cache = ExpectationCache(Policy())
@@ -68,21 +76,23 @@ def audit_suite(
 
 def _jobs(options: AuditOptions) -> list[ProofJob]:
     assert options.suite is not None
-    tasks_of(options.suite)
-    modules = eager_modules(options.suite)
-    if not modules:
+    every = tasks_of(options.suite) if options.suite in FOREIGN else eager_modules(options.suite)
+    if not every:
+        # Says which suites there are, if this is none.
+        tasks_of(options.suite)
         raise UserError(
             f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
             f"must be one of {', '.join(suites())}"
         )
-    keys = [find(name, options.suite).key for name in options.only] or list(modules)
-    return [ProofJob(task=key, module=modules[key]) for key in dict.fromkeys(keys)]
+    keys = [find(name, options.suite).key for name in options.only] or list(every)
+    return [ProofJob(task=key) for key in dict.fromkeys(keys)]
 
 
 def _proof(job: ProofJob, runner: Runner, cache: ExpectationCache, options: AuditOptions) -> Proof:
     task = find(job.task)
     try:
-        candidate = eager_candidate(task, job.module)
+        candidate = eager_of(task) or own_function(task)
+        assert candidate is not None
         return prove(
             task,
             candidate,

@@ -46,6 +46,7 @@ class Proof:
         unrefereeable: cases where a decoy passed, by reason.
         skipped: cases that were not judged, by reason: the operator rejects them, mostly.
         idle: attributes and dims that no result depends on.
+        trouble: why no candidate can be judged on the task, for one that a user brought along.
     """
 
     task: str
@@ -56,11 +57,14 @@ class Proof:
     unrefereeable: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     idle: tuple[str, ...] = ()
+    trouble: str | None = None
     seconds: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether every dtype had judged cases and none was flagged."""
+        if self.trouble is not None:
+            return not self.flagged
         return bool(self.cases) and all(self.cases.values()) and not self.flagged
 
     def document(self) -> dict[str, Any]:
@@ -77,6 +81,7 @@ class Proof:
             "unrefereeable": dict(self.unrefereeable),
             "skipped": dict(self.skipped),
             "idle": list(self.idle),
+            "trouble": self.trouble,
             "seconds": self.seconds,
         }
 
@@ -122,7 +127,9 @@ def prove(
         UserError: the task has none of the dtypes.
     """
     start = time.monotonic()
-    proof = Proof(task=task.key, category=task.category)
+    proof = Proof(task=task.key, category=task.category, trouble=task.unrefereeable)
+    if task.unrefereeable is not None:
+        return proof
     declared = (*task.dtypes, *task.extended_dtypes)
     chosen = tuple(d for d in declared if not dtypes or d in dtypes)
     if not chosen:
@@ -138,7 +145,11 @@ def prove(
                 compile=False,
             )
             _judge(trial, plan, dtype, proof)
-    proof.idle = (*idle_attributes(task), *idle_dims(task))
+    if task.foreign:
+        # What a problem is in another dtype, its author does not say.
+        proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
+    else:
+        proof.idle = (*idle_attributes(task), *idle_dims(task))
     proof.seconds = time.monotonic() - start
     return proof
 

@@ -26,6 +26,8 @@ def suite_view(document: dict[str, Any]) -> RenderableType:
     table.add_row("all", *(f"{summary[c]:,}" for c in COLUMNS))
     parts: list[RenderableType] = [table]
     for task in document["tasks"]:
+        if task["trouble"] is not None:
+            parts.append(Text(f"{task['task']} is not judged: {task['trouble']}"))
         if not task["holds"]:
             parts.append(Text(f"{task['task']} does not hold", style="bold red"))
             parts += [
