@@ -288,7 +288,7 @@ class Contest:
 
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for sides not yet known."""
-        for side in self.sides:
+        for side in self.sides if self.effort.warm else ():
             if side.warm_s is not None:
                 continue
             slow = _is_slow(side)

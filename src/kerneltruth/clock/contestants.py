@@ -56,6 +56,7 @@ class Effort:
             has few; they are not measured.
         repeats: how many disturbed blocks are repeated.
         deadline_s: for one lap.
+        warm: whether calls on inputs that the caches hold are timed, too.
     """
 
     lap_s: float = 0.004
@@ -70,6 +71,7 @@ class Effort:
     sampled: int = 2
     repeats: int = 20
     deadline_s: float = 30.0
+    warm: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.lap_s <= self.graph_lap_s:

@@ -68,8 +68,12 @@ def process_of(name: str) -> str:
 
 def is_out_of_memory(seen: Observation) -> bool:
     """Whether the device had no memory for what was asked: others may hold it."""
-    said = f"{seen.error} {seen.message}"
-    return seen.ended != "returned" and any(words in said for words in OUT_OF_MEMORY)
+    return seen.ended != "returned" and lacks_memory(f"{seen.error} {seen.message}")
+
+
+def lacks_memory(said: str) -> bool:
+    """Whether an error says that the device had no memory."""
+    return any(words in said for words in OUT_OF_MEMORY)
 
 
 def begin_anew(side: Contestant, seen: Observation) -> None:
@@ -122,6 +126,11 @@ class Ground:
             for choices, due_there in zip(self.drawn, self.expected, strict=True)
             if isinstance(due_there, Expectation)
         ]
+
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether what is due could not be had since others held the device's memory."""
+        return any(isinstance(why, str) and lacks_memory(why) for why in self.expected)
 
     def ask_ahead(self) -> None:
         """Find out what is due; what cannot be had while others are busy is asked for again."""

@@ -41,7 +41,13 @@ PART = 16
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
 QUICK = replace(
-    RUN_EFFORT, lap_s=0.001, graph_lap_s=0.003, precision=WIDEST / 2, budget_s=0.2, sampled=1
+    RUN_EFFORT,
+    lap_s=0.001,
+    graph_lap_s=0.003,
+    precision=WIDEST / 2,
+    budget_s=0.2,
+    sampled=1,
+    warm=False,
 )
 # What was no tie is timed once more, as long as `time` does: of hundreds of intervals of 95% some
 # do not contain 1.
@@ -121,8 +127,9 @@ class _Audit:
                 for task, document, seconds in self._timed(keeper, left):
                     shapes = shapes_of(task.key, document, again=effort is AGAIN)
                     self._found[task.key] = _better(self._found.get(task.key), shapes)
-                    for part, more in (document.get("spent", {}) | document["ready"]).items():
-                        self._spent[part] += more
+                    for parts in (document.get("spent", {}), document["ready"]):
+                        for part, more in parts.items():
+                            self._spent[part] += more
                     yield _step(
                         task.key,
                         self._found[task.key],

@@ -274,6 +274,9 @@ class Timekeeper:
     def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
         with self._spent.on("references"):
             known = ground.known()
+            if ground.lacked_memory and self._turns.make_room():
+                ground.expected.clear()
+                known = ground.known()
         purpose = (candidate.sha256, ground.case.identity, str(self._count))
         alone = False
         while True:

@@ -95,6 +95,9 @@ class Turns:
             self._put_down()
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)
+        if not self._room():
+            # The others are not known to be needed again.
+            self._end([k for k in self._grounds if k in self._had and k not in keys], wait=True)
         self._had.difference_update(keys)
         with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
             begun = [pool.submit(grounds.warm_up, effort, room=self._room) for grounds in coming]

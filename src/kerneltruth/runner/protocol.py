@@ -79,7 +79,7 @@ Argument = TensorArgument | ScalarArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
-    """Make the device's context before anything is loaded."""
+    """Make the device's context, and what laps need there, before anything is loaded."""
 
     device: str
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kerneltruth.runner import failures
 from kerneltruth.runner.protocol import Call, Data, Errand, Load, Observation, Prepare
+from kerneltruth.runner.track import rehearse
 from kerneltruth.runner.wire import decode, pieces
 from kerneltruth.runner.worker import Worker, make_context
 
@@ -38,6 +39,7 @@ def main(wire: int) -> None:
             # What fails now fails again, and is told, when the candidate is loaded.
             with contextlib.suppress(Exception):
                 make_context(message.device)
+                rehearse(message.device)
             answer = Observation(ended="returned")
         elif isinstance(message, Load):
             worker = Worker(message)

@@ -53,6 +53,8 @@ _clone = torch.ops.aten.clone.default
 # Device cycles a second, as many as any device has.
 _CYCLES = 2e9
 _sleep = torch.cuda._sleep
+# Of rows whose filling takes other kernels.
+_REHEARSED = ("float32", "float16", "int64")
 # More than one result stays alive, so that results lie in several places in turn.
 _KEPT_RESULTS = 8
 _KEPT_BYTES = 2**29
@@ -310,6 +312,32 @@ def _flushed(words: int, device: torch.device) -> torch.Tensor:
         found = torch.zeros(words, dtype=torch.int64, device=device)
         _FLUSHES[words, device] = found
     return found
+
+
+def rehearse(device: str) -> None:
+    """Make a lap over nothing much: a device loads each kernel when it is first launched.
+
+    That takes a while, in which another candidate gets ready.
+    """
+    where = torch.device(device)
+    for dtype in _REHEARSED:
+        supply = Supply(name="x", dtype=dtype, shape=(2,), pool=bytes(64))
+        track = Track(Stock(arguments=(supply,), flush_bytes=8), where, _untouched)
+        track.rows(2)
+        track.refill((0, 1), ((0, 1),), ((1.0, 0.5),) if dtype == "float32" else ())
+        track.lap(Lap(rows=(0, 1), ahead_s=1e-6, hidden=True))
+        track.show()
+    if where.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _untouched(rows: Sequence[Sequence[Offered]]) -> list[Caller]:
+    """Calls that give their input back."""
+    return [partial(_first, row[0].value) for row in rows]
+
+
+def _first(value: Any) -> Any:
+    return value
 
 
 def pooled(supply: Supply, device: torch.device) -> torch.Tensor:

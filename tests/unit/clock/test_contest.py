@@ -729,6 +729,15 @@ def test_the_first_call_is_told_apart_from_the_next(sides, clock):
     assert side.second_s == pytest.approx(AHEAD_S + 1e-4 + 2e-5)
 
 
+def test_warm_calls_are_made_where_they_are_asked_for(sides):
+    child = sides.add("candidate")
+    contest = ready(sides, effort=replace(CALLS, warm=False))
+    child.asked.clear()
+    contest.measure_warm()
+    assert child.asked == []
+    assert contest.sides[0].warm_s is None
+
+
 def test_warm_calls_share_one_row(sides):
     child = sides.add("candidate")
     contest = ready(sides, effort=CALLS)

@@ -10,6 +10,7 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.second_look import SecondLook
 from kerneltruth.clock.stocking import stocked
+from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
@@ -618,6 +619,22 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch,
     assert len(document["shapes"]) == len(SHAPES)
     assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
     assert one._turns.tasks == (TASK.key,)
+
+
+def test_what_is_due_is_asked_for_again_where_others_held_the_memory(keeper, monkeypatch):
+    one, known = keeper("eager"), Ground.known
+
+    def without_memory(ground):
+        if RELU.key in one._turns.tasks:
+            ground.expected = ["OutOfMemoryError: CUDA out of memory"]
+            return []
+        return known(ground)
+
+    one._turns.begin(RELU)
+    monkeypatch.setattr(Ground, "known", without_memory)
+    for shape in one.time(TASK, of(RIGHT))["shapes"]:
+        assert shape["graded"]["calls"]
+        assert shape["graded"]["not_graded"] is None
 
 
 DIES_WITHOUT_MEMORY = """

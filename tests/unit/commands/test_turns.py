@@ -144,6 +144,15 @@ def test_where_the_device_is_full_nobody_gets_ready_ahead_of_time(turns, monkeyp
     assert one.begin(SOFTMAX)._made == {}
 
 
+def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(turns, monkeypatch):
+    one = turns("eager")
+    one.begin(SOFTMAX)
+    one.begin(RELU)
+    monkeypatch.setattr(one, "_room", lambda: False)
+    one.ready([RELU, GELU], EFFORT)
+    assert one.tasks == (RELU.key, GELU.key)
+
+
 @pytest.mark.parametrize(("free", "room"), [(30, True), (20, False)])
 def test_how_full_a_device_is_is_asked_of_it(runner, monkeypatch, free, room):
     one = Turns(runner, baselines=("eager",), seed=5, sources=opponents)

@@ -30,7 +30,7 @@ from kerneltruth.runner.protocol import (
     Supply,
 )
 from kerneltruth.runner.sealed import Sealed
-from kerneltruth.runner.track import pooled
+from kerneltruth.runner.track import Track, pooled, rehearse
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -242,6 +242,21 @@ def test_a_pool_is_read_where_it_lies(timed):
     stock(session, replace(supply(pool=()), path=held.path))
     well(session, refill(0, 10, 20, 30), Lap(rows=(2,)))
     assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
+
+
+def test_what_laps_need_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
+    laps, lap = [], Track.lap
+
+    def told(track, asked):
+        laps.append(asked)
+        return lap(track, asked)
+
+    monkeypatch.setattr(Track, "lap", told)
+    rehearse("cpu")
+    assert laps
+    # It leaves nothing behind.
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is Track]
 
 
 def test_a_pool_that_several_contests_share_is_on_the_device_once():
