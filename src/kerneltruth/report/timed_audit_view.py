@@ -22,8 +22,8 @@ def timed_audit_view(document: dict[str, Any]) -> RenderableType:
         f"against itself on {document['device']}, {document['seconds']:.0f} s"
     )
     if document["not_timed"]:
-        ended = "Ctrl-C" if document["interrupted"] else "the budget was spent"
-        parts.append(Text(f"{len(document['not_timed'])} tasks were not timed: {ended}"))
+        ended = "Ctrl-C ended it" if document["interrupted"] else "the budget was spent"
+        parts.append(Text(f"not timed, since {ended}: {', '.join(document['not_timed'])}"))
     spent = ", ".join(f"{part} {seconds:.1f}" for part, seconds in document["spent"].items())
     parts.append(Text(f"seconds: {spent}", style="dim"))
     parts.append(Text(count, style="green" if summary["good"] else "bold red"))

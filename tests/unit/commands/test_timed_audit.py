@@ -1,9 +1,11 @@
 """PyTorch's functions timed against themselves: what is a tie, and why others are none."""
 
+import io
 import time
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
@@ -11,6 +13,7 @@ from kerneltruth.commands import timed_audit
 from kerneltruth.commands.audit import AuditOptions, run_audit
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.report.timed_audit_view import timed_audit_view
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 
@@ -119,6 +122,28 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     assert document["not_timed"] == ["kernelbenchx/relu", "kernelbenchx/softmax"]
     assert not document["interrupted"]
     assert not document["summary"]["good"]
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "said"), [(True, "Ctrl-C ended it"), (False, "the budget was spent")]
+)
+def test_what_was_not_timed_is_shown_with_the_reason(interrupted, said):
+    document = {
+        "other": [],
+        "summary": {"tasks": 1, "good": True},
+        "tie": 2,
+        "timed": 2,
+        "device": "H100",
+        "seconds": 12.0,
+        "not_timed": ["kernelbenchx/relu"],
+        "interrupted": interrupted,
+        "spent": {"laps": 3.25},
+    }
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(timed_audit_view(document))
+    shown = console.export_text()
+    assert f"not timed, since {said}: kernelbenchx/relu" in shown
+    assert "seconds: laps 3.2" in shown
 
 
 def test_of_a_task_only_doubted_shapes_are_timed_once_more():
