@@ -140,6 +140,21 @@ def test_a_result_without_a_gradient_is_found(court, cache):
     assert all("NoGradient" in detail and "_call=backward" in case for case, _, detail in found)
 
 
+NO_GRAPH = """
+import torch
+def fused_mv_sigmoid_sub(input, vec, other, alpha=1, *, out=None):
+    product = input.data @ vec.data
+    result = torch.sub(torch.sigmoid(product), getattr(other, "data", other), alpha=alpha)
+    return result if out is None else out.copy_(result)
+"""
+
+
+def test_a_lost_gradient_behind_a_sigmoid_is_found(court, cache):
+    found = flagged(court, cache, "fused_mv_sigmoid_sub", NO_GRAPH, cases=30)
+    assert found
+    assert all("NoGradient" in detail for *_, detail in found)
+
+
 def test_a_wrong_gradient_is_found(court, cache):
     found = flagged(court, cache, "fused_tile_exp", WRONG_GRADIENT)
     assert {verdict for _, verdict, _ in found} == {"fail"}

@@ -335,6 +335,9 @@ def _attributes(scene: Scene, k: int) -> Draft | None:
         if dtype not in (*scene.dtypes, *scene.extended_dtypes):
             return None
         settings = dict(one.settings)
+        if scene.task.wants_gradients(settings):
+            # Where an activation saturates, its gradient is 0.
+            recipe = "small"
         return Draft(sizes=sizes, recipe=recipe, settings=settings, absent=one.absent, dtype=dtype)
     settings = {
         a.name: a.values[scene.pick(len(a.values), "attributes", a.name, k)]

@@ -23,7 +23,18 @@ from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, TensorSpec
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
 
 FLOAT_KINDS = (
-    *("real", "positive", "probability", "unit", "sign", "float32", "stochastic", "tril", "triu"),
+    *(
+        "real",
+        "unlimited",
+        "positive",
+        "probability",
+        "unit",
+        "sign",
+        "float32",
+        "stochastic",
+        "tril",
+        "triu",
+    ),
     *MATRIX_KINDS,
 )
 

@@ -13,6 +13,7 @@ Scalar = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 
 KINDS = {
     "real": "the case's dtype, any finite value of the recipe",
+    "unlimited": "as `real`, whatever the task's range of values",
     "positive": "the case's dtype, magnitude of the recipe, never 0",
     "probability": "the case's dtype, in [0, 1]",
     "unit": "the case's dtype, in [-1, 1]",
@@ -50,7 +51,17 @@ MATRIX_KINDS = (
     "matrix",
 )
 _WORKING = (
-    *("real", "positive", "probability", "unit", "sign", "integer", "stochastic", "weight"),
+    *(
+        "real",
+        "unlimited",
+        "positive",
+        "probability",
+        "unit",
+        "sign",
+        "integer",
+        "stochastic",
+        "weight",
+    ),
     *("tril", "triu"),
     *MATRIX_KINDS,
 )

@@ -127,8 +127,8 @@ TASKS: tuple[Task, ...] = (
     task(
         "fused_transformer_block(input[*((M, D) if _rank == 2 else (M, 2, D))], weight1[D, K], "
         "weight2[K, O], residual[*((M, O) if _rank == 2 and _residual == 'same' else "
-        "(M, 2, O) if _residual == 'same' else (O,))], dropout_p=0.1, eps=1e-5, _rank=2, "
-        "_residual='same')",
+        "(M, 2, O) if _residual == 'same' else (O,))]: unlimited, dropout_p=0.1, eps=1e-5, "
+        "_rank=2, _residual='same')",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
@@ -142,7 +142,6 @@ TASKS: tuple[Task, ...] = (
             "_rank": (3,),
             "_residual": ("row",),
         },
-        core={"dropout_p": (0.0,), "eps": (1e-2,)},
         constraints=("dropout_p == 0 or M >= 32",),
         # Larger values leave one share of 1 per row, which tells nothing about dropout.
         values=(-1.5, 1.5),
