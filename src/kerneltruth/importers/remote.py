@@ -25,8 +25,9 @@ from kerneltruth.runner.protocol import (
 )
 
 _POISON = bytes(16)
-# Of a child that is asked for a timed call; each takes address space.
+# Of a child that is asked for a call with more elements than this; each takes address space.
 _THREADS = 16
+_LARGE = 2**20
 
 
 class Rejected(RuntimeError):
@@ -77,9 +78,8 @@ class Remote:
             Rejected: there is none.
         """
         where = next((t.device for t in tensors.values()), torch.device("cpu"))
-        if where.type != "cpu":
-            # A timed call, whose inputs are large. What is judged on the CPU gets one thread, for
-            # the same bits everywhere.
+        if where.type != "cpu" or sum(t.numel() for t in tensors.values()) > _LARGE:
+            # What is small gets one thread, for the same bits everywhere.
             request = {**request, "threads": min(len(os.sched_getaffinity(0)), _THREADS)}
         found = self._call(request, tensors, deadline_s).results
         return tuple(_tensor(result).to(where) for result in found)

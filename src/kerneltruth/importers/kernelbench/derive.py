@@ -31,6 +31,8 @@ _FACTS_S = 120.0
 MOST_FLOPS = 2**37
 # What the first case may cost on a CPU, where an interpreter runs each program of a launch.
 FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
+# And on a GPU, where its reference is still found on the CPU, in float64.
+WHOLE = searching.Budget(elements=2**24, weights=2**24, flops=2**36)
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
 
@@ -214,12 +216,13 @@ def _with_whole(
 
     first = _cut(problem, search, own, holds)
     kept = None if first is None else _kept(session, first)
-    whole = _cut(problem, search, own, can_be_timed)
+    whole = _cut(problem, search, own, WHOLE.holds)
+    timed = _cut(problem, search, own, can_be_timed)
     # What is random is drawn many times for a judgement.
     ranged = kept if whole is None or schema.random else _ranged(session, whole)
     # How large an index may be in a timed call, only a run of the problem shows.
     integers = any(i.holds_integers for i in own.inputs)
-    return replace(schema, first=kept, whole=ranged, timed=None if integers else whole)
+    return replace(schema, first=kept, whole=ranged, timed=None if integers else timed)
 
 
 def search_cost(outline: Outline) -> int:
