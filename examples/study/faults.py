@@ -15,9 +15,6 @@ _HALF_SUM = (
         "work = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}.get(x.dtype, tl.float32)",
     ),
 )
-_KEEPDIM_IGNORED = (
-    ("    if keepdim:\n        for d in sorted(dims):\n            out = out.unsqueeze(d)\n", ""),
-)
 _ONE_DIM = (
     (
         "tuple(d % rank for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))",
@@ -89,7 +86,13 @@ FAULTS: dict[str, dict[str, Edits]] = {
     },
     "sum": {
         "half_sum": _HALF_SUM,
-        "keepdim_ignored": _KEEPDIM_IGNORED,
+        "keepdim_ignored": (
+            (
+                "    if keepdim:\n        for d in sorted(dims):\n"
+                "            out = out.unsqueeze(d)\n",
+                "",
+            ),
+        ),
         "one_dim": _ONE_DIM,
         "tail": (("range(0, n_cols, BLOCK)", "range(0, n_cols // BLOCK * BLOCK, BLOCK)"),),
     },
@@ -102,7 +105,13 @@ FAULTS: dict[str, dict[str, Edits]] = {
         ),
         "half_sum": _HALF_SUM,
         "one_dim": _ONE_DIM,
-        "keepdim_ignored": _KEEPDIM_IGNORED,
+        "keepdim_ignored": (
+            (
+                "    if keepdim:\n        for d in sorted(dims):\n"
+                "            result = result.unsqueeze(d)\n",
+                "",
+            ),
+        ),
     },
     "argmax": {
         "ties_last": (("if block_best > best:", "if block_best >= best:"),),

@@ -16,7 +16,7 @@ def mean_kernel(x_ptr, out_ptr, n_cols, WORK: tl.constexpr, BLOCK: tl.constexpr)
     tl.store(out_ptr + row, result.to(out_ptr.dtype.element_ty))
 
 
-def mean(input_tensor, dim=-1, keepdim=False, dtype=None):
+def mean(input_tensor, dim=-1, keepdim=False, dtype=None, out=None):
     x = input_tensor if dtype is None else input_tensor.to(dtype)
     rank = x.dim()
     if dim is None:
@@ -30,13 +30,13 @@ def mean(input_tensor, dim=-1, keepdim=False, dtype=None):
     for d in range(len(others), rank):
         n_cols *= x.shape[d]
     if n_cols == 0:
-        out = torch.full(kept, float("nan"), dtype=x.dtype, device=x.device)
+        result = torch.full(kept, float("nan"), dtype=x.dtype, device=x.device)
     else:
-        out = torch.empty(kept, dtype=x.dtype, device=x.device)
+        result = torch.empty(kept, dtype=x.dtype, device=x.device)
         work = tl.float64 if x.dtype == torch.float64 else tl.float32
-        if out.numel() > 0:
-            mean_kernel[(out.numel(),)](x, out, n_cols, WORK=work, BLOCK=512)
+        if result.numel() > 0:
+            mean_kernel[(result.numel(),)](x, result, n_cols, WORK=work, BLOCK=512)
     if keepdim:
         for d in sorted(dims):
-            out = out.unsqueeze(d)
-    return out
+            result = result.unsqueeze(d)
+    return result if out is None else out.copy_(result)

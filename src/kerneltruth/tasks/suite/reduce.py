@@ -153,6 +153,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         extended_dtypes=("float64",),
         perf=_PERF,
+        promises=Promises(out=True),
     ),
     task(
         f"std(input[{_SHAPE}], dim=None, correction=1, keepdim=False, _rank=3)",
