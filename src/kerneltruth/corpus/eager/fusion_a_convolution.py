@@ -1,6 +1,7 @@
 """Convolutions and what follows them, as PyTorch computes it."""
 
 import functools
+import inspect
 
 import torch
 import torch.nn.functional as F
@@ -14,14 +15,13 @@ def in_float32_on_a_cpu(function):
         if input.device.type != "cpu" or input.dtype not in (torch.float16, torch.bfloat16):
             return function(input, *given, **options)
 
-        def wide(value):
-            return value.float() if torch.is_tensor(value) and value is not out else value
-
-        out = options.get("out")
-        result = function(
-            *(wide(value) for value in (input, *given)),
-            **{name: wide(value) for name, value in options.items()},
-        )
+        call = inspect.signature(function).bind(input, *given, **options)
+        out = call.arguments.get("out")
+        wide = {
+            name: value.float() if torch.is_tensor(value) and value is not out else value
+            for name, value in call.arguments.items()
+        }
+        result = function(**wide)
         return result.to(input.dtype)
 
     return aided
