@@ -51,7 +51,7 @@ def test_a_disk_that_fills_up_leaves_a_run_that_goes_on(kt, candidate, tiny_disk
     assert kt("compare", tiny_disk / "run", tiny_disk / "run").code == 0
     (tiny_disk / "filling").unlink()
     again = kt(*arguments, "--json")
-    assert (again.code, json.loads(again.out)["kind"]) == (1, "count")
+    assert (again.code, json.loads(again.out)["kind"]) == (1, "type")
 
 
 def test_a_limit_on_file_sizes_is_told_in_one_line(process, candidate, tmp_path):
