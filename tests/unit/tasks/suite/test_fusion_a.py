@@ -39,7 +39,9 @@ def reference(name, **given):
     """The task's reference on NumPy arrays; attributes that are not given keep their defaults."""
     task = TASKS[name]
     tensors = {n: torch.tensor(v) if isinstance(v, np.ndarray) else v for n, v in given.items()}
-    arguments = {a.name: a.default for a in task.attributes if not a.hidden and a.name != "dtype"} | tensors
+    arguments = {
+        a.name: a.default for a in task.attributes if not a.hidden and a.name != "dtype"
+    } | tensors
     result = task.reference(**arguments)
     outputs = result if isinstance(result, tuple) else (result,)
     return outputs[0].numpy() if len(outputs) == 1 else tuple(o.numpy() for o in outputs)
