@@ -22,7 +22,8 @@ from kerneltruth.runner.protocol import (
 )
 
 _ALIGNMENT = 512
-_MOST_RESULTS = 64
+# The state of a large model is among the results of its reference; more would be a flood.
+_MOST_RESULTS = 1024
 _REPR = 200
 # Reading these takes no code of the candidate's; that of a subclass may, and would run after the
 # guards have looked and the clock has stopped.

@@ -165,3 +165,33 @@ def test_sizes_at_which_the_reference_broadcasts_by_accident_are_not_tried(made)
         rows, dim = materialize(task, case).tensors["x"].shape
         assert dim % 2 == 0
         assert rows >= 1
+
+
+MANY = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(features, features) for _ in range(40))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+features = 8
+
+def get_inputs():
+    return [torch.randn(4, features)]
+
+def get_init_inputs():
+    return [features]
+"""
+
+
+def test_a_model_of_many_weights_is_judged_on_its_own_ones(runner, made):
+    suite, task = made(MANY)
+    attempt = attempt_of(runner, task, suite.own_model("level1/1"), 2)
+    assert isinstance(attempt.verdict, Passed), attempt.failure
