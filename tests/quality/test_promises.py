@@ -43,3 +43,12 @@ def test_a_name_that_says_a_dtype_promises_it():
     assert TASKS["kernelbenchx/matmul_fp16"].promised_dtypes == ("float16",)
     assert TASKS["kernelbenchx/gelu_int8"].promised_dtypes == ("int8",)
     assert TASKS["softmax"].promised_dtypes == ("float32", "float16", "bfloat16")
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "fused_mul_sub", "fused_sub_gelu", "zeta"])
+def test_broadcasting_that_no_prompt_names_may_be_refused(name):
+    task = TASKS[f"kernelbenchx/{name}"]
+    forms = {"row", "column", "single", "outer", "deep"}
+    tried = [c for c in generate(task, seed=0, count=40) if forms & {*c.settings.values()}]
+    assert tried
+    assert {c.domain for c in tried} == {"extended"}

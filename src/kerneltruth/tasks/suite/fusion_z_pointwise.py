@@ -95,6 +95,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"alpha": (0.5, -2.0, 0.0), "_mul": _BROADCAST, "_sub": _BROADCAST},
+        core={"alpha": (0.5, -2.0, 0.0)},
         reference=_mul_sub,
         admissible=(
             lambda input, other_mul, other_sub, alpha: torch.sub(
@@ -131,6 +132,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",), "_other": _BROADCAST},
+        core={"alpha": (0.5, -2.0), "approximate": ("tanh",)},
         reference=_sub_gelu,
         admissible=(_sub_gelu_by_steps,),
         description="""GELU of input - alpha * other: first the difference (`other` broadcasts to

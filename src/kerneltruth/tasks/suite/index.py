@@ -162,6 +162,7 @@ TASKS: tuple[Task, ...] = (
             "N": "spatial",
         },
         attributes={"_mask": ("row", "column"), "_rank": (1, 3)},
+        core={"_rank": (1, 3)},
         reference=lambda input, mask: input[mask.expand(input.shape)],
         description="""The elements of the input where the bool mask is True, in row-major order, as
             a one-dimensional tensor with exactly as many elements as are chosen, which may be none

@@ -20,6 +20,8 @@ _OTHER = (
     "if _form == 'column' else (2, 1) if _form == 'deep' else () if _form == 'single' else (N,))"
 )
 _FORMS: tuple[Scalar, ...] = ("same", "row", "column", "single", "outer", "flat", "deep")
+# Where a prompt does not speak of broadcasting, only these are promised.
+_UNIFORM: dict[str, tuple[Scalar, ...]] = {"_form": ("flat",)}
 _BROADCAST = """ The shapes broadcast: they are aligned at the last dim, and a dim of size 1 or
     one that is missing is repeated; the result has the common shape."""
 _INTEGERS = ("int32", "int64", "int16", "int8", "uint8", "bool")
@@ -137,6 +139,7 @@ TASKS: tuple[Task, ...] = (
         "or of bool, where it is the logical and; the result has that dtype.",
         dtypes=_INTEGERS,
         outputs=(Output(compare="exact"),),
+        core=_UNIFORM,
         flops=1,
         promises=Promises(out=True),
     ),
@@ -168,6 +171,7 @@ TASKS: tuple[Task, ...] = (
             k = 0, 1, 2, ..., in the dtype of the two, which is the same. Infinity for x = 1, NaN
             for x < 1 and where one of the two is NaN. All elements lie in [0.875, 24].""",
         values=(0.875, 24.0),
+        core=_UNIFORM,
         flops=100,
         promises=Promises(out=True),
     ),
