@@ -90,7 +90,7 @@ def audit(
 
         show_document(document, timed_audit_view, as_json)
         stopped = document["interrupted"]
-        raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_suite(document))
+        raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_timed_suite(document))
     if suite is not None:
         from kerneltruth.report.suite_view import suite_view
 

@@ -36,6 +36,11 @@ def of_suite(document: dict[str, Any]) -> int:
     return GOOD if document["summary"]["good"] else BAD
 
 
+def of_timed_suite(document: dict[str, Any]) -> int:
+    """Whether all that was timed ties, or says why not; 3 if nothing was timed."""
+    return of_suite(document) if document["timed"] else NO_JUDGEMENT
+
+
 def of_run(document: dict[str, Any], *, by_candidates: bool = False) -> int:
     """Whether every attempt has its outcome; 3 if this machine spoilt some.
 

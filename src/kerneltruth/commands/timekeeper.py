@@ -299,11 +299,9 @@ class Timekeeper:
                             contest.warm_up()
                         with self._spent.on("leaving"):
                             self._gone()
-                        contest.prepare()
-                        if self._next is not None:
-                            # Nobody begins beside laps.
-                            with self._spent.on("waiting"):
-                                self._next.prepared()
+                        contest.prepare(watch.disturbance, self._quiet)
+                        # Nobody begins beside laps.
+                        self._quiet()
                     began = time.perf_counter() if fresh else began
                     with self._spent.on("laps"):
                         contest.run(self._enough, watch.disturbance)
@@ -329,6 +327,12 @@ class Timekeeper:
                 continue
             with self._spent.on("facts"):
                 return finished(ground, contest, watch)
+
+    def _quiet(self) -> None:
+        """Wait until the next candidate's process has begun on the device."""
+        if self._next is not None:
+            with self._spent.on("waiting"):
+                self._next.prepared()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[Watch]:

@@ -23,7 +23,8 @@ def timed_audit_view(document: dict[str, Any]) -> RenderableType:
     )
     if document["not_timed"]:
         ended = "Ctrl-C ended it" if document["interrupted"] else "the budget was spent"
-        parts.append(Text(f"not timed, since {ended}: {', '.join(document['not_timed'])}"))
+        left = document["not_timed"]
+        parts.append(Text(f"{len(left)} not timed, since {ended}: {', '.join(left)}"))
     spent = ", ".join(f"{part} {seconds:.1f}" for part, seconds in document["spent"].items())
     parts.append(Text(f"seconds: {spent}", style="dim"))
     parts.append(Text(count, style="green" if summary["good"] else "bold red"))

@@ -1,11 +1,15 @@
 """Whether a baseline is one: where it runs, and whether it takes no longer than its work can."""
 
 import math
+from itertools import count
 
 import pytest
 from timed_children import Clock, Sides
 
+from kerneltruth.clock.contest import ASKED
 from kerneltruth.clock.contestants import Contestant, NotValid
+from kerneltruth.clock.laps import AGAIN
+from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.validity import (
     Operators,
     host_bound,
@@ -14,7 +18,7 @@ from kerneltruth.clock.validity import (
     why_elsewhere,
     why_too_long,
 )
-from kerneltruth.runner.protocol import Capture, Lap, Observation
+from kerneltruth.runner.protocol import Capture, Lap, Observation, Rows
 from kerneltruth.runner.protocol import Operators as Asked
 
 PLAIN = Operators(launches=3, on_host=0, elsewhere=0)
@@ -79,13 +83,75 @@ def test_a_baseline_that_runs_elsewhere_takes_part_in_no_lap_that_counts(sides):
 def test_a_baseline_that_takes_too_long_costs_a_few_calls(sides):
     child = of_eager(sides, call_s=30.0, ran={"launches": 1.0})
 
-    def too_long(side):
+    def over_a_second(side):
         return "too long" if side.ran and side.warm_up_s > 1.0 else None
 
     with pytest.raises(NotValid) as found:
-        sides.contest(too_long=too_long).prepare()
+        sides.contest(too_long=over_a_second).prepare()
     assert found.value.name == "eager"
-    assert sum(len(lap.rows) for lap in child.of(Lap)) == 3
+    # Two to get ready, one that shows how slow it is, and two more before it is refused.
+    assert sum(len(lap.rows) for lap in child.of(Lap)) == 5
+
+
+def too_long(side):
+    """As a GPU says of one launch for two microseconds of work."""
+    return side.ran and why_too_long(side.ran, side.warm_up_s, floor_s=2e-6, launch_s=15e-6)
+
+
+def prepared(sides, **more):
+    contest = sides.contest(too_long=too_long)
+    contest.prepare(**more)
+    return contest
+
+
+def slow_at(child, *laps):
+    """Calls in these laps, counted from the first, take 5 ms more."""
+    counted = count(1)
+    child.noise = lambda: 251.0 if next(counted) in laps else 1.0
+
+
+@pytest.mark.parametrize("laps", [(3,), (3, 4, 5), (3, 4, 5, 6, 7)])
+def test_slow_calls_among_quick_ones_refuse_no_baseline(sides, laps):
+    child = of_eager(sides, ran={"launches": 1.0})
+    slow_at(child, *laps)
+    contest = prepared(sides)
+    assert [side.name for side in contest.sides] == ["candidate", "eager"]
+    # Nor do they tell how long laps are.
+    assert sides.made[1].warm_up_s == pytest.approx(child.call_s)
+
+
+def test_a_baseline_each_call_of_which_is_slow_is_refused(sides):
+    child = of_eager(sides, call_s=3e-3, ran={"launches": 1.0})
+    with pytest.raises(NotValid, match="no valid baseline: a call takes 3 ms: over 100 times"):
+        prepared(sides)
+    assert not any(message.count > SPARE for message in child.of(Rows))
+
+
+def test_a_slow_host_refuses_no_baseline(sides):
+    of_eager(sides, ran={"launches": 1.0}, host_s=3e-3)
+    assert len(prepared(sides).sides) == 2
+
+
+def test_before_a_baseline_is_refused_whoever_begins_is_waited_for(sides):
+    """Beside another process that begins, calls are slow for seconds."""
+    child = of_eager(sides, call_s=5e-3, ran={"launches": 1.0})
+    prepared(sides, quiet=lambda: setattr(child, "call_s", 2e-5))
+    assert sides.made[1].warm_up_s == pytest.approx(2e-5)
+
+
+def test_what_is_measured_beside_others_refuses_no_baseline(sides):
+    child = of_eager(sides, call_s=3e-3, ran={"launches": 1.0})
+    prepared(sides, disturbance=lambda: "1 other process on the device")
+    assert sides.made[1].warm_up_s == pytest.approx(3e-3)
+    # Beside the two that get it ready.
+    assert sum(len(lap.rows) == 1 for lap in child.of(Lap)) <= ASKED * AGAIN[1] + 2
+
+
+def test_calls_that_no_disturbance_makes_so_slow_are_refused_all_the_same(sides):
+    child = of_eager(sides, call_s=1.0, ran={"launches": 1.0})
+    with pytest.raises(NotValid):
+        prepared(sides, disturbance=lambda: "1 other process on the device")
+    assert sum(len(lap.rows) for lap in child.of(Lap)) == 5
 
 
 def test_only_baselines_are_asked_what_they_run(sides):

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.commands import timed_audit
+from kerneltruth.commands import exit_codes, timed_audit
 from kerneltruth.commands.audit import AuditOptions, run_audit
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -121,7 +121,21 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     assert document["shapes"] == []
     assert document["not_timed"] == ["kernelbenchx/relu", "kernelbenchx/softmax"]
     assert not document["interrupted"]
-    assert not document["summary"]["good"]
+    assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
+
+
+@pytest.mark.parametrize(("said", "code"), [("tie", exit_codes.GOOD), ("slower", exit_codes.BAD)])
+def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
+    document = timed_audit._document(
+        AuditOptions(suite="core", device="cpu"),
+        [TimedShape(task="core/relu", shape="M=4", outcome=said)],
+        "cpu",
+        not_timed=["core/softmax"],
+        interrupted=False,
+        spent={},
+        seconds=1.0,
+    )
+    assert exit_codes.of_timed_suite(document) == code
 
 
 @pytest.mark.parametrize(
@@ -142,7 +156,7 @@ def test_what_was_not_timed_is_shown_with_the_reason(interrupted, said):
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(timed_audit_view(document))
     shown = console.export_text()
-    assert f"not timed, since {said}: kernelbenchx/relu" in shown
+    assert f"1 not timed, since {said}: kernelbenchx/relu" in shown
     assert "seconds: laps 3.2" in shown
 
 
