@@ -191,7 +191,8 @@ def reading(rows: list[dict[str, str]], read: dict[str, dict[str, str]]) -> list
     ]
     return [
         f"{len(rows)} failing verdicts drawn at random, each with two scripts that import nothing "
-        "of kerneltruth, and read one by one:",
+        "of kerneltruth, and read one by one: verdict, case, sentence and scripts, and the source "
+        "where these left a doubt.",
         "",
         *machine.table(("scripts", "verdicts"), table),
         "",

@@ -53,15 +53,29 @@ def section(document: dict[str, Any]) -> list[str]:
     ]
 
 
+def timed_section(document: dict[str, Any]) -> list[str]:
+    """The paragraph and the list of what is no tie, of one suite's timed audit."""
+    outcomes = ", ".join(f"{k} {n}" for k, n in sorted(document["summary"]["outcomes"].items()))
+    others = [f"- {o['task']} {o['shape']}: {o['outcome']}: {o['why']}" for o in document["other"]]
+    return [
+        "",
+        f"`kerneltruth audit --suite {document['suite']} --timed`: {document['timed']} shapes of "
+        f"{document['summary']['tasks']} tasks in {document['seconds']:.0f} s: {outcomes}. "
+        f"{len(document['not_timed'])} tasks had no time.",
+        *(["", *others] if others else []),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("documents", type=Path, nargs="+")
     parser.add_argument("--machine", required=True, help="where they were made")
     options = parser.parse_args()
-    print("## Every task of the suites proves itself: PyTorch as the candidate")
+    print("## What `audit --suite` found: PyTorch as the candidate")
     print(f"\n{options.machine}")
     for path in options.documents:
-        print("\n".join(section(json.loads(path.read_text("utf-8")))))
+        document = json.loads(path.read_text("utf-8"))
+        print("\n".join((timed_section if "timed" in document else section)(document)))
     return 0
 
 

@@ -22,7 +22,7 @@ def brief(name):
 @pytest.mark.parametrize(
     ("name", "signature"),
     [
-        ("kernelbenchx/softmax", "def softmax(input, dim=-1):"),
+        ("kernelbenchx/softmax", "def softmax(input, dim=-1, dtype=None):"),
         ("kernelbenchx/index_fill_", "def index_fill_(dim, x, index, value=1.5):"),
         (
             "kernelbenchx/cross_entropy",
@@ -41,7 +41,7 @@ def test_a_signature_is_as_python_writes_it(name, signature):
 def test_a_brief_has_description_signature_dtypes_and_example():
     text = brief("kernelbenchx/softmax")
     assert find("kernelbenchx/softmax").description in text
-    assert "def softmax(input, dim=-1):" in text
+    assert "def softmax(input, dim=-1, dtype=None):" in text
     assert "float32, float16, bfloat16" in text
     assert "out = [[" in text
 
