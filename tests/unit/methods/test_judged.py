@@ -37,7 +37,8 @@ def case():
 
 def test_a_small_counterexample_is_shown_as_a_call(case):
     assert counterexample(TASK, case) == (
-        "    input = [[0, 1, 89.5]], a float32 tensor of shape (1, 3)\n    dim = -1\n    dtype = None"
+        "    input = [[0, 1, 89.5]], a float32 tensor of shape (1, 3)\n"
+        "    dim = -1\n    dtype = None"
     )
 
 
