@@ -19,8 +19,6 @@ from kerneltruth.tasks.contract import Claim, Evidence
 
 # LAPACK's usual threshold, in units of rounding.
 THRESHOLD = 30.0
-# What TF32 cuts off a factor.
-TF32 = 2.0**-10
 # A float64 result below so many roundings of its matrix is a 0 that came out as noise.
 _NOISE = 100.0
 
@@ -33,9 +31,6 @@ HOW_LEAST_SQUARES = """For each column A^T (b - A x) must be at most 30 rounding
     |A| (|A| |x| + |b|), and the error of x at most 30 roundings of k (|x| + |b|/|A| + k |r|/|A|),
     where r = b - A x, k = |A|/s is A's condition and s its smallest singular value (Frobenius
     norms; in the input's dtype, not TF32). Inputs that are not finite are not judged."""
-HOW_A_PRODUCT = """Norms are Frobenius norms, n is the larger size of A and eps the rounding of the
-    input's dtype. TF32 is enough for the product, not for the decomposition: in float32 the limit
-    is 2^-9 where that is more. Matrices that are not finite are not judged."""
 HOW_A_FACTOR = """Norms are Frobenius norms, n is the larger size of A and eps the rounding of the
     input's dtype: TF32 is not enough. Matrices that are not finite are not judged."""
 
@@ -91,16 +86,6 @@ def residual(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int
     """That an error is at most 30 n roundings of a scale."""
     value = worst(error, scale * (n * evidence.eps))
     return Claim(f"{name}, in units of {'n ' if n > 1 else ''}eps", value, THRESHOLD)
-
-
-def product(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int = 1) -> Claim:
-    """As `residual`, of a result that is itself a product of float32 factors.
-
-    On a GPU `tl.dot` takes them in TF32 unless told otherwise, each with an error of up to 2^-10.
-    """
-    tf32 = 2 * TF32 if evidence.dtype == "float32" else 0.0
-    allowed = max(THRESHOLD * n * evidence.eps, tf32)
-    return Claim(f"{name}, of what rounding and TF32 allow", worst(error, scale * allowed), 1.0)
 
 
 def orthonormal(name: str, q: Tensor, evidence: Evidence) -> Claim:

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.linear import (
-    HOW_A_PRODUCT,
+    HOW_A_FACTOR,
     HOW_A_SOLUTION,
     HOW_LEAST_SQUARES,
     JUDGED,
     finite,
     given,
     least_squares,
-    product,
+    residual,
     size,
     solution,
     wide,
@@ -56,7 +56,7 @@ def _reconstruct(A: Tensor) -> Tensor:
 
 def _is_reconstructed(e: Evidence) -> Iterator[Claim]:
     a = given(e, "A")
-    yield product("|X - A| / |A|", size(wide(e.outputs[0]) - a), size(a), e, max(*a.shape[-2:], 1))
+    yield residual("|X - A| / |A|", size(wide(e.outputs[0]) - a), size(a), e, max(*a.shape[-2:], 1))
 
 
 TASKS: tuple[Task, ...] = (
@@ -127,7 +127,7 @@ TASKS: tuple[Task, ...] = (
         contract=_is_reconstructed,
         description=f"""A matrix A [M, N] put together again from its singular value decomposition,
             U @ diag(S) @ Vh: A itself, up to rounding. Judged by |X - A| <= 30 n eps |A|.
-            {HOW_A_PRODUCT}""",
+            {HOW_A_FACTOR}""",
         flops="8*M*N*min(M, N)",
         benchmark={"M": 16, "N": 16},
         perf=tuple({"M": n, "N": n} for n in (128, 512, 1024)),

@@ -9,13 +9,11 @@ from torch import Tensor
 
 from kerneltruth.tasks.linear import (
     HOW_A_FACTOR,
-    HOW_A_PRODUCT,
     columns,
     finite,
     given,
     named,
     orthonormal,
-    product,
     residual,
     size,
     wide,
@@ -96,16 +94,16 @@ def _is_low_rank(e: Evidence) -> Iterator[Claim]:
     n, whole = max(*a.shape[-2:], 1), size(a)
     U, S, Vh = torch.linalg.svd(got, full_matrices=False)
     beyond = torch.linalg.vector_norm(S[..., k:], dim=-1)
-    yield product(f"singular values beyond the first {k} / |A|", beyond, whole, e, n)
+    yield residual(f"singular values beyond the first {k} / |A|", beyond, whole, e, n)
     excess = (size(a - got) - size(a - e.reference[0])).clamp_min(0)
-    yield product("error beyond that of the best approximation / |A|", excess, whole, e, n)
+    yield residual("error beyond that of the best approximation / |A|", excess, whole, e, n)
     # The error hardly shows a small one of the part that is kept; these two do.
     of_rows, of_columns = U[..., :k], Vh[..., :k, :]
     for side, kept in (
         ("left", of_rows @ (of_rows.mT @ a)),
         ("right", (a @ of_columns.mT) @ of_columns),
     ):
-        yield product(
+        yield residual(
             f"|X - A projected on it from the {side}| / |A|", size(got - kept), whole, e, n
         )
 
@@ -211,7 +209,7 @@ TASKS: tuple[Task, ...] = (
             way and does not change the result. {_SAYS_BATCH} Judged by its singular values beyond
             the first k, by |A - X| (which must be the root of the sum of squares of A's other
             singular values), and by X being A projected on X's own row and column spaces, each
-            within 30 n eps |A|. {HOW_A_PRODUCT} A candidate may have a parameter `out`; it is never
+            within 30 n eps |A|. {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never
             passed.""",
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
