@@ -8,6 +8,8 @@ from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
 
+pytestmark = pytest.mark.gpu
+
 SPECTRAL_RADIUS = """
 import torch
 
