@@ -26,7 +26,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json
 from kerneltruth.runs.store import RunStore
 
-# Of a kernel of the corpus, in runs of `audit` that did not store which it is.
+# Runs of `audit` from before roles were stored name their kernels only.
 UNKNOWN_ROLE = "kernel"
 
 Kept = Literal["best", "last"]

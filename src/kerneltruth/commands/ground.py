@@ -39,7 +39,7 @@ COMPILED = {
     "compile_max_autotune": "max-autotune-no-cudagraphs",
 }
 BASELINES = (*COMPILED, "control")
-# Who is timed; among a task's baselines it is eager PyTorch, timed against itself.
+# The timed side; among a task's baselines it is eager PyTorch, timed against itself.
 CANDIDATE = "candidate"
 # The process of those that are made of eager PyTorch.
 PYTORCH = "pytorch"

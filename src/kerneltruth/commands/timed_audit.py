@@ -325,7 +325,7 @@ def _document(
         },
         "not_timed": list(not_timed),
         "interrupted": interrupted,
-        # Of the judge, by what they went into; what is inside of another is counted there too.
+        # The judge's seconds by errand; an errand within another counts in both.
         "spent": spent,
         "seconds": seconds,
         "timed": len(shapes),

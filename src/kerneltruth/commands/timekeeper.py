@@ -161,7 +161,7 @@ class Timekeeper:
             shapes = [shape_document(found, machine=self._machine) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
-            # Of the first candidate since then: all tasks that got ready together.
+            # The first candidate of a batch carries the seconds of all tasks in it.
             "ready_s": self._ready_s,
             "ready": dict(grounds.spent),
             "shapes": shapes,

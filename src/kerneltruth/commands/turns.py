@@ -103,7 +103,7 @@ class Turns:
             begun = [pool.submit(grounds.warm_up, effort, room=self._room) for grounds in coming]
             try:
                 for done in begun:
-                    # What cannot be had now is missed when it is needed, and is told there.
+                    # A failure here is reported when the result is needed.
                     with contextlib.suppress(MemoryError, RuntimeError):
                         done.result()
             except KeyboardInterrupt:

@@ -251,7 +251,8 @@ def test_nvcc_reads_every_stand_in(include, tmp_path):
     dispatch = 'AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "f", [&] { x.data_ptr<scalar_t>(); });'
     source.write_text(headers + CUDA.replace("auto y", f"{guard} {dispatch} auto y"))
     command = ["nvcc", f"-I{include}", "-std=c++17", "-c", str(source), "-o", "cuda.o"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    ran = subprocess.run(command, cwd=tmp_path, check=False, timeout=120)
+    assert ran.returncode == 0
 
 
 @pytest.mark.slow
