@@ -1,30 +1,8 @@
 """Two-dimensional convolutions and what follows them in plain PyTorch."""
 
-import functools
-
-import torch
 import torch.nn.functional as F
 
-
-def in_float32_on_a_cpu(function):
-    """Half precision on a CPU overflows in partial sums, and loses infinities beside NaN."""
-
-    @functools.wraps(function)
-    def aided(input, *given, **options):
-        if input.device.type != "cpu" or input.dtype not in (torch.float16, torch.bfloat16):
-            return function(input, *given, **options)
-
-        def wide(value):
-            return value.float() if torch.is_tensor(value) and value is not out else value
-
-        out = options.get("out")
-        result = function(
-            *(wide(value) for value in (input, *given)),
-            **{name: wide(value) for name, value in options.items()},
-        )
-        return result.to(input.dtype)
-
-    return aided
+from kerneltruth.corpus.eager.aids import in_float32_on_a_cpu
 
 
 @in_float32_on_a_cpu

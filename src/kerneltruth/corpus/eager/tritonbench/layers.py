@@ -3,10 +3,16 @@
 import torch
 import torch.nn.functional as F
 
+from kerneltruth.corpus.eager.aids import in_float32_on_a_cpu
 
+
+@in_float32_on_a_cpu
 def sigmoid_conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     convolved = F.conv2d(input, weight, bias, stride, padding, dilation, groups)
     return torch.sigmoid(convolved, out=out)
+
+
+sigmoid_conv2d_unaided = sigmoid_conv2d.__wrapped__
 
 
 def silu_batch_norm(
