@@ -71,6 +71,7 @@ class Runner:
         self._cache_root = cache_root.absolute() if cache_root else None
         self._limits = limits or (Limits() if on_cpu else Limits(address_space=None))
         self._work_root = work_root
+        self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None
         self._numbers = itertools.count()
         self._zygotes: dict[tuple[bool, bool], Zygote] = {}
         self._sessions: set[Session] = set()
@@ -148,6 +149,7 @@ class Runner:
                     hide_cuda=self.device == "cpu",
                     work_root=self._work_root,
                     compiles=compiles,
+                    built=self._built,
                 )
             return self._zygotes[key]
 
@@ -324,6 +326,16 @@ class Session:
             self.prepared()
             self._ahead = False
             self._send_load()
+
+    def load_instead(self, candidate: Candidate) -> None:
+        """Have the child load another candidate in the same mode, both being the judge's own."""
+        kept = self._link is not None and self.loaded.ended == "returned"
+        self.candidate = candidate
+        if not kept:
+            self.restart()
+            return
+        self._loaded = None
+        self._send_load()
 
     def restart(self) -> None:
         """End the child and start a fresh one."""
