@@ -42,6 +42,8 @@ from kerneltruth.tasks.spec import Task
 
 # For what a candidate compiles at the shapes that are timed: others wait for the device.
 REHEARSAL_S = 60.0
+# Of so many tasks the baselines get ready side by side, while those of others are timed.
+PART = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,14 +228,16 @@ class Timing:
         device = self._court.runner.device
         if self._keeper is None:
             self._keeper = keeper_for_runs(self._court.runner, self._baselines)
-        for jobs in _by_tasks(batch, self._keeper.at_once):
-            # Compiling takes longest; others may judge meanwhile.
-            with checking(device):
-                self._keeper.ready([find(name) for name in _tasks(jobs)])
-            with timing(device):
-                following = [job.candidate for job, _ in jobs[1:]]
-                for (job, heard), then in zip_longest(jobs, following):
-                    yield replace(heard, perf=self._timed(job, then))
+        parts = [*_by_tasks(batch, max(1, min(PART, self._keeper.at_once // 2)))]
+        # Compiling takes longest; others may judge meanwhile.
+        with checking(device):
+            self._keeper.ready(_tasks(parts[0]))
+        following = [*(job.candidate for job, _ in batch[1:]), None]
+        with timing(device):
+            for part, coming in zip_longest(parts, parts[1:], fillvalue=()):
+                self._keeper.ready_beside(_tasks(coming))
+                for job, heard in part:
+                    yield replace(heard, perf=self._timed(job, following.pop(0)))
 
     def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         try:
@@ -244,8 +248,8 @@ class Timing:
         return timed
 
 
-def _tasks(batch: Iterable[tuple[Job, Heard]]) -> list[str]:
-    return list(dict.fromkeys(job.task for job, _ in batch))
+def _tasks(batch: Iterable[tuple[Job, Heard]]) -> list[Task]:
+    return [find(name) for name in dict.fromkeys(job.task for job, _ in batch)]
 
 
 def _by_tasks(
