@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -282,7 +283,9 @@ class CourtFactory:
         if self.suite is not None and is_foreign(self.suite):
             on_cpu = self.device == "cpu"
             runner = court.runner if on_cpu else Runner(device="cpu")
-            register_at(self.suite, runner, on_cpu=on_cpu)
+            on_device = None if on_cpu else court.runner
+            cores = len(os.sched_getaffinity(0))
+            register_at(self.suite, runner, on_device=on_device, judges=cores)
         court.warm()
         return Timing(court, baselines=self.against or None).hear_and_time
 

@@ -23,7 +23,7 @@ from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
-from kerneltruth.errors import UserError
+from kerneltruth.errors import UserError, lacks_memory
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
@@ -49,8 +49,6 @@ PYTORCH = "pytorch"
 KNOWN = 2
 # For giving memory back.
 PARK_S = 30.0
-# How PyTorch, CUDA and its libraries call it.
-OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")
 # Of inputs: what is due takes several times as much until it is its task's turn.
 DUE_AHEAD_BYTES = 2**25
 # References in other processes take all cores, and others the interpreter: one task's at a time.
@@ -70,11 +68,6 @@ def process_of(name: str) -> str:
 def is_out_of_memory(seen: Observation) -> bool:
     """Whether the device had no memory for what was asked: others may hold it."""
     return seen.ended != "returned" and lacks_memory(f"{seen.error} {seen.message}")
-
-
-def lacks_memory(said: str) -> bool:
-    """Whether an error says that the device had no memory."""
-    return any(words in said for words in OUT_OF_MEMORY)
 
 
 def begin_anew(side: Contestant, seen: Observation) -> None:
