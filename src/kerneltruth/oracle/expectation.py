@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -289,6 +289,13 @@ class ExpectationCache:
         self.policy = policy
         self.layouts = Layouts()
         self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
+        self._counts: dict[Hashable, int] = {}
+
+    def count(self, plan: Hashable, make: Callable[[], int]) -> int:
+        """How many cases a plan for a task comes to, which takes as long as making them."""
+        if plan not in self._counts:
+            self._counts[plan] = make()
+        return self._counts[plan]
 
     def get(self, task: Task, case: Case) -> Expectation:
         """The expectation of a case, from the cache if it is there."""

@@ -83,6 +83,8 @@ class Trial:
         self.cache = cache
         self.deadline_s = deadline_s
         self.controls = controls
+        # By identity of the case and number of the configuration.
+        self.convicted: tuple[tuple[str, int], Ruling] | None = None
         self._light = light and candidate.language == "cuda"
         self._stood_in = False
         self.binaries: list[Binary] = []
