@@ -1,11 +1,16 @@
 """Every promise of every task is tried, in the default number of cases."""
 
+import ast
+
 import pytest
 
 from kerneltruth.cases.promised import Promise, promises_of, untried
 from kerneltruth.cases.strategies import enough_cases, generate
 from kerneltruth.commands.run import CASES
-from kerneltruth.tasks.registry import TASKS
+from kerneltruth.commands.tasks import list_tasks
+from kerneltruth.corpus.eager import eager_source
+from kerneltruth.tasks.model import PUBLISHED
+from kerneltruth.tasks.registry import TASKS, eager_modules
 
 # What `run` judges at most of one candidate: more would cost its throughput.
 MOST = 40
@@ -19,6 +24,30 @@ def test_every_promise_is_tried(key):
     assert promises_of(task)
     assert [str(promise) for promise in untried(task, cases)] == []
     assert count <= MOST
+
+
+def _parameters(task):
+    """The parameters of the published entry, which PyTorch's own function in its place has."""
+    tree = ast.parse(eager_source(eager_modules(task.suite)[task.key]))
+    entries = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == task.entry)
+    given = next(entries).args
+    names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return ["out" if name == "out_tensor" else name for name in names]
+
+
+@pytest.mark.parametrize("key", [key for key, task in TASKS.items() if task.suite in PUBLISHED])
+def test_every_argument_of_a_published_entry_is_tried_or_says_why_not(key):
+    task = TASKS[key]
+    tried = {*task.call_order(), *(("out",) if task.promises.out else ())}
+    unsaid = [n for n in _parameters(task) if n not in {*tried, *task.promises.not_tried}]
+    assert unsaid == []
+    assert not tried & {*task.promises.not_tried}
+    assert all(task.promises.not_tried.values())
+
+
+def test_what_is_not_tried_is_shown():
+    shown = list_tasks("rand", "kernelbenchx")["tasks"][0]
+    assert shown["not_tried"]["generator"]
 
 
 def test_a_promise_is_listed_with_the_cases_that_try_it():
@@ -52,3 +81,34 @@ def test_broadcasting_that_no_prompt_names_may_be_refused(name):
     tried = [c for c in generate(task, seed=0, count=40) if forms & {*c.settings.values()}]
     assert tried
     assert {c.domain for c in tried} == {"extended"}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "promised"),
+    [
+        # Named by their prompts: broadcasting, each argument, pairs and padding by name.
+        ("fused_mul_add_logsoftmax_dropout_bmm", {"_input2": "plane"}, True),
+        ("normalized_cosine_similarity", {"_x2": "one"}, True),
+        ("fused_silu_layer_norm_conv2d", {"conv_groups": 2}, True),
+        ("fused_cross_entropy_log_softmax", {"dim": 0}, True),
+        ("fused_conv2d_add", {"stride": (2, 1), "dilation": (1, 2)}, True),
+        ("fused_relu_max_pool2d_conv2d", {"conv_padding": "same", "pool_stride": (2, 1)}, True),
+        ("invert_matrix_lu", {"_rank": 3}, True),
+        ("grid_sample", {"mode": "bicubic"}, True),
+        # Not named by them.
+        ("fused_silu_layer_norm_conv2d", {"conv_stride": (1, 2)}, False),
+        ("fused_sigmoid_batch_norm", {"_rank": 4}, False),
+        ("fused_softplus_linear", {"_rank": 1}, False),
+        ("linear_w4a16", {"_rank": 3}, False),
+        ("matmul_bf16", {"_batched": True}, False),
+        ("mean", {"dim": None}, False),
+        ("solve_and_add_scaled_vector", {"_y": "matrix"}, False),
+    ],
+)
+def test_what_a_prompt_names_is_promised_and_nothing_else(name, settings, promised):
+    assert TASKS[f"kernelbenchx/{name}"].is_core(settings) == promised
+
+
+def test_a_tensor_that_a_prompt_asks_for_is_always_there():
+    optional = {t.name for t in TASKS["kernelbenchx/fused_add_mul_groupnorm"].tensors if t.optional}
+    assert not optional

@@ -30,6 +30,7 @@ FLOAT_KINDS = (
         "probability",
         "unit",
         "sign",
+        "ones",
         "float32",
         "stochastic",
         "tril",
@@ -183,6 +184,8 @@ def _of_kind(
         return (x.abs() * shrink).clamp(0.0, 1.0)
     if kind == "stochastic":
         return _stochastic(x, recipe.amplitude)
+    if kind == "ones":
+        return torch.ones_like(x)
     if kind == "sign":
         return torch.where(x < 0, -1.0, 1.0).to(x.dtype)
     if kind == "unit":

@@ -43,6 +43,8 @@ def _one(task: dict[str, Any]) -> RenderableType:
         table.add_row("further dtypes", " ".join(task["extended_dtypes"]))
     if task["promises"]:
         table.add_row("promises", "; ".join(task["promises"]))
+    for promise, why in task["not_tried"].items():
+        table.add_row("not tried", f"{promise}: {why}")
     if task["constraints"]:
         table.add_row("constraints", "; ".join(task["constraints"]))
     for output in task["outputs"]:

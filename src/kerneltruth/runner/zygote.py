@@ -66,12 +66,10 @@ def main() -> None:
     parser.add_argument("--host", type=int, required=True)
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--compiles", action="store_true")
-    parser.add_argument("--built", help="where Triton's access to the driver is kept")
     arguments = parser.parse_args()
     control = socket.socket(fileno=arguments.socket_fd)
     control.set_inheritable(False)
-    more = _PRELOADED_FOR_TORCH_COMPILE if arguments.compiles else ()
-    ready = _warm_up(more, arguments.built)
+    ready = _warm_up(_PRELOADED_FOR_TORCH_COMPILE if arguments.compiles else ())
     with contextlib.suppress(OSError):
         control.send(json.dumps({"ready": ready}).encode())
     wardens: set[int] = set()
@@ -85,7 +83,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
+def _warm_up(more: tuple[str, ...]) -> dict[str, str]:
     """Import everything; returns the versions that the children will have."""
     for name in _PRELOADED:
         importlib.import_module(name)
@@ -101,10 +99,7 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
         with contextlib.suppress(Exception):
             for name in _PRELOADED_TO_COMPILE:
                 importlib.import_module(name)
-            kindling = importlib.import_module("kerneltruth.runner.kindling")
-            kindling.light()
-            if built is not None:
-                kindling.reach_driver(built)
+            importlib.import_module("kerneltruth.runner.kindling").light()
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
+from kerneltruth.tasks.rounding import cut_to_tf32
 from kerneltruth.tasks.spec import Claim, Evidence, Output
 
 Chain = Callable[..., Tensor]
@@ -169,8 +170,8 @@ def _variants(
     yield _each(evidence, lambda t: t * (1 + ulp * _alternating(t)))
     yield _each(evidence, lambda t: t * (1 - ulp * _alternating(t)))
     if tf32 and working == torch.float32:
-        yield _each(evidence, lambda t: _cut(t, 0))
-        yield _each(evidence, lambda t: _cut(t, 1 << 12))
+        yield _each(evidence, lambda t: cut_to_tf32(t))
+        yield _each(evidence, lambda t: cut_to_tf32(t, half=1 << 12))
 
 
 def _each(evidence: Evidence, change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | None]:
@@ -183,10 +184,3 @@ def _each(evidence: Evidence, change: Callable[[Tensor], Tensor]) -> dict[str, T
 def _alternating(t: Tensor) -> Tensor:
     places = torch.arange(t.numel(), device=t.device) * 2654435761 >> 16
     return (places % 2 * 2 - 1).to(t.dtype).reshape(t.shape)
-
-
-def _cut(t: Tensor, half: int) -> Tensor:
-    """Values as TF32 holds them: 10 bits of mantissa, cut off or (with `half`) rounded."""
-    bits = t.float().contiguous().view(torch.int32).long()
-    narrow = ((bits + half) & ~0x1FFF).to(torch.int32).view(torch.float32).double()
-    return torch.where(t.isfinite(), narrow, t)

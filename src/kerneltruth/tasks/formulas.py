@@ -101,6 +101,17 @@ def narrowest(x: Tensor, *more: Tensor | None) -> torch.dtype:
     return next(fitting, x.dtype)
 
 
+def computed_narrow(function: Callable[..., Tensor], *inputs: Tensor | None) -> Tensor:
+    """The result of a step that is computed in the dtype from which the inputs come.
+
+    It is at most float32: so a step is computed that comes before a conversion to float64.
+    """
+    given = [t for t in inputs if t is not None]
+    known = (torch.bfloat16, torch.float16, torch.float32)
+    dtype = next((d for d in known if all(_holds(d, t) for t in given)), given[0].dtype)
+    return function(*(None if t is None else t.to(dtype) for t in inputs)).to(given[0].dtype)
+
+
 def fits_half(*tensors: Tensor) -> bool:
     """Whether the values are float16's own, so that the operator may be computed in float16.
 

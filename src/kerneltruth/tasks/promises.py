@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from kerneltruth.errors import InternalError
@@ -11,13 +12,24 @@ from kerneltruth.errors import InternalError
 # that inputs need not be contiguous.
 Layout = Literal["transposed", "strided", "row_gaps", "offset", "channels_last"]
 
+# Why `out=` is not tried where it would be a tuple of tensors.
+SEVERAL_RESULTS = "a call is given one tensor for its result, and here are several"
+
+# The arguments of functions that make tensors, which change no value.
+NOT_TRIED_OF_MAKERS = {
+    "layout": "only strided tensors are compared",
+    "device": "a result is due on the device of the run, which is the default",
+    "requires_grad": "results are compared by their values",
+    "memory_format": "the layout of a result is left open",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
     """What a prompt promises beyond float32, a contiguous layout and its attributes' values.
 
-    Which attribute values and forms are promised, the task's `core` says; that each optional tensor
-    may be absent follows from its signature. Finite values of any size are always promised.
+    Every attribute value is promised that the task's `extended` does not name; that each optional
+    tensor may be absent follows from its signature. Finite values of any size are always promised.
 
     Attributes:
         dtypes: that the prompt names, or that the task's name does; None means float32 where a
@@ -28,6 +40,7 @@ class Promises:
         out: whether the result may be asked for in a tensor `out=`.
         empty: whether the prompt speaks of tensors without elements.
         gradients: whether it says that the result is differentiable.
+        not_tried: what else it documents and no case tries, such as an argument, with the reason.
     """
 
     dtypes: tuple[str, ...] | None = None
@@ -37,6 +50,7 @@ class Promises:
     out: bool = False
     empty: bool = False
     gradients: bool = False
+    not_tried: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = set(self.layouts) - set(get_args(Layout))

@@ -20,3 +20,10 @@ def held_by(x: Tensor) -> torch.dtype:
 def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
     """X after a stay in that dtype."""
     return x.to(dtype).to(x.dtype)
+
+
+def cut_to_tf32(t: Tensor, *, half: int = 0) -> Tensor:
+    """Values as TF32 has them, in float64: 10 bits of mantissa, cut or (with `half`) rounded."""
+    bits = t.float().contiguous().view(torch.int32).long()
+    narrow = ((bits + half) & ~0x1FFF).to(torch.int32).view(torch.float32).double()
+    return torch.where(t.isfinite(), narrow, t)

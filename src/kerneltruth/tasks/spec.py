@@ -52,17 +52,7 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
-from kerneltruth.tasks.model import (
-    BACKWARD,
-    CALL,
-    CORE,
-    NUMBER,
-    OUT,
-    PLAIN_CALL,
-    Contract,
-    Task,
-    WithSpread,
-)
+from kerneltruth.tasks.model import BACKWARD, CALL, CORE, NUMBER, OUT, PLAIN_CALL, Contract, Task
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import Given, parse_signature
 
@@ -86,7 +76,6 @@ __all__ = [
     "Scalar",
     "Task",
     "TensorSpec",
-    "WithSpread",
     "evaluate",
     "parse_signature",
     "task",
@@ -120,7 +109,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
     contract: Contract | None = None,
     random: bool = False,
     perf: Sequence[Mapping[str, Any]] = (),
-    core: Mapping[str, Sequence[Scalar]] | None = None,
+    extended: Mapping[str, Sequence[Scalar]] | None = None,
     promises: Promises | None = None,
     entry: str | None = None,
 ) -> Task:
@@ -156,7 +145,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             outputs compared by `contract`.
         random: whether two calls may differ.
         perf: shapes to time, small to large; with attributes, where those must change too.
-        core: attribute values beside the defaults that the prompt promises; None means all.
+        extended: the attribute values that the prompt does not promise.
         promises: what else the prompt promises.
         entry: the function to call, where it is not named as the task.
     """
@@ -172,12 +161,9 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             arguments.append(item)
     if further:
         raise InternalError(f"{signature!r} has no attributes {', '.join(further)}")
-    promised = dict(core) if core is not None else None
     calls = _calls(promises or Promises())
     if len(calls) > 1:
         arguments.append(Attribute(name=CALL, default=calls[0], values=calls))
-        if promised is not None:
-            promised[CALL] = calls
     settings = {a.name: a.default for a in arguments if isinstance(a, Attribute)}
     return Task(
         name=parsed.name,
@@ -206,7 +192,7 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
         contract=contract,
         random=random,
         perf=tuple(perf),
-        core=None if promised is None else {name: tuple(v) for name, v in promised.items()},
+        extended={name: tuple(values) for name, values in (extended or {}).items()},
         promises=promises or Promises(),
         entry=entry or parsed.name,
     )

@@ -40,7 +40,7 @@ def test_an_optional_tensor_is_absent_in_every_dtype():
 
 
 def test_what_is_promised_comes_first():
-    published = replace(TASK, suite="tritonbench", core={"a": (3,), "b": (1,)})
+    published = replace(TASK, suite="tritonbench", extended={"a": (1, 2)})
     found = singles_of(published)
     assert [s.settings for s in found if s.promised] == [{"b": 1}, {}, {"a": 3}]
     assert found[-2:] == [absent("float16", promised=False), absent("bfloat16", promised=False)]

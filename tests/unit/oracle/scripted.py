@@ -99,7 +99,6 @@ class ScriptedRunner:
     rehearsed: list = field(default_factory=list)
     rehearsal: object = None
     opened: list = field(default_factory=list)
-    loaded_instead: list = field(default_factory=list)
     waited: list = field(default_factory=list)
 
     def open(self, candidate, mode="run", *, light=False):
@@ -129,9 +128,6 @@ class _Session:
         assert deadline_s > 0
         self.runner.rehearsed.append(message)
         return self.runner.rehearsal(message)
-
-    def load_instead(self, candidate):
-        self.runner.loaded_instead.append(candidate.entry)
 
     def close(self, wait=True):
         self.runner.opened.remove(self.mode)

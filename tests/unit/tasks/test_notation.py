@@ -135,19 +135,16 @@ def test_the_old_form_of_mutates_holds_always():
     assert declare("f(x[M])", mutates=("x",)).written({}) == ("x",)
 
 
-def test_only_named_attribute_values_are_core_where_some_are_named():
+def test_attribute_values_are_core_unless_they_are_said_to_be_extended():
     declared = declare(
         "f(x[M], dim=-1, keepdim=False)",
         attributes={"dim": (0, None), "keepdim": (True,)},
-        core={"dim": (0,)},
+        extended={"dim": (None,), "keepdim": (True,)},
     )
     assert declared.is_core({"dim": 0, "keepdim": False})
     assert not declared.is_core({"dim": None, "keepdim": False})
     assert not declared.is_core({"dim": -1, "keepdim": True})
-
-
-def test_every_attribute_value_is_core_where_none_is_named():
-    assert declare("f(x[M], dim=-1)", attributes={"dim": (0,)}).is_core({"dim": 0})
+    assert declared.is_core({"keepdim": False})
 
 
 def test_values_for_an_attribute_that_the_signature_lacks_are_refused():

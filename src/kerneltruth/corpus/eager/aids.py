@@ -14,13 +14,14 @@ def in_float32_on_a_cpu(function):
         if input.device.type != "cpu" or input.dtype not in (torch.float16, torch.bfloat16):
             return function(input, *given, **options)
 
-        call = inspect.signature(function).bind(input, *given, **options)
-        out = call.arguments.get("out")
-        wide = {
-            name: value.float() if torch.is_tensor(value) and value is not out else value
-            for name, value in call.arguments.items()
-        }
-        result = function(**wide)
+        arguments = inspect.signature(function).bind(input, *given, **options).arguments
+        own = {n: t for n, t in arguments.items() if torch.is_tensor(t) and n != "out"}
+        wide = {name: t.float() for name, t in own.items()}
+        result = function(**{**arguments, **wide})
+        for name, t in own.items():
+            # What the operator updates, such as running statistics.
+            if not torch.equal(wide[name].nan_to_num(), t.float().nan_to_num()):
+                t.copy_(wide[name])
         return result.to(input.dtype)
 
     return aided

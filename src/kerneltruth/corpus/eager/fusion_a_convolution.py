@@ -27,6 +27,7 @@ def fused_conv2d_add(
 fused_conv2d_add_unaided = fused_conv2d_add.__wrapped__
 
 
+@in_float32_on_a_cpu
 def fused_dropout_relu_batch_norm_conv2d(
     input,
     weight,
@@ -43,6 +44,9 @@ def fused_dropout_relu_batch_norm_conv2d(
     # Without running statistics those of the batch serve in evaluation too.
     result = F.relu(F.batch_norm(result, None, None, training=True), inplace=inplace)
     return F.dropout(result, p=p, training=training, inplace=inplace)
+
+
+fused_dropout_relu_batch_norm_conv2d_unaided = fused_dropout_relu_batch_norm_conv2d.__wrapped__
 
 
 @in_float32_on_a_cpu
@@ -65,6 +69,7 @@ def fused_gelu_conv2d(
 fused_gelu_conv2d_unaided = fused_gelu_conv2d.__wrapped__
 
 
+@in_float32_on_a_cpu
 def fused_instance_norm_selu_conv2d(
     input,
     weight,
@@ -81,3 +86,6 @@ def fused_instance_norm_selu_conv2d(
 ):
     result = F.selu(F.conv2d(input, weight, bias, stride, padding, dilation, groups))
     return F.instance_norm(result, momentum=momentum, eps=eps)
+
+
+fused_instance_norm_selu_conv2d_unaided = fused_instance_norm_selu_conv2d.__wrapped__

@@ -24,12 +24,17 @@ def fused_leaky_relu_conv2d(
 fused_leaky_relu_conv2d_unaided = fused_leaky_relu_conv2d.__wrapped__
 
 
+@in_float32_on_a_cpu
 def fused_relu_conv2d(
     input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, inplace=False
 ):
     return F.relu(F.conv2d(input, weight, bias, stride, padding, dilation, groups), inplace)
 
 
+fused_relu_conv2d_unaided = fused_relu_conv2d.__wrapped__
+
+
+@in_float32_on_a_cpu
 def fused_pixel_shuffle_conv2d(
     input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, upscale_factor=2
 ):
@@ -37,6 +42,10 @@ def fused_pixel_shuffle_conv2d(
     return F.pixel_shuffle(out, upscale_factor)
 
 
+fused_pixel_shuffle_conv2d_unaided = fused_pixel_shuffle_conv2d.__wrapped__
+
+
+@in_float32_on_a_cpu
 def fused_relu_batch_norm_conv2d(
     input,
     weight,
@@ -59,6 +68,10 @@ def fused_relu_batch_norm_conv2d(
     return F.relu(out, inplace)
 
 
+fused_relu_batch_norm_conv2d_unaided = fused_relu_batch_norm_conv2d.__wrapped__
+
+
+@in_float32_on_a_cpu
 def fused_relu_max_pool2d_conv2d(
     input,
     weight,
@@ -81,6 +94,10 @@ def fused_relu_max_pool2d_conv2d(
     return F.relu(out, inplace)
 
 
+fused_relu_max_pool2d_conv2d_unaided = fused_relu_max_pool2d_conv2d.__wrapped__
+
+
+@in_float32_on_a_cpu
 def fused_silu_layer_norm_conv2d(
     x,
     weight,
@@ -94,3 +111,6 @@ def fused_silu_layer_norm_conv2d(
 ):
     out = F.conv2d(x, conv_weight, conv_bias, conv_stride, conv_padding, conv_dilation, conv_groups)
     return F.silu(F.layer_norm(out, out.shape[1:], eps=ln_eps))
+
+
+fused_silu_layer_norm_conv2d_unaided = fused_silu_layer_norm_conv2d.__wrapped__

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from kerneltruth.tasks.spec import Dim, Task, task
 
 # A dim as the loops over windows see it: small, or nothing of the image is left to convolve.
-_DIMS = {
+IMAGE = {
     "N": Dim(symbol="N", role="batch", high=1024),
     "C": Dim(symbol="C", role="contracted", low=1, high=4096),
     "O": Dim(symbol="O", role="channel", low=1, high=4096),
@@ -29,6 +29,30 @@ def _fits(size: str, window: str, dim: int) -> str:
     return f"{reach} + 1 <= {size} + {padded}2*{_each('padding', dim)})"
 
 
+# The arguments of a convolution as prompts document them, and what holds for them.
+WINDOWS = {
+    "stride": (2, 3, (2, 1)),
+    "padding": (1, 2, "same", "valid", (1, 0)),
+    "dilation": (2, (1, 2)),
+    "groups": (2, 3),
+}
+CONVOLVABLE = (
+    "C % groups == 0",
+    "O % groups == 0",
+    "padding != 'same' or stride == 1",
+    _fits("H", "P", 0),
+    _fits("W", "Q", 1),
+)
+FLOPS = f"2*N*O*(C//groups)*P*Q*(H//{_each('stride', 0)})*(W//{_each('stride', 1)})"
+SAYS_WINDOWS = """The image is padded with
+    `padding` zeros on each of its four sides; the string "valid" pads none, "same" pads
+    dilation * (P - 1) rows and dilation * (Q - 1) columns in all, the smaller half of an
+    odd number first,
+    and is used with stride 1 only. Windows are `stride` apart and their elements
+    `dilation`. Channels are split into `groups`: output channel o sees the C / groups
+    input channels of group o // (O / groups). stride, padding and dilation may be pairs,
+    for rows and columns. The output has
+    (H + 2 * padding - dilation * (P - 1) - 1) // stride + 1 rows, and columns likewise."""
 _BENCHMARK = {"N": 2, "C": 8, "O": 8, "H": 16, "W": 16, "P": 3, "Q": 3}
 _PERF = (
     {"N": 8, "C": 64, "O": 64, "H": 56, "W": 56, "P": 3, "Q": 3},
@@ -41,35 +65,16 @@ TASKS: tuple[Task, ...] = (
         "conv2d(input[N, C, H, W], weight[O, C // groups, P, Q], bias[O]?, stride=1, padding=0, "
         "dilation=1, groups=1)",
         category="Convolution",
-        dims=_DIMS,
-        attributes={
-            "stride": (2, 3, (2, 1)),
-            "padding": (1, 2, "same", "valid", (1, 0)),
-            "dilation": (2, (1, 2)),
-            "groups": (2, 3),
-        },
-        constraints=(
-            "C % groups == 0",
-            "O % groups == 0",
-            "padding != 'same' or stride == 1",
-            _fits("H", "P", 0),
-            _fits("W", "Q", 1),
-        ),
+        dims=IMAGE,
+        attributes=WINDOWS,
+        constraints=CONVOLVABLE,
         reference=lambda input, weight, bias, stride, padding, dilation, groups: F.conv2d(
             input, weight, bias, stride, padding, dilation, groups
         ),
-        description="""The 2D cross-correlation of input [N, C, H, W] with weight
+        description=f"""The 2D cross-correlation of input [N, C, H, W] with weight
             [O, C / groups, P, Q], plus bias [O] per output channel where it is given, as in
-            torch.nn.functional.conv2d, in the dtype of the input. The image is padded with
-            `padding` zeros on each of its four sides; the string "valid" pads none, "same" pads
-            dilation * (P - 1) rows and dilation * (Q - 1) columns in all, the smaller half of an
-            odd number first,
-            and is used with stride 1 only. Windows are `stride` apart and their elements
-            `dilation`. Channels are split into `groups`: output channel o sees the C / groups
-            input channels of group o // (O / groups). stride, padding and dilation may be pairs,
-            for rows and columns. The output has
-            (H + 2 * padding - dilation * (P - 1) - 1) // stride + 1 rows, and columns likewise.""",
-        flops=f"2*N*O*(C//groups)*P*Q*(H//{_each('stride', 0)})*(W//{_each('stride', 1)})",
+            torch.nn.functional.conv2d, in the dtype of the input. {SAYS_WINDOWS}""",
+        flops=FLOPS,
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
@@ -77,7 +82,7 @@ TASKS: tuple[Task, ...] = (
         "conv_transpose2d(input[N, C, H, W], weight[C, O // groups, P, Q], bias[O]?, stride=1, "
         "padding=0, output_padding=0, groups=1, dilation=1)",
         category="Convolution",
-        dims=_DIMS,
+        dims=IMAGE,
         attributes={
             "stride": (2, 3),
             "padding": (1, 2),

@@ -53,7 +53,6 @@ TASKS: tuple[Task, ...] = (
             "D": Dim(symbol="D", role="contracted", low=1, high=128),
         },
         attributes={"causal": (True,), "softmax_scale": (0.125, 1.0)},
-        core={"causal": (True,), "softmax_scale": (0.125, 1.0)},
         reference=_attention,
         admissible=(_fused, _masked, _split),
         description="""softmax(q @ k.T * softmax_scale) @ v for each batch and head, the softmax

@@ -96,6 +96,8 @@ def _gelu_dropout_sub(
     return scaled(_normalized(input1, input2, eps, approximate), keep) - other
 
 
+_NORMALIZED_SHAPE = "normalized_shape:=(P if _shape == 'int' else (P,))"
+
 TASKS: tuple[Task, ...] = (
     task(
         f"fused_bmm_dropout_gelu({_INPUTS}, p=0.5, training=True, inplace=False, "
@@ -127,8 +129,8 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(out=True, gradients=True),
     ),
     task(
-        f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, normalized_shape:=P, dropout_p=0.1, eps=1e-5, "
-        "training=True, approximate='none')",
+        f"fused_bmm_rmsnorm_gelu_dropout({_INPUTS}, {_NORMALIZED_SHAPE}, dropout_p=0.1, eps=1e-5, "
+        "training=True, approximate='none', _shape='int')",
         category="Fusion",
         dims=_NORMALIZED,
         attributes={
@@ -136,6 +138,7 @@ TASKS: tuple[Task, ...] = (
             "eps": (0.5,),
             "training": _FLAG,
             "approximate": _APPROXIMATE,
+            "_shape": ("tuple",),
         },
         reference=lambda input1, input2, normalized_shape, dropout_p, eps, training, approximate: (
             _gelu_dropout(input1, input2, eps, approximate, keep(dropout_p, training))
@@ -146,7 +149,7 @@ TASKS: tuple[Task, ...] = (
         random=True,
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout: out[B, N, P] in the inputs' dtype. A row z of the product becomes
-            z / sqrt(mean(z^2) + eps); there is no weight. normalized_shape is the int P. GELU(x)
+            z / sqrt(mean(z^2) + eps); there is no weight. normalized_shape is P or (P,). GELU(x)
             is x * (1 + erf(x / sqrt(2))) / 2 for approximate 'none' and
             x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'.
             {_DROPPED.format(p="dropout_p")} A dropped element is 0.""",
@@ -157,8 +160,8 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         f"fused_bmm_rmsnorm_gelu_dropout_sub({_INPUTS}, other[*((B, N, P) if _other == 'same' "
-        "else (P,) if _other == 'row' else (N, 1))], normalized_shape:=P, dropout_p=0.5, "
-        "training=True, approximate='none', eps=1e-5, _other='same')",
+        f"else (P,) if _other == 'row' else (N, 1))], {_NORMALIZED_SHAPE}, dropout_p=0.5, "
+        "training=True, approximate='none', eps=1e-5, _other='same', _shape='int')",
         category="Fusion",
         dims=_NORMALIZED,
         attributes={
@@ -167,6 +170,7 @@ TASKS: tuple[Task, ...] = (
             "approximate": _APPROXIMATE,
             "eps": (0.5,),
             "_other": ("row", "column"),
+            "_shape": ("tuple",),
         },
         reference=lambda input1, input2, other, normalized_shape, dropout_p, training, approximate, eps: (  # noqa: E501
             _gelu_dropout_sub(input1, input2, other, eps, approximate, keep(dropout_p, training))
@@ -178,7 +182,7 @@ TASKS: tuple[Task, ...] = (
         description=f"""The matrix product of each batch, then RMS normalization of its rows, then
             GELU, then dropout, then less `other`, which broadcasts to (B, N, P): out[B, N, P] in
             the inputs' dtype. A row z of the product becomes z / sqrt(mean(z^2) + eps); there is
-            no weight. normalized_shape is the int P. GELU(x) is x * (1 + erf(x / sqrt(2))) / 2
+            no weight. normalized_shape is P or (P,). GELU(x) is x * (1 + erf(x / sqrt(2))) / 2
             for approximate 'none' and
             x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 for 'tanh'.
             {_DROPPED.format(p="dropout_p")} A dropped element is 0, so that the result there is

@@ -33,22 +33,10 @@ _PERF = (
     {"N": 64, "C": 128, "H": 64, "W": 64, "O": 256, "KH": 3, "KW": 3},
 )
 
-_INTS: dict[str, tuple[Scalar, ...]] = {
-    "stride": (2, 3),
-    "padding": (1, 2, "same"),
-    "dilation": (2,),
-    "groups": (2,),
-}
 _PAIRS: dict[str, tuple[Scalar, ...]] = {
     "stride": (2, (2, 1)),
     "padding": (1, (1, 0), "same", "valid"),
     "dilation": (2, (1, 2)),
-    "groups": (2,),
-}
-_CORE: dict[str, tuple[Scalar, ...]] = {
-    "stride": (2, 3),
-    "padding": (1, 2),
-    "dilation": (2,),
     "groups": (2,),
 }
 
@@ -130,21 +118,13 @@ TASKS: tuple[Task, ...] = (
         f"{_SETTINGS}, alpha=1, _other='same')",
         category="Fusion",
         dims=_DIMS,
-        attributes=_INTS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
+        attributes=_PAIRS | {"alpha": (0.5, -2), "_other": ("channel", "row", "scalar")},
         promises=Promises(numbers=("other",), out=True),
-        core={
-            "stride": (2, 3),
-            "padding": (1, 2, "same"),
-            "dilation": (2,),
-            "groups": (2,),
-            "alpha": (0.5, -2),
-        },
+        extended={"_other": ("channel", "row", "scalar")},
         constraints=_CONSTRAINTS,
         reference=_conv2d_add,
-        description=f"""{_CONVOLVED} Then alpha * other is added, unless other is None; other is
-            a tensor that broadcasts to the result. stride and dilation are ints, padding is an int
-            or 'same', which with stride 1 gives H x W outputs (the padding is
-            dilation * (KH - 1) in all, the odd one at the end). The result has the input's
+        description=f"""{_CONVOLVED} {_SIZES} Then alpha * other is added, unless other is
+            None; other is a tensor that broadcasts to the result. The result has the input's
             dtype.""",
         flops=_FLOPS,
         benchmark=_BENCHMARK,
@@ -155,7 +135,7 @@ TASKS: tuple[Task, ...] = (
         "inplace=False)",
         category="Fusion",
         dims=_DIMS,
-        attributes=_INTS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
+        attributes=_PAIRS | {"p": (0.0, 0.1, 1.0), "training": (False,), "inplace": (True,)},
         constraints=(
             *_CONSTRAINTS,
             f"N > 1 or {_ROWS} + {_COLUMNS} >= 1",
@@ -168,15 +148,15 @@ TASKS: tuple[Task, ...] = (
         outputs=dropped.outputs(),
         contract=dropped.contract(_relu_dropout),
         random=True,
-        description=f"""{_CONVOLVED} Then batch normalization: from each output channel its mean
-            over N and all positions is subtracted, and it is divided by
+        description=f"""{_CONVOLVED} {_SIZES} Then batch normalization: from each output
+            channel its mean over N and all positions is subtracted, and it is divided by
             sqrt(variance + 1e-5), the variance being the biased one of the same values; there is
             no weight, no bias and there are no running statistics, so that those of the batch
             serve with training False too. Then ReLU. Then, when training is True, dropout: each
             element becomes 0 with probability p, independently of all others and anew in each
-            call, and else is multiplied by 1 / (1 - p); with p = 1 all are 0. stride and dilation
-            are ints, padding is an int or 'same'. inplace concerns intermediate results only: the
-            inputs are never written. The result has the input's dtype.""",
+            call, and else is multiplied by 1 / (1 - p); with p = 1 all are 0. inplace
+            concerns intermediate results only: the inputs are never written. The result has the
+            input's dtype.""",
         flops=_FLOPS,
         benchmark=_BENCHMARK,
         perf=_PERF,
@@ -203,13 +183,13 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_DIMS,
         attributes=_PAIRS | {"eps": (1e-2,)},
-        core={
-            "stride": (2, (2, 1)),
-            "padding": (1, (1, 0)),
-            "dilation": (2, (1, 2)),
-            "groups": (2,),
-            "eps": (0.01,),
-        },
+        extended={"padding": ("same", "valid")},
+        promises=Promises(
+            not_tried=dict.fromkeys(
+                ("num_features", "momentum", "affine", "track_running_stats"),
+                "without weights and statistics to pass it has nothing to say",
+            )
+        ),
         constraints=(*_CONSTRAINTS, f"{_ROWS} + {_COLUMNS} >= 1"),
         reference=_instance_norm,
         admissible=(_instance_norm_by_steps,),

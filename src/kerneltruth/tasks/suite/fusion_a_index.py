@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
@@ -22,8 +23,14 @@ def _embedding_add_tanh(
     padding_idx: int | None,
     max_norm: float | None,
     norm_type: float,
+    scale_grad_by_freq: bool,
 ) -> Tensor:
-    rows = _renormed(weight, max_norm, norm_type)[input_indices]
+    rows = F.embedding(
+        input_indices,
+        _renormed(weight, max_norm, norm_type),
+        padding_idx,
+        scale_grad_by_freq=scale_grad_by_freq,
+    )
     return torch.tanh(rows + other)
 
 
@@ -42,7 +49,7 @@ TASKS: tuple[Task, ...] = (
         "fused_embedding_add_tanh(input_indices[*((B, T) if _rank == 2 else (T,))]: index(V), "
         "weight[V, D], other[*(((B, T, D) if _rank == 2 else (T, D)) if _other == 'same' else "
         "(T, D) if _other == 'table' else (D,))], padding_idx=None, max_norm=None, norm_type=2.0, "
-        "_rank=2, _other='same')",
+        "scale_grad_by_freq=False, _rank=2, _other='same')",
         category="Fusion",
         dims={
             "B": "batch",
@@ -54,17 +61,24 @@ TASKS: tuple[Task, ...] = (
             "padding_idx": (0,),
             "max_norm": (1.0, 4.0),
             "norm_type": (1.0,),
+            "scale_grad_by_freq": (True,),
             "_rank": (1,),
             "_other": ("table", "row"),
         },
-        constraints=("_rank == 2 or B == 1", "norm_type == 2.0 or max_norm is not None"),
+        constraints=(
+            "_rank == 2 or B == 1",
+            "norm_type == 2.0 or max_norm is not None",
+            # Whether a gradient goes through the norm, nobody says.
+            "_call != 'backward' or max_norm is None",
+        ),
         reference=_embedding_add_tanh,
         may_overwrite={"weight": "max_norm is not None"},
         description="""tanh(weight[input_indices] + other): the indices, int64 of any shape, each
-            pick a row of weight[V, D]; other has the shape of the picked rows or broadcasts to
-            it; the result has that shape and the dtype of weight. padding_idx matters to
-            gradients alone: its row is used like any other. If max_norm is a number, a row whose
-            norm_type-norm is above it is multiplied by max_norm / (norm + 1e-7) before use;
+            pick a row of weight[V, D]; other has the shape of the picked rows or broadcasts to it;
+            the result has that shape and the dtype of weight. padding_idx and scale_grad_by_freq
+            matter to gradients alone: that of the row padding_idx is 0, and with scale_grad_by_freq
+            that of a row is divided by how often it was picked. If max_norm is a number, a row
+            whose norm_type-norm is above it is multiplied by max_norm / (norm + 1e-7) before use;
             weight may be overwritten by its rows so changed, or left as it is.""",
         flops="6*B*T*D",
         bytes="(8 + 3*itemsize*D)*B*T",
@@ -74,7 +88,11 @@ TASKS: tuple[Task, ...] = (
             {"B": 16, "T": 1024, "V": 32768, "D": 1024},
             {"B": 32, "T": 2048, "V": 50257, "D": 1024},
         ),
-        promises=Promises(out=True, gradients=True),
+        promises=Promises(
+            out=True,
+            gradients=True,
+            not_tried={"sparse": "gradients are compared as dense tensors"},
+        ),
     ),
     task(
         "fused_gather_masked_fill(input[M, N], dim=1, index[I, J]: index(N if dim % 2 else M), "
@@ -106,7 +124,11 @@ TASKS: tuple[Task, ...] = (
             {"M": 4096, "N": 4096, "I": 4096, "J": 4096},
             {"M": 8192, "N": 8192, "I": 8192, "J": 8192},
         ),
-        promises=Promises(out=True, gradients=True),
+        promises=Promises(
+            out=True,
+            gradients=True,
+            not_tried={"sparse_grad": "gradients are compared as dense tensors"},
+        ),
     ),
     task(
         # Of two random numbers no two are equal: signs are, half of the time.

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Role, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Role, Scalar, Task, task
 
 _ROWS: dict[str, Role | Dim] = {
     "N": Dim(symbol="N", role="batch", low=1),
@@ -24,6 +24,7 @@ _CROSS_ENTROPY = """The loss of row n with class t = {0}[n] is -w[t] * log p[n, 
     ignore_index, which need not be a class, lose 0. reduction 'none' gives the N losses, 'sum'
     their sum, and 'mean' divides that by the sum of w[t] over the rows that are not ignored (NaN
     if all are). """
+_ONLY_INDICES = "a tensor of a task has one dtype in all of its cases"
 _TARGET_LOSS = _CROSS_ENTROPY.format("target")
 
 
@@ -116,13 +117,8 @@ TASKS: tuple[Task, ...] = (
             "reduction": _REDUCTION,
             "label_smoothing": (0.1,),
         },
-        core={
-            "dim": (-1,),
-            "ignore_index": (0,),
-            "reduction": ("sum", "none"),
-            "label_smoothing": (0.1,),
-        },
         reference=_cross_entropy_log_softmax,
+        promises=Promises(not_tried={"target as class probabilities": _ONLY_INDICES}),
         description=f"""The log-softmax of input[N, C] along dim, then the cross entropy of the
             result over its classes (always dim 1), where log p is the log-softmax along dim 1: for
             dim 1 the two are one, for dim 0 both are taken in turn. {_TARGET_LOSS}
@@ -145,6 +141,14 @@ TASKS: tuple[Task, ...] = (
         },
         reference=_cross_entropy_softmax_layernorm,
         outputs=(Output(name="loss"), Output(name="output")),
+        promises=Promises(
+            gradients=True,
+            not_tried={
+                "out": "it takes the second of two results, and a call is given one tensor for one",
+                "targets as class probabilities": _ONLY_INDICES,
+                "logits[N, C, *]": "the prompt does not say along which dim the softmax is then",
+            },
+        ),
         description=f"""Two results in the dtype of logits[N, C]. First the cross entropy, p being
             the softmax of each row. {_CROSS_ENTROPY.format("targets")} Second p itself, layer
             normalized: each row of it less its mean, over the square root of its biased variance

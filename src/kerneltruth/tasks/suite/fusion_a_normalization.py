@@ -13,8 +13,8 @@ from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
 def _group_norm(
     input1: Tensor,
     input2: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
     num_groups: int,
     eps: float,
 ) -> Tensor:
@@ -24,8 +24,8 @@ def _group_norm(
 def _group_norm_by_steps(
     input1: Tensor,
     input2: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
     num_groups: int,
     eps: float,
 ) -> Tensor:
@@ -34,8 +34,7 @@ def _group_norm_by_steps(
     centered = groups - groups.mean(-1, True)
     y = (centered / torch.sqrt(centered.square().mean(-1, True) + eps)).reshape(x.shape)
     each = (1, -1, *(1 for _ in x.shape[2:]))
-    y = y if weight is None else y * weight.reshape(each)
-    return y if bias is None else y + bias.reshape(each)
+    return y * weight.reshape(each) + bias.reshape(each)
 
 
 def _hardsigmoid(  # noqa: PLR0913 - as many as the operator has
@@ -81,8 +80,8 @@ def _hardsigmoid_with_gaps(  # noqa: PLR0913 - as many as the operator has
 TASKS: tuple[Task, ...] = (
     task(
         "fused_add_mul_groupnorm(input1[N, G * C, H, W], input2[*((N, G * C, H, W) if _other == "
-        "'same' else (1, G * C, 1, 1) if _other == 'channel' else (H, W))], weight[G * C]?, "
-        "bias[G * C]?, num_groups:=G, eps=1e-5, _other='same')",
+        "'same' else (1, G * C, 1, 1) if _other == 'channel' else (H, W))], weight[G * C], "
+        "bias[G * C], num_groups:=G, eps=1e-5, _other='same')",
         category="Fusion",
         dims={
             "N": Dim(symbol="N", role="batch", low=1),
@@ -99,8 +98,8 @@ TASKS: tuple[Task, ...] = (
             broadcasts to it, then group normalization: the channels (dim 1) of each image are cut
             into num_groups equal groups of neighbours; from each group, its positions included,
             its mean is subtracted and it is divided by sqrt(variance + eps), the variance being
-            the biased one; then each channel is multiplied by its weight and its bias is added,
-            where these are not None. The number of channels is a multiple of num_groups. The
+            the biased one; then each channel is multiplied by its weight and its bias is added.
+            The number of channels is a multiple of num_groups. The
             result has the shape and dtype of input1.""",
         flops="10*N*G*C*H*W",
         benchmark=Benchmark(dims={"N": 2, "G": 2, "C": 3, "H": 8, "W": 8}, distribution="normal"),

@@ -67,7 +67,7 @@ TASKS: tuple[Task, ...] = (
             "_other": ("row", "column", "scalar"),
         },
         promises=Promises(numbers=("other",), out=True),
-        core={"alpha": (0.5, -2), "approximate": ("tanh",), "_rank": (1, 3)},
+        extended={"_other": ("row", "column", "scalar")},
         constraints=("_other in ('same', 'scalar') or _rank == 2",),
         reference=_add_gelu,
         admissible=(_add_gelu_by_formula,),

@@ -98,7 +98,6 @@ TASKS: tuple[Task, ...] = (
             "padding": (1,),
             "eps": (1.0,),
         },
-        core={"kernel_size": (3, 1), "stride": (1, 3), "padding": (1,), "eps": (1.0,)},
         constraints=("2 * padding <= kernel_size", "kernel_size <= min(H, W) + 2 * padding"),
         reference=_similarity,
         admissible=(_similarity_by_steps,),
@@ -126,13 +125,6 @@ TASKS: tuple[Task, ...] = (
             "L": Dim(symbol="L", role="spatial", low=1),
         },
         attributes={
-            "kernel_size": (2, 5),
-            "stride": (1, 2),
-            "padding": (1,),
-            "ceil_mode": (True,),
-            "count_include_pad": (False,),
-        },
-        core={
             "kernel_size": (2, 5),
             "stride": (1, 2),
             "padding": (1,),

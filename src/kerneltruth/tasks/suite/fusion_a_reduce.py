@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import fits_half, gelu_by_formula, narrowest
+from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Benchmark,
     Claim,
@@ -36,7 +37,6 @@ _REDUCED: dict[str, tuple[Scalar, ...]] = {
     "keepdim": (True,),
     "_rank": (1, 3),
 }
-_CORE: dict[str, tuple[Scalar, ...]] = {"dim": _ONE_DIM, "keepdim": (True,), "_rank": (1, 3)}
 _FITS = "_rank != 1 or dim in (None, 0, -1)"
 _BENCHMARK = Benchmark(dims={"M": 16, "N": 256}, distribution="normal")
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
@@ -188,7 +188,6 @@ TASKS: tuple[Task, ...] = (
             "keepdim": (True,),
             "_rank": (1, 3),
         },
-        core=_CORE | {"approximate": ("tanh",)},
         constraints=(_FITS, "dim is not None or not keepdim"),
         reference=_gelu_min,
         admissible=(_gelu_min_by_formula,),
@@ -205,6 +204,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
         f"fused_gelu_std({_INPUT}, dim=None, keepdim=False, correction=1, approximate='none', "

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Scalar, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Scalar, Task, task
 
 Pair = int | tuple[int, int]
 
@@ -22,7 +22,13 @@ _VARIED: dict[str, tuple[Scalar, ...]] = {
     "dilation": (2,),
     "groups": (2, 3),
 }
-_CORE: dict[str, tuple[Scalar, ...]] = {"stride": (2,), "padding": (1,), "dilation": (2,)}
+# Where a prompt documents them: a pair of dilations, and padding by name.
+_MORE: dict[str, tuple[Scalar, ...]] = {
+    **_VARIED,
+    "padding": (1, (2, 0), "same", "valid"),
+    "dilation": (2, (1, 2)),
+}
+_PAIRS: dict[str, tuple[Scalar, ...]] = {"stride": ((1, 2),), "padding": ((2, 0),)}
 _BENCHMARK = Benchmark(
     dims={"N": 1, "C": 4, "H": 17, "W": 17, "O": 8, "KH": 3, "KW": 3}, distribution="normal"
 )
@@ -35,8 +41,10 @@ _PERF: tuple[Mapping[str, int], ...] = (
 _MODERATE = (-4.0, 4.0)
 _LAYER = """two-dimensional convolution (cross-correlation) of input[N, C, H, W] with
     weight[O, C / groups, KH, KW], plus bias[O] unless it is None: stride, zero padding on both
-    sides and dilation are each an int for both dims or a pair (rows, columns); with groups, output
-    channel o sees the input channels of group o // (O / groups) only."""
+    sides and dilation are each an int for both dims or a pair (rows, columns); padding may be
+    'valid' for 0 or 'same', which with stride 1 gives H x W outputs (dilation * (KH - 1) in all,
+    the odd one at the end); with groups, output channel o sees the input channels of group
+    o // (O / groups) only."""
 
 
 def _dims(channels: int | None = None) -> dict[str, Dim]:
@@ -52,8 +60,9 @@ def _dims(channels: int | None = None) -> dict[str, Dim]:
 
 
 def _along(name: str, axis: int) -> str:
-    """The part of an int or a pair that concerns one axis, as an expression."""
-    return f"({name} if isinstance({name}, int) else {name}[{axis}])"
+    """The part of an int or a pair that concerns one axis, as an expression; of a name, 0."""
+    of_pair = f"0 if isinstance({name}, str) else {name}[{axis}]"
+    return f"({name} if isinstance({name}, int) else {of_pair})"
 
 
 def _size(axis: int, prefix: str = "") -> str:
@@ -62,7 +71,8 @@ def _size(axis: int, prefix: str = "") -> str:
     stride, padding, dilation = (
         _along(prefix + name, axis) for name in ("stride", "padding", "dilation")
     )
-    return f"(({size} + 2 * {padding} - {dilation} * ({kernel} - 1) - 1) // {stride} + 1)"
+    counted = f"({size} + 2 * {padding} - {dilation} * ({kernel} - 1) - 1) // {stride} + 1"
+    return f"({size} if {prefix}padding == 'same' else {counted})"
 
 
 def _rules(prefix: str = "", out: str = "O") -> tuple[str, ...]:
@@ -70,6 +80,7 @@ def _rules(prefix: str = "", out: str = "O") -> tuple[str, ...]:
     return (
         f"C % {groups} == 0",
         f"({out}) % {groups} == 0",
+        f"{prefix}padding != 'same' or {prefix}stride == 1",
         f"{_size(0, prefix)} >= 1",
         f"{_size(1, prefix)} >= 1",
     )
@@ -80,12 +91,23 @@ def _flops(prefix: str = "", out: str = "O") -> str:
     return f"2 * N * {out} * (C // {prefix}groups) * KH * KW * {area}"
 
 
+def _window(axis: int) -> tuple[str, ...]:
+    """What holds for windows of pooling along rows (0) or columns (1)."""
+    kernel, padding, dilation = (
+        _along(f"pool_{name}", axis) for name in ("kernel_size", "padding", "dilation")
+    )
+    return (
+        f"2 * {padding} <= {kernel}",
+        f"{_size(axis, 'conv_')} + 2 * {padding} > {dilation} * ({kernel} - 1)",
+    )
+
+
 def _conv(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     stride: Pair,
-    padding: Pair,
+    padding: Pair | str,
     dilation: Pair,
     groups: int,
 ) -> Tensor:
@@ -141,10 +163,10 @@ def _prefixed(arguments: Mapping[str, object]) -> Tensor:
 
 
 def _relu_max_pool2d_conv2d(
-    pool_kernel_size: int,
-    pool_stride: int | None,
-    pool_padding: int,
-    pool_dilation: int,
+    pool_kernel_size: Pair,
+    pool_stride: Pair | None,
+    pool_padding: Pair,
+    pool_dilation: Pair,
     pool_ceil_mode: bool,
     inplace: bool,
     **layer: object,
@@ -156,7 +178,7 @@ def _relu_max_pool2d_conv2d(
     return torch.relu(pooled)
 
 
-def _silu_layer_norm_conv2d(weight: None, ln_eps: float, **layer: object) -> Tensor:
+def _silu_layer_norm_conv2d(weight: Tensor | None, ln_eps: float, **layer: object) -> Tensor:
     del weight
     out = _prefixed(layer)
     return F.silu(F.layer_norm(out, out.shape[1:], eps=ln_eps))
@@ -171,14 +193,8 @@ TASKS: tuple[Task, ...] = (
         f"fused_leaky_relu_conv2d({_CONV}, negative_slope=0.01, inplace=False)",
         category="Fusion",
         dims=_dims(),
-        attributes={**_VARIED, "negative_slope": (0.25, 0.0)},
-        core={
-            "stride": (2,),
-            "padding": (1,),
-            "dilation": (2,),
-            "groups": (2, 3),
-            "negative_slope": (0.25, 0.0),
-        },
+        attributes={**_VARIED, "negative_slope": (0.25, 0.0), "inplace": (True,)},
+        extended=_PAIRS,
         constraints=_rules(),
         reference=_leaky_relu_conv2d,
         description=f"""First the {_LAYER} Then leaky ReLU: each element, times negative_slope
@@ -192,7 +208,7 @@ TASKS: tuple[Task, ...] = (
         f"fused_relu_conv2d({_CONV}, inplace=False)",
         category="Fusion",
         dims=_dims(),
-        attributes=_VARIED,
+        attributes={**_MORE, "inplace": (True,)},
         constraints=_rules(),
         reference=_relu_conv2d,
         description=f"""First the {_LAYER} Then ReLU, the larger of each element and 0; NaN stays
@@ -210,13 +226,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(),
         attributes={**_VARIED, "upscale_factor": (3, 1)},
-        core={
-            "stride": (2,),
-            "padding": (1,),
-            "dilation": (2,),
-            "groups": (2, 3),
-            "upscale_factor": (3, 1),
-        },
+        extended=_PAIRS,
         constraints=_rules(out="O * upscale_factor * upscale_factor"),
         reference=_pixel_shuffle_conv2d,
         description=f"""First the {_LAYER} Its number of channels is a multiple of r * r with
@@ -232,7 +242,13 @@ TASKS: tuple[Task, ...] = (
         "bn_weight[O]?, bn_bias[O]?, training=False, momentum=0.1, eps=1e-5, inplace=False)",
         category="Fusion",
         dims=_dims(channels=256),
-        attributes={**_VARIED, "training": (True,), "momentum": (0.5,), "eps": (0.25,)},
+        attributes={
+            **_MORE,
+            "training": (True,),
+            "momentum": (0.5,),
+            "eps": (0.25,),
+            "inplace": (True,),
+        },
         constraints=(*_rules(), f"not training or N * {_size(0)} * {_size(1)} > 1"),
         values=_MODERATE,
         mutates={"running_mean": "training", "running_var": "training"},
@@ -252,6 +268,9 @@ TASKS: tuple[Task, ...] = (
         flops=_flops(),
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(
+            not_tried={"running_mean=None": "PyTorch needs statistics unless it trains"}
+        ),
     ),
     task(
         "fused_relu_max_pool2d_conv2d(input[N, C, H, W], "
@@ -261,45 +280,41 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_dims(),
         attributes={
-            **_with_prefix(_VARIED),
-            "pool_kernel_size": (3,),
-            "pool_stride": (1, 3),
-            "pool_padding": (1,),
-            "pool_dilation": (2,),
+            **_with_prefix(_MORE),
+            "pool_kernel_size": (3, (2, 3)),
+            "pool_stride": (1, 3, (2, 1)),
+            "pool_padding": (1, (1, 0)),
+            "pool_dilation": (2, (1, 2)),
             "pool_ceil_mode": (True,),
+            "inplace": (True,),
         },
-        constraints=(
-            *_rules("conv_"),
-            "2 * pool_padding <= pool_kernel_size",
-            f"min({_size(0, 'conv_')}, {_size(1, 'conv_')}) + 2 * pool_padding"
-            " > pool_dilation * (pool_kernel_size - 1)",
-        ),
+        constraints=(*_rules("conv_"), *_window(0), *_window(1)),
         reference=_relu_max_pool2d_conv2d,
         description=f"""First, with the arguments conv_..., the {_LAYER} Then the largest value of
-            square windows of pool_kernel_size whose elements stand pool_dilation apart; windows
+            windows of pool_kernel_size whose elements stand pool_dilation apart; windows
             stand pool_stride apart (None: pool_kernel_size), with pool_padding on all sides that
-            never wins; pool_ceil_mode rounds the number of windows up, but a window starts within
-            the image or its left padding. NaN wins. Last ReLU. `inplace` speaks of intermediate
-            results only.""",
+            never wins; each is an int for both dims or a pair. pool_ceil_mode rounds the number of
+            windows up, but a window starts within the image or its left padding. NaN wins. Last
+            ReLU. `inplace` speaks of intermediate results only.""",
         flops=_flops("conv_"),
         benchmark=_BENCHMARK,
         perf=_PERF,
     ),
     task(
-        "fused_silu_layer_norm_conv2d(x[N, C, H, W], weight:=None, "
+        "fused_silu_layer_norm_conv2d(x[N, C, H, W], weight[O]: ones, "
         "conv_weight[O, C // conv_groups, KH, KW], conv_bias[O]?, conv_stride=1, conv_padding=0, "
         "conv_dilation=1, conv_groups=1, ln_eps=1e-5)",
         category="Fusion",
         dims=_dims(channels=256),
         attributes={**_with_prefix(_VARIED), "ln_eps": (0.25, 4.0)},
-        core=_with_prefix(_CORE),
+        extended=_with_prefix(_PAIRS),
         constraints=_rules("conv_"),
         values=_MODERATE,
         reference=_silu_layer_norm_conv2d,
         description=f"""First, with the arguments conv_..., the {_LAYER} Here the input is called x.
             Then layer normalization of each image over channels, rows and columns together: less
-            the mean, over the square root of the biased variance plus ln_eps; `weight` is always
-            None, so nothing is multiplied. Last SiLU, x * sigmoid(x).""",
+            the mean, over the square root of the biased variance plus ln_eps; `weight` holds O
+            ones, so nothing is multiplied. Last SiLU, x * sigmoid(x).""",
         flops=_flops("conv_"),
         benchmark=_BENCHMARK,
         perf=_PERF,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import linear
+from kerneltruth.tasks.formulas import computed_narrow, linear
+from kerneltruth.tasks.rounding import cut_to_tf32
 from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Scalar, Task, task
 
 _LAYER: dict[str, Role | Dim] = {"M": "batch", "K": "contracted", "O": "channel"}
@@ -61,6 +64,16 @@ def _log_softmax_linear(input: Tensor, weight: Tensor, bias: Tensor | None, dim:
     return torch.log_softmax(linear(input, weight, bias), dim)
 
 
+def _log_softmax_of_narrow_linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None, dim: int, dtype: str | None, *, cut: bool
+) -> Tensor:
+    """With the conversion that `dtype` asks for behind the layer, perhaps with factors in TF32."""
+    if dtype is None:
+        return _log_softmax_linear(input, weight, bias, dim)
+    factors = (cut_to_tf32(input), cut_to_tf32(weight)) if cut else (input, weight)
+    return torch.log_softmax(computed_narrow(linear, *factors, bias), dim)
+
+
 def _softplus_linear(
     input: Tensor, weight: Tensor, bias: Tensor | None, beta: float, threshold: float
 ) -> Tensor:
@@ -86,33 +99,49 @@ TASKS: tuple[Task, ...] = (
         "elementwise_affine=True, _rank=2, _trailing=1)",
         category="Fusion",
         dims=_NORMALIZED,
-        attributes={"eps": (1e-2, 1.0), "_rank": (3,), "_trailing": (2,)},
+        attributes={
+            "eps": (1e-2, 1.0),
+            "elementwise_affine": (False,),
+            "_rank": (3,),
+            "_trailing": (2,),
+        },
         constraints=("_trailing == 1 or _rank == 2",),
         values=_MODERATE,
         reference=_layer_norm_relu_linear,
         admissible=(_layer_norm_by_steps,),
         description="""First the linear layer input @ weight.T + bias (no bias if None), with
             input[..., K] and weight[O, K]; then ReLU; then layer normalization over the trailing
-            dims normalized_shape, which is (O,) or several trailing dims: less the mean, over the
-            square root of the biased variance plus eps. The normalization has no weight and no
+            dims normalized_shape, which is (O,) or several trailing dims: less the mean, over
+            the square root of the biased variance plus eps. The normalization has no weight and no
             bias, whatever elementwise_affine says. Where ReLU leaves only zeros the result is 0.
             The result has the input's dtype and leading dims, and O columns.""",
         flops="2*M*K*O + 10*M*O",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(
+            not_tried={
+                "normalized_shape as an int": "PyTorch's own function refuses it",
+                "normalized_shape=None": "the prompt does not say what it stands for",
+            }
+        ),
     ),
     task(
-        f"fused_log_softmax_linear({_LINEAR}, dim=-1, _rank=2)",
+        f"fused_log_softmax_linear({_LINEAR}, dim=-1, dtype=None, _rank=2)",
         category="Fusion",
         dims=_NORMALIZED,
-        attributes={"dim": (0, 1), "_rank": (1, 3)},
+        attributes={"dim": (0, 1), "dtype": ("torch.float64",), "_rank": (1, 3)},
         constraints=("_rank > 1 or dim < 1",),
         values=_MODERATE,
         reference=_log_softmax_linear,
+        admissible=(
+            partial(_log_softmax_of_narrow_linear, cut=False),
+            partial(_log_softmax_of_narrow_linear, cut=True),
+        ),
         description="""First the linear layer input @ weight.T + bias (no bias if None), with
             input[..., K] and weight[O, K]; then log_softmax along `dim` of its result, which is
             of shape [..., O]; `dim` may be negative and need not be the last. Large values must
-            not overflow.""",
+            not overflow. If dtype is given, the inputs are converted to it first, and the result
+            has it; or only the result of the linear layer is.""",
         flops="2*M*K*O + 6*M*O",
         benchmark=_BENCHMARK,
         perf=_PERF,
@@ -122,6 +151,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_LAYER,
         attributes={"beta": (2.0, 0.5), "threshold": (5.0,), "_rank": _RANKS},
+        extended={"_rank": _RANKS},
         reference=_softplus_linear,
         admissible=(_softplus_by_log,),
         description="""First the linear layer x = input @ weight.T + bias (no bias if None), with

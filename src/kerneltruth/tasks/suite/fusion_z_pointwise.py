@@ -76,7 +76,7 @@ TASKS: tuple[Task, ...] = (
             "approximate": ("tanh",),
             "_mask": ("row",),
         },
-        core={"other": (0.125, -3.0), "alpha": (0.5, -2.0), "approximate": ("tanh",)},
+        extended={"_mask": ("row",)},
         reference=_masked_select_add_gelu,
         admissible=(_masked_select_add_gelu_by_steps,),
         description="""Select the elements of `input` where the boolean `mask`, broadcast to the
@@ -95,7 +95,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"alpha": (0.5, -2.0, 0.0), "_mul": _BROADCAST, "_sub": _BROADCAST},
-        core={"alpha": (0.5, -2.0, 0.0)},
+        extended={"_mul": _BROADCAST, "_sub": _BROADCAST},
         reference=_mul_sub,
         admissible=(
             lambda input, other_mul, other_sub, alpha: torch.sub(
@@ -115,6 +115,8 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"inplace": (True,), **_RANK},
+        # Where the result is to lie if both are asked for, nobody says.
+        constraints=("not inplace or _call != 'out'",),
         may_overwrite={"input": "inplace"},
         reference=lambda input, inplace: torch.sqrt(torch.relu(input)),
         description="""sqrt(max(x, 0)) of each element: first ReLU, then the square root, so that
@@ -132,7 +134,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"alpha": (0.5, -2.0), "approximate": ("tanh",), "_other": _BROADCAST},
-        core={"alpha": (0.5, -2.0), "approximate": ("tanh",)},
+        extended={"_other": _BROADCAST},
         reference=_sub_gelu,
         admissible=(_sub_gelu_by_steps,),
         description="""GELU of input - alpha * other: first the difference (`other` broadcasts to

@@ -113,7 +113,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_IMAGE,
         attributes={"output_size": (3, (3, 5), (1, 1), (2, 7)), "_rank": (3,)},
-        core={"output_size": (3, (3, 5), (1, 1), (2, 7))},
+        extended={"_rank": (3,)},
         values=_SUMMABLE,
         reference=lambda input, output_size: torch.sigmoid(_pool(input, output_size)),
         admissible=(
@@ -143,6 +143,7 @@ TASKS: tuple[Task, ...] = (
             "eps": (0.25,),
             "_rank": (3, 4),
         },
+        extended={"_rank": (4,)},
         constraints=("not training or N * (L if _rank == 3 else 2 * L if _rank == 4 else 1) > 1",),
         mutates={"running_mean": "training", "running_var": "training"},
         # Half precision keeps the normalized values before the sigmoid.

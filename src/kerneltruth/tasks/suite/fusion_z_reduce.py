@@ -7,22 +7,35 @@ import math
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.formulas import computed_narrow
 from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Task, task
 
+_WIDER = ("torch.float64",)
 _LARGE = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 
 
-def _repeat_interleave_log_softmax(input: Tensor, repeats: int, dim: int | None) -> Tensor:
-    repeated = torch.repeat_interleave(input, repeats, dim=dim)
+def _repeat_interleave_log_softmax(
+    input: Tensor, repeats: int, dim: int | None, output_size: int | None
+) -> Tensor:
+    repeated = torch.repeat_interleave(input, repeats, dim=dim, output_size=output_size)
     return torch.log_softmax(repeated, 0 if dim is None else dim)
 
 
-def _log_softmax_then_repeat(input: Tensor, repeats: int, dim: int | None) -> Tensor:
+def _log_softmax_then_repeat(
+    input: Tensor, repeats: int, dim: int | None, output_size: int | None
+) -> Tensor:
     """Each element counts `repeats` times in its sum, and takes log(repeats) off."""
+    del output_size
     flat = input.reshape(-1) if dim is None else input
     along = 0 if dim is None else dim
     less = torch.log_softmax(flat, along) - math.log(repeats)
     return torch.repeat_interleave(less, repeats, dim=along)
+
+
+def _softmax_of_narrow_log(input: Tensor, dim: int, dtype: str | None) -> Tensor:
+    """With the conversion that `dtype` asks for behind the logarithm, as in PyTorch."""
+    log = torch.log(input) if dtype is None else computed_narrow(torch.log, input)
+    return torch.softmax(log, dim)
 
 
 def _sum_std(
@@ -65,20 +78,30 @@ TASKS: tuple[Task, ...] = (
     task(
         "fused_repeat_interleave_log_softmax("
         "input[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))], "
-        "repeats=2, dim=None, _rank=2)",
+        "repeats=2, dim=None, output_size:=(None if not _sized else repeats * (M if dim == 0 and "
+        "_rank > 1 else 2 if dim == 1 and _rank == 3 else N * M * (_rank - 1) if dim is None and "
+        "_rank > 1 else N)), dtype=None, _rank=2, _sized=False)",
         category="Fusion",
         dims={
             "M": Dim(symbol="M", role="batch", low=1),
             "N": Dim(symbol="N", role="reduced", low=1),
         },
-        attributes={"repeats": (1, 3), "dim": (-1, 0, 1), "_rank": (1, 3)},
+        attributes={
+            "repeats": (1, 3),
+            "dim": (-1, 0, 1),
+            "dtype": _WIDER,
+            "_rank": (1, 3),
+            "_sized": (True,),
+        },
         constraints=("_rank > 1 or dim != 1",),
         reference=_repeat_interleave_log_softmax,
         admissible=(_log_softmax_then_repeat,),
         description="""First each element of `input` is repeated `repeats` times (an int), the
             copies side by side, along `dim`; then log_softmax along the same dim of the result.
             With dim None the input is flattened first, in row-major order, and the result is
-            one-dimensional. `dim` may be negative.""",
+            one-dimensional. `dim` may be negative. output_size is None or the size of the result
+            along `dim`. If dtype is given, the input is converted to it first, and the result has
+            it.""",
         flops="6*M*N*repeats",
         benchmark=Benchmark(dims={"M": 8, "N": 256}, distribution="normal"),
         perf=_LARGE,
@@ -86,16 +109,20 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_softmax_log(input[*((M, N) if _rank == 2 else (N,) if _rank == 1 else (M, 2, N))]"
-        ": positive, dim=-1, _rank=2)",
+        ": positive, dim=-1, dtype=None, _rank=2)",
         category="Fusion",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
-        attributes={"dim": (0, 1, -2), "_rank": (1, 3)},
+        attributes={"dim": (0, 1, -2), "dtype": _WIDER, "_rank": (1, 3)},
         constraints=("_rank > 1 or dim in (0, -1)",),
         reference=lambda input, dim: torch.softmax(torch.log(input), dim),
-        admissible=(lambda input, dim: input / input.sum(dim, True),),
+        admissible=(
+            lambda input, dim: input / input.sum(dim, True),
+            _softmax_of_narrow_log,
+        ),
         description="""First the natural logarithm of each element (all are positive), then softmax
             along `dim`: x over the sum of x along `dim`, up to rounding. `dim` may be negative.
-            The dtype is the input's.""",
+            The dtype is the input's, or, where it is given, `dtype`, to which the input is then
+            converted first.""",
         flops="7*M*N",
         benchmark=Benchmark(dims={"M": 8, "N": 256}, distribution="uniform"),
         perf=_LARGE,
@@ -110,7 +137,7 @@ TASKS: tuple[Task, ...] = (
         },
         attributes={
             "dim": (0, -1, None, (0, -1)),
-            "dtype": ("torch.float64",),
+            "dtype": _WIDER,
             "correction": (0, 2),
             "_rank": (3,),
         },

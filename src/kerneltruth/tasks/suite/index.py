@@ -88,12 +88,7 @@ TASKS: tuple[Task, ...] = (
             "_lead": (True,),
             "_kept": (True,),
         },
-        core={
-            "_input": ("column", "flat", "one", "full"),
-            "_cond": ("full", "row"),
-            "_other": ("row", "scalar"),
-            "_lead": (True,),
-        },
+        extended={"_kept": (True,)},
         reference=lambda input, target_sizes, cond, other: torch.where(
             cond, input.expand(target_sizes), other
         ),
@@ -162,7 +157,7 @@ TASKS: tuple[Task, ...] = (
             "N": "spatial",
         },
         attributes={"_mask": ("row", "column"), "_rank": (1, 3)},
-        core={"_rank": (1, 3)},
+        extended={"_mask": ("row", "column")},
         reference=lambda input, mask: input[mask.expand(input.shape)],
         description="""The elements of the input where the bool mask is True, in row-major order, as
             a one-dimensional tensor with exactly as many elements as are chosen, which may be none
@@ -204,7 +199,7 @@ TASKS: tuple[Task, ...] = (
         dims=_PLANE,
         attributes={"dim": (0, 1, -2), "_short": (True,), "_rank": (2, 1)},
         constraints=(_IN_RANGE,),
-        core={"dim": (0, 1, -2), "_rank": (2, 1)},
+        extended={"_short": (True,)},
         outputs=(Output(compare="contract"),),
         contract=_scattered,
         reference=lambda input, dim, index, src: input.scatter(dim, index, src),

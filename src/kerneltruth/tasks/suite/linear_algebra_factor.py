@@ -20,12 +20,14 @@ from kerneltruth.tasks.linear import (
     wide,
     without_noise,
 )
+from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
 
 _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
 _ANY = f"{_RANK}, M, N"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_DTYPES = ("float32", "float64")
 _BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 
@@ -179,18 +181,17 @@ TASKS: tuple[Task, ...] = (
         attributes={"upper": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        outputs=(named("L"),),
+        outputs=(named("out"),),
         reference=_cholesky,
         contract=_is_cholesky,
         description=f"""The Cholesky factor of each symmetric positive definite matrix A: the lower
             triangular L with a positive diagonal and A = L @ L.T, or with `upper=True` its
             transpose, an upper triangular U with A = U.T @ U. The other triangle is exactly 0.
-            {_SAYS_BATCH} Judged by |A - L L^T| <= 30 n eps |A|. {HOW_A_FACTOR} A candidate may have
-            a parameter `out`; it is never passed.""",
+            {_SAYS_BATCH} Judged by |A - L L^T| <= 30 n eps |A|. {HOW_A_FACTOR}""",
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}, {"B": 4, "N": 4096}),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"ldl_factor(A[{_SQUARE}]: indefinite(_matrix), hermitian=False, _matrix='scaled', "
@@ -214,11 +215,11 @@ TASKS: tuple[Task, ...] = (
             block of size 2 and rows and columns k + 1 and p were interchanged. Any choice of
             pivots is right that keeps |A - L D L^T| <= 30 n eps |A|; A may have a 0 on its
             diagonal. `hermitian` makes no difference for a real matrix. {_SAYS_BATCH}
-            {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never passed.""",
+            {HOW_A_FACTOR}""",
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
         perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}, {"B": 4, "N": 2048}),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
         f"lu(A[{_ANY}]: matrix(_matrix if pivot else 'ordered'), pivot=True, _matrix='raw', "
@@ -238,12 +239,11 @@ TASKS: tuple[Task, ...] = (
             other triangles are exactly 0. A column without a pivot is left as it is, and L's
             elements there are 0. With `pivot=False` rows are not interchanged: A = L @ U, P is an
             empty tensor of shape [0], and A is diagonally dominant. {_SAYS_BATCH} Judged by
-            |A - P L U| <= 30 n eps |A|. {HOW_A_FACTOR} A candidate may have a parameter `out`; it
-            is never passed.""",
+            |A - P L U| <= 30 n eps |A|. {HOW_A_FACTOR}""",
         flops=f"2*M*N*min(M, N)/3*{_COUNT}",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 1024, 4096)),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
         f"qr(A[{_ANY}]: matrix(_matrix), mode='reduced', _matrix='raw', _rank=2)",
@@ -266,10 +266,10 @@ TASKS: tuple[Task, ...] = (
             Q as an empty tensor of shape [0] and R [K, N]. {_SAYS_BATCH} Judged by
             |A - Q R| <= 30 n eps |A| and |Q^T Q - I| <= 30 M eps (which Gram-Schmidt does not keep
             unless it orthogonalizes twice); in mode "r" by |A^T A - R^T R| <= 30 n eps |A|^2.
-            {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never passed.""",
+            {HOW_A_FACTOR}""",
         flops=f"(2*max(M, N)*min(M, N)**2)*{_COUNT}",
         benchmark={"B": 2, "M": 32, "N": 32},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (256, 1024, 4096)),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
 )

@@ -126,24 +126,24 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(dtypes=("float32", "float64"), out=True),
     ),
     task(
-        "invert_matrix_lu(A[N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
-        "_matrix='shuffled')",
+        f"invert_matrix_lu(A[{_A}]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
+        "_matrix='shuffled', _rank=2)",
         category="LinearAlgebra",
-        dims={"N": _DIMS["N"]},
-        attributes={"pivot": (False,), "_matrix": ("spread",)},
+        dims={"B": _DIMS["B"], "N": _DIMS["N"]},
+        attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
         extended_dtypes=("float64",),
         outputs=(JUDGED,),
         reference=_inverse,
         contract=_is_inverse,
-        description="""The inverse X of an invertible matrix A [N, N] through its LU decomposition,
+        description=f"""The inverse X of an invertible matrix A [N, N] through its LU decomposition,
             with partial pivoting or, with `pivot=False`, without; then A is diagonally dominant.
             Judged by the smaller one of |A X - I| and |X A - I|, which must be at most 30 roundings
-            of |A| |X| (Frobenius norms; in the input's dtype, not TF32). Matrices that are not
-            finite are not judged.""",
-        flops="2*N**3",
-        benchmark={"N": 32},
-        perf=tuple({"N": n} for n in (256, 1024, 4096)),
+            of |A| |X| (Frobenius norms; in the input's dtype, not TF32). {_SAYS_BATCH} Matrices
+            that are not finite are not judged.""",
+        flops=f"2*N**3*{_COUNT}",
+        benchmark={"B": 2, "N": 32},
+        perf=tuple({"B": 4, "N": n} for n in (256, 1024, 4096)),
         promises=Promises(dtypes=("float32", "float64"), out=True),
     ),
     task(
@@ -172,6 +172,7 @@ TASKS: tuple[Task, ...] = (
         category="LinearAlgebra",
         dims={s: _DIMS[s] for s in ("N", "K")},
         attributes={"alpha": (-2.0, 0.0, 1.0), "_y": ("matrix",)},
+        extended={"_y": ("matrix",)},
         values=_MODERATE,
         dtypes=("float32",),
         extended_dtypes=("float64",),

@@ -25,6 +25,7 @@ _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
 _ANY = f"{_RANK}, M, N"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+_DTYPES = ("float32", "float64")
 _BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 # A singular value this close to the cut, relative to it, may fall on either side.
@@ -184,7 +185,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"25*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=({"B": 4, "N": 64}, {"B": 4, "N": 256}, {"B": 1, "N": 1024}),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES),
     ),
     task(
         f"low_rank_svd_approximation(A[{_ANY}]: matrix(_matrix), k=2, full_matrices=True, "
@@ -200,7 +201,7 @@ TASKS: tuple[Task, ...] = (
         constraints=("k <= min(M, N)",),
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        outputs=(named("A_k"),),
+        outputs=(named("out"),),
         reference=_low_rank,
         contract=_is_low_rank,
         description=f"""The best approximation of rank at most k to each matrix A [M, N]: the k
@@ -209,12 +210,11 @@ TASKS: tuple[Task, ...] = (
             way and does not change the result. {_SAYS_BATCH} Judged by its singular values beyond
             the first k, by |A - X| (which must be the root of the sum of squares of A's other
             singular values), and by X being A projected on X's own row and column spaces, each
-            within 30 n eps |A|. {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never
-            passed.""",
+            within 30 n eps |A|. {HOW_A_FACTOR}""",
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"matrix_power_eig(A[{_SQUARE}]: spd(_matrix), k=2.0, _matrix='scaled', _rank=2)",
@@ -227,18 +227,18 @@ TASKS: tuple[Task, ...] = (
         },
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        outputs=(named("A^k"),),
+        outputs=(named("out"),),
         reference=_power,
         contract=_is_power,
         description=f"""The power A^k of each symmetric positive definite matrix A for a real
             exponent k, through its eigendecomposition: V diag(w^k) V^T with A = V diag(w) V^T. The
             result is real, in A's dtype and shape; k = 0 gives the identity and k = -1 the inverse.
             {_SAYS_BATCH} Judged by |X - A^k| <= 30 max(1, n // 16) eps
-            (max|k w^(k-1)| |A| + |A^k|), which is what rounding A costs. {HOW_A_FACTOR} A candidate
-            may have a parameter `out`; it is never passed.""",
+            (max|k w^(k-1)| |A| + |A^k|), which is what rounding A costs. {HOW_A_FACTOR}""",
         flops=f"12*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=({"B": 4, "N": 128}, {"B": 4, "N": 512}, {"B": 4, "N": 2048}),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"pseudoinverse_svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, rcond=1e-15, "
@@ -253,7 +253,7 @@ TASKS: tuple[Task, ...] = (
         },
         dtypes=("float32",),
         extended_dtypes=("float64",),
-        outputs=(named("X"),),
+        outputs=(named("out"),),
         reference=_pseudoinverse,
         contract=_is_pseudoinverse,
         description=f"""The Moore-Penrose pseudoinverse X [N, M] of each matrix A [M, N] through its
@@ -264,12 +264,11 @@ TASKS: tuple[Task, ...] = (
             A X A = A, X A X = X, A X and X A symmetric, for A without what is cut off, within 30
             eps of |A|^2 |X|, |A| |X|^2 and |A| |X| (more where the smallest kept singular value is
             near the largest that is cut off). Matrices with a singular value within 1% of the cut
-            are not judged. {HOW_A_FACTOR} A candidate may have a parameter `out`; it is never
-            passed.""",
+            are not judged. {HOW_A_FACTOR}""",
         flops=f"10*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"svd(A[{_ANY}]: matrix(_matrix), full_matrices=True, _matrix='raw', _rank=2)",
@@ -295,6 +294,6 @@ TASKS: tuple[Task, ...] = (
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
         perf=tuple({"B": 4, "M": n, "N": n} for n in (128, 512, 1024)),
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES),
     ),
 )

@@ -132,7 +132,7 @@ TASKS: tuple[Task, ...] = (
         category="Loss",
         dims=_CLASSES,
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
-        core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
+        extended={"_rank": (1, 3)},
         reference=_cross_entropy,
         values=_LOGITS,
         description=f"""Cross entropy of logits: minus the logarithm of the softmax over the classes
@@ -182,7 +182,7 @@ TASKS: tuple[Task, ...] = (
         category="Loss",
         dims=_CLASSES,
         attributes={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS, "_rank": (1, 3)},
-        core={"ignore_index": (0, -1, 2), "reduction": _REDUCTIONS},
+        extended={"_rank": (1, 3)},
         reference=_nll_loss,
         values=_LOG_PROBABILITIES,
         description=f"""Negative log likelihood: minus the input (log-probabilities) at the target
@@ -201,7 +201,7 @@ TASKS: tuple[Task, ...] = (
         category="Loss",
         dims=_PLANE,
         attributes={"beta": (0.25, 5.0, 0.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
-        core={"beta": (0.25, 5.0), "reduction": _REDUCTIONS, "_rank": (1, 3)},
+        extended={"beta": (0.0,)},
         reference=_smooth_l1,
         description=f"""With d = |input - target| of two tensors of one shape: d^2 / (2 * beta)
             where d < beta, else d - beta / 2; beta is not negative and may be 0, which gives d.

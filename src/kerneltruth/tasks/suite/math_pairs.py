@@ -20,8 +20,10 @@ _OTHER = (
     "if _form == 'column' else (2, 1) if _form == 'deep' else () if _form == 'single' else (N,))"
 )
 _FORMS: tuple[Scalar, ...] = ("same", "row", "column", "single", "outer", "flat", "deep")
-# Where a prompt does not speak of broadcasting, only these are promised.
-_UNIFORM: dict[str, tuple[Scalar, ...]] = {"_form": ("flat",)}
+# What a prompt that does not speak of broadcasting leaves open.
+_BROADCASTING: dict[str, tuple[Scalar, ...]] = {
+    "_form": ("row", "column", "single", "outer", "deep")
+}
 _BROADCAST = """ The shapes broadcast: they are aligned at the last dim, and a dim of size 1 or
     one that is missing is repeated; the result has the common shape."""
 _INTEGERS = ("int32", "int64", "int16", "int8", "uint8", "bool")
@@ -130,7 +132,9 @@ TASKS: tuple[Task, ...] = (
         "number of factors), else the result is NaN. Anything to the power 0 is 1, NaN too; 0 to "
         "a negative power is an infinity.",
         attributes={"exponent": (3.0, -1.0, 0.5, -0.5, 1.5, 4.0, 0.0, 2)},
-        promises=Promises(out=True),
+        promises=Promises(
+            out=True, not_tried={"exponent as a tensor": "it is a number in every case"}
+        ),
     ),
     _pair(
         "bitwise_and(input@: integer, other@: integer)",
@@ -139,7 +143,7 @@ TASKS: tuple[Task, ...] = (
         "or of bool, where it is the logical and; the result has that dtype.",
         dtypes=_INTEGERS,
         outputs=(Output(compare="exact"),),
-        core=_UNIFORM,
+        extended=_BROADCASTING,
         flops=1,
         promises=Promises(out=True),
     ),
@@ -171,7 +175,7 @@ TASKS: tuple[Task, ...] = (
             k = 0, 1, 2, ..., in the dtype of the two, which is the same. Infinity for x = 1, NaN
             for x < 1 and where one of the two is NaN. All elements lie in [0.875, 24].""",
         values=(0.875, 24.0),
-        core=_UNIFORM,
+        extended=_BROADCASTING,
         flops=100,
         promises=Promises(out=True),
     ),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu import signs
-from kerneltruth.tasks.spec import Dim, Output, Role, Task, task
+from kerneltruth.tasks.spec import Dim, Output, Promises, Role, Task, task
 from kerneltruth.tasks.suite.math_pointwise import ANY_SHAPE, PERF, PLAIN, SMALL
 
 _LINE_TO_BOX = "*((M, N) if _rank == 2 else (N,) if _rank == 1 else (2, M, N))"
@@ -158,6 +158,9 @@ TASKS: tuple[Task, ...] = (
         flops=f"{_TRIALS}*M*N",
         benchmark=SMALL,
         perf=PERF,
+        promises=Promises(
+            not_tried={"logits for probs": "one of probs and logits is given, and that is probs"}
+        ),
     ),
     task(
         f"fftn(input[{_LINE_TO_BOX}], s=None, dim=None, norm=None, _rank=2)",
@@ -189,6 +192,7 @@ TASKS: tuple[Task, ...] = (
         flops="5*M*N*(M*N).bit_length()",
         benchmark={"M": 16, "N": 64},
         perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192}),
+        promises=Promises(not_tried={"out": "it is complex"}),
     ),
     task(
         f"ifftshift(input[{_LINE_TO_BOX}], dim=None, _rank=2)",

@@ -172,6 +172,7 @@ TASKS: tuple[Task, ...] = (
             category="MatrixMultiply",
             dims={"B": Dim(symbol="B", role="batch", high=64), **_MNK},
             attributes={"_batched": (True,)},
+            extended=extended,
             dtypes=(dtype,),
             reference=lambda input, other: torch.matmul(input, other),
             description=f"""The matrix product of input [M, K] and other [K, N], both {dtype}, with
@@ -181,7 +182,10 @@ TASKS: tuple[Task, ...] = (
             benchmark={"B": 1, **_SMALL},
             perf=tuple({"B": 1, **shape} for shape in _LARGE),
         )
-        for name, dtype in (("matmul_bf16", "bfloat16"), ("matmul_fp16", "float16"))
+        for name, dtype, extended in (
+            ("matmul_bf16", "bfloat16", {"_batched": (True,)}),
+            ("matmul_fp16", "float16", {}),
+        )
     ),
     task(
         "matrix_multiply_and_row_dot(A[M, K], B[K, N], alpha=1.0, beta=1.0, C[M, N])",

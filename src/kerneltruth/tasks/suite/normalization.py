@@ -211,8 +211,9 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        f"normalized_cosine_similarity(x1[{_SHAPE}], x2[{_SHAPE}], dim=1, eps_similarity=1e-8, "
-        "p_norm=2.0, eps_norm=1e-12, _rank=2)",
+        f"normalized_cosine_similarity(x1[{_SHAPE}], x2[*((1, N) if _x2 == 'one' else "
+        f"{_SHAPE[1:]})], dim=1, eps_similarity=1e-8, p_norm=2.0, eps_norm=1e-12, _rank=2, "
+        "_x2='same')",
         category="Normalization",
         dims=_ROWS,
         attributes={
@@ -221,17 +222,18 @@ TASKS: tuple[Task, ...] = (
             "p_norm": (1.0, 3.0, _INFINITE),
             "eps_norm": (100.0,),
             "_rank": (3,),
+            "_x2": ("one",),
         },
-        constraints=("-_rank <= dim < _rank",),
+        constraints=("-_rank <= dim < _rank", "_x2 == 'same' or (_rank == 2 and dim % 2)"),
         reference=_cosine,
         admissible=(_cosine_in_float16,),
-        description="""x1 and x2, of one shape, are each divided along `dim` by their p-norm with
-            p = p_norm (or by eps_norm where the norm is smaller), giving u and v. The result, which
-            lacks `dim`, is the cosine of the angle between u and v: the sum along `dim` of
-            (u / max(||u||, eps_similarity)) * (v / max(||v||, eps_similarity)), with Euclidean
-            norms. So rows of zeros give 0 (in float16, which has no number as small as the default
-            eps, NaN is accepted too). `dim` may be negative; the inputs have two or three
-            dims. p_norm may be infinity, which means the largest magnitude.""",
+        description="""x1 and x2, of one shape or x2 a single row, are each divided along `dim` by
+            their p-norm with p = p_norm (or by eps_norm where the norm is smaller), giving u and v.
+            The result, which lacks `dim`, is the cosine of the angle between u and v: the sum along
+            `dim` of (u / max(||u||, eps_similarity)) * (v / max(||v||, eps_similarity)), with
+            Euclidean norms. So rows of zeros give 0 (in float16, which has no number as small as
+            the default eps, NaN is accepted too). `dim` may be negative; the inputs have two or
+            three dims. p_norm may be infinity, which means the largest magnitude.""",
         flops="12*N*(L*M if _rank == 3 else M if _rank == 2 else 1)",
         benchmark=Benchmark(dims={"L": 1, "M": 32, "N": 128}, distribution="normal"),
         perf=(

@@ -49,7 +49,7 @@ TASKS: tuple[Task, ...] = (
             "padding": (1, 2),
             "_batched": (False,),
         },
-        core={"kernel_size": (2, 5, 1), "stride": (1, 2, 7), "padding": (1, 2)},
+        extended={"_batched": (False,)},
         constraints=("2*padding <= kernel_size", "kernel_size <= L + 2*padding"),
         reference=_avg_pool1d,
         admissible=(_in_another_order(_avg_pool1d),),

@@ -171,7 +171,7 @@ TASKS: tuple[Task, ...] = (
         category="Quantization",
         dims={"M": "batch", "N": Dim(symbol="N", role="reduced", low=1)},
         attributes={"eps": (1e-3,), "_rank": (2,)},
-        core={"eps": (1e-3,)},
+        extended={"_rank": (2,)},
         dtypes=("float32",),
         outputs=OUTPUTS,
         reference=lambda input, normalized_shape, weight, bias, eps: F.layer_norm(

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.gpu.errors import hashed
+from kerneltruth.tasks.promises import NOT_TRIED_OF_MAKERS
 from kerneltruth.tasks.spec import Dim, Output, Promises, Task, task
 
 _LEVEL = 1e-9
@@ -125,26 +126,40 @@ TASKS: tuple[Task, ...] = (
         flops="4*N",
         benchmark={"N": 256},
         perf=({"N": 2**20}, {"N": 2**24}, {"N": 2**27}),
+        promises=Promises(
+            not_tried={
+                "start and end as tensors": "they are numbers in every case",
+                **NOT_TRIED_OF_MAKERS,
+            }
+        ),
     ),
     task(
         "rand(size:=(N,) if _rank == 1 else (M, N) if _rank == 2 else (2, M, N) if _rank == 3 "
-        "else (2, M, 1, N), _rank=2)",
+        "else (2, M, 1, N), dtype=None, _rank=2)",
         category="Random",
         dims={"M": Dim(symbol="M", role="batch"), "N": Dim(symbol="N", role="channel")},
-        attributes={"_rank": (1, 3, 4)},
+        attributes={"dtype": ("torch.float64",), "_rank": (1, 3, 4)},
         dtypes=("float32",),
         outputs=(Output(compare="contract", spared=("gain",)),),
         random=True,
         reference=_rand,
         contract=_uniform,
-        description="""A float32 tensor (dtype is None) of independent uniform random numbers in
-            [0, 1): 0 may occur and 1 may not. The sizes of its dims are the positional arguments,
-            as in rand(2, 3); one of them may be 0. Numbers lie on a grid of 2**-23 or finer.
-            Their distribution, mean, variance, the number of equal ones and the covariance of
-            neighbours are tested, each at a level of 1e-9. Two calls give different numbers.""",
+        description="""A tensor, of float32 or of `dtype` if that is given, of independent uniform
+            random numbers in [0, 1): 0 may occur and 1 may not. The sizes of its dims are the
+            positional arguments, as in rand(2, 3); one of them may be 0. Numbers lie on a grid of
+            2**-23 or finer. Their distribution, mean, variance, the number of equal ones and the
+            covariance of neighbours are tested, each at a level of 1e-9. Two calls give different
+            numbers.""",
         flops="M*N",
         benchmark={"M": 16, "N": 256},
         perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 16384, "N": 8192}),
-        promises=Promises(out=True),
+        promises=Promises(
+            out=True,
+            not_tried={
+                "generator": "the judge compares distributions, and seeds the default generator",
+                "pin_memory": "results are compared by their values",
+                **NOT_TRIED_OF_MAKERS,
+            },
+        ),
     ),
 )

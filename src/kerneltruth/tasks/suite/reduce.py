@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Benchmark,
     Claim,
@@ -145,6 +146,7 @@ TASKS: tuple[Task, ...] = (
         category="Reduce",
         dims=_DIMS,
         attributes=_DIMS_AND_DTYPE,
+        extended={"dim": (None,)},
         constraints=(_ALONG,),
         reference=lambda input_tensor, dim, keepdim: input_tensor.mean(dim, keepdim),
         description=f"The mean along `dim`, in the input's dtype; NaN over nothing. {_SAYS_DIMS} "
@@ -243,5 +245,6 @@ TASKS: tuple[Task, ...] = (
         flops=f"9*{_COUNT}",
         benchmark=_NORMAL,
         perf=_PERF,
+        promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
     ),
 )

@@ -85,11 +85,6 @@ def _interpolate(
 
 _MODES = {"mode": ("nearest", "bicubic"), "padding_mode": ("border", "reflection")}
 _CORNERS = {"align_corners": (True,)}
-_CORE: dict[str, tuple[str | bool, ...]] = {
-    "mode": ("nearest",),
-    "padding_mode": ("border",),
-    "align_corners": (True,),
-}
 _IMAGE = {
     "N": Dim(symbol="N", role="batch"),
     "C": Dim(symbol="C", role="channel", low=1),
@@ -122,7 +117,7 @@ TASKS: tuple[Task, ...] = (
         category="SpatialOps",
         dims=_IMAGE,
         attributes={**_MODES, **_CORNERS},
-        core=_CORE,
+        extended={"padding_mode": ("reflection",)},
         values=(-1.5, 1.5),
         reference=_grid_sample,
         admissible=(_unsnapped(0), _unsnapped(1), _unsnapped(2), _in_own_dtype),
@@ -173,7 +168,10 @@ TASKS: tuple[Task, ...] = (
             "align_corners": (True, False),
             "_factor": (2.0, 0.5, 1.7),
         },
-        core={"mode": ("bilinear",), "align_corners": (True, False), "_factor": (2.0, 0.5)},
+        extended={
+            "mode": ("bicubic", "nearest-exact", "area", "linear", "trilinear"),
+            "_factor": (1.7,),
+        },
         constraints=(
             "align_corners is None or mode in ('bilinear', 'bicubic', 'linear', 'trilinear')",
             "(_factor or 1)*min(H, W, 3 if mode == 'trilinear' else H) >= 1",

@@ -10,16 +10,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
 from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
-
-_IMAGE = {
-    "N": Dim(symbol="N", role="batch", high=1024),
-    "C": Dim(symbol="C", role="contracted", low=1, high=4096),
-    "O": Dim(symbol="O", role="channel", low=1, high=4096),
-    "H": Dim(symbol="H", role="spatial", low=1),
-    "W": Dim(symbol="W", role="spatial", low=1),
-    "P": Dim(symbol="P", role="contracted", low=1, high=5),
-    "Q": Dim(symbol="Q", role="contracted", low=1, high=5),
-}
+from kerneltruth.tasks.suite.convolution import CONVOLVABLE, FLOPS, IMAGE, SAYS_WINDOWS, WINDOWS
 
 
 def _sigmoid_conv2d(
@@ -96,25 +87,16 @@ TASKS: tuple[Task, ...] = (
         "sigmoid_conv2d(input[N, C, H, W], weight[O, C // groups, P, Q], bias[O]?, stride=1, "
         "padding=0, dilation=1, groups=1)",
         category="Fusion",
-        dims=_IMAGE,
-        attributes={"stride": (2, 3), "padding": (1, 2), "dilation": (2,), "groups": (2, 3)},
-        constraints=(
-            "C % groups == 0",
-            "O % groups == 0",
-            "dilation*(P - 1) + 1 <= H + 2*padding",
-            "dilation*(Q - 1) + 1 <= W + 2*padding",
-        ),
+        dims=IMAGE,
+        attributes=WINDOWS,
+        constraints=CONVOLVABLE,
         # So that the sigmoid is not 0 or 1 nearly everywhere.
         values=(-1.0, 1.0),
         reference=_sigmoid_conv2d,
-        description="""1 / (1 + exp(-c)) of each element c of a 2D convolution, in the dtype of the
+        description=f"""1 / (1 + exp(-c)) of each element c of a 2D convolution, in the dtype of the
             input: the cross-correlation of input [N, C, H, W] with weight [O, C / groups, P, Q],
-            plus bias [O] per output channel where it is given. The image is padded with `padding`
-            zeros on each of its four sides; windows are `stride` apart and their elements
-            `dilation`. Output channel o sees the C / groups input channels of group
-            o // (O / groups). The output has (H + 2 * padding - dilation * (P - 1) - 1) // stride
-            + 1 rows, and columns likewise.""",
-        flops="2*N*O*(C//groups)*P*Q*(H//stride)*(W//stride)",
+            plus bias [O] per output channel where it is given. {SAYS_WINDOWS}""",
+        flops=FLOPS,
         benchmark={"N": 2, "C": 8, "O": 8, "H": 16, "W": 16, "P": 3, "Q": 3},
         perf=(
             {"N": 8, "C": 64, "O": 64, "H": 56, "W": 56, "P": 3, "Q": 3},

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
+from kerneltruth.tasks.promises import NOT_TRIED_OF_MAKERS
 from kerneltruth.tasks.spec import FLOATS, Output, Promises, Role, Task, task
 
 _PLAIN: dict[str, Role] = {"M": "batch", "N": "channel"}
@@ -24,7 +25,6 @@ _Y = _FORMS.format("(N,)", "(N,)", "(M, N)", "(2, 1)")
 _SMALL = {"M": 32, "N": 128}
 _PERF = ({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192})
 _SAYS_RANK = "The input may have any number of dims."
-_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
 _SAYS_OTHER = "other is a tensor of input's shape [M, N], or one that broadcasts to it: [N], [M, 1]"
 
 
@@ -66,6 +66,7 @@ TASKS: tuple[Task, ...] = (
         bytes="0",
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(not_tried={"other than two tensors": "two are broadcast in every case"}),
     ),
     task(
         f"exp(input[{_SHAPE}], _rank=2)",
@@ -86,34 +87,35 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLAIN,
         attributes={"inplace": (True,), "_other": _OTHERS},
-        core={"inplace": (True,)},
+        extended={"_other": ("row", "column", "scalar")},
+        # Where the result is to lie if both are asked for, nobody says.
+        constraints=("not inplace or _call != 'out'",),
         may_overwrite={"input": "inplace"},
         extended_dtypes=("float64",),
         reference=_mul_relu,
         description=f"""max(input * other, 0) of each element, in the inputs' dtype; NaN stays NaN.
             {_SAYS_OTHER} or no dims. With `inplace=True` the result may be written over input and
-            input returned. {_SAYS_OUT}""",
+            input returned.""",
         flops="2*M*N",
         benchmark=_SMALL,
         perf=_PERF,
-        promises=Promises(numbers=("other",)),
+        promises=Promises(numbers=("other",), out=True),
     ),
     task(
-        f"ones_like(input[{_SHAPE}], _rank=2)",
+        f"ones_like(input[{_SHAPE}], dtype=None, _rank=2)",
         category="Math",
         dims=_PLAIN,
-        attributes={"_rank": _RANKS},
+        attributes={"dtype": ("torch.float64",), "_rank": _RANKS},
         extended_dtypes=("float64",),
         reference=lambda input: torch.ones_like(input),
-        description=f"""A tensor of ones of input's shape, dtype and device; what input holds does
-            not matter. {_SAYS_RANK} A candidate may have the parameters dtype, layout, device,
-            requires_grad and memory_format; they are never passed.""",
+        description=f"""A tensor of ones of input's shape and device, in its dtype or in `dtype` if
+            that is given; what input holds does not matter. {_SAYS_RANK}""",
         flops="0",
         bytes="itemsize*M*N",
         benchmark=_SMALL,
         perf=_PERF,
         # The prompt says that the result has the input's dtype.
-        promises=Promises(dtypes=FLOATS),
+        promises=Promises(dtypes=FLOATS, not_tried=NOT_TRIED_OF_MAKERS),
     ),
     task(
         "softmax_mul(input[*((M, N) if _rank == 2 else (M, 2, N))], "
@@ -127,7 +129,7 @@ TASKS: tuple[Task, ...] = (
             "_other": ("row", "scalar"),
             "_rank": (3,),
         },
-        core={"dim": (0, 1, -2), "dtype": ("torch.float64",), "_rank": (3,)},
+        extended={"_other": ("row", "scalar")},
         extended_dtypes=("float64",),
         reference=_softmax_mul,
         admissible=(_stored_softmax_mul,),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import Claim, Dim, Evidence, Output, Promises, Role, Task, task
 
 _SHAPE = "*((N,) if _rank == 1 else (M, N) if _rank == 2 else (L, M, N))"
@@ -28,7 +29,6 @@ _PERF = (
 _VECTORS = tuple({"N": 2**k} for k in (20, 24, 27))
 _SAYS_DIM = """`dim` is an int, which may be negative; with `keepdim=True` the reduced dim stays
     with size 1. The input has one, two or three dims."""
-_SAYS_OUT = "A candidate may have a parameter `out`; it is never passed."
 # What the sigmoid's own rounding may do to a choice, in units of it.
 _SAME_SIGMOID = 8.0
 
@@ -123,10 +123,11 @@ TASKS: tuple[Task, ...] = (
         reference=_max,
         description=f"""The maximum along `dim`, in the input's dtype, and the int64 index at which
             it stands; where it stands several times any of its indices is right. NaN where there is
-            one, with the index of a NaN. Two outputs: values, indices. {_SAYS_DIM} {_SAYS_OUT}""",
+            one, with the index of a NaN. Two outputs: values, indices. {_SAYS_DIM}""",
         flops=_COUNT,
         benchmark=_SMALL,
         perf=_PERF,
+        promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
         "scaled_add_dot(y[N], x[N], alpha=0.5)",

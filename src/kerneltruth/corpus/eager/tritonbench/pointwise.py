@@ -13,7 +13,8 @@ def exp(input, *, out=None):
 
 
 def mul_relu(input, other, inplace=False, out=None):
-    return F.relu(torch.mul(input, other), inplace=inplace)
+    result = F.relu(torch.mul(input, other), inplace=inplace)
+    return result if out is None else out.copy_(result)
 
 
 def ones_like(
