@@ -11,6 +11,14 @@ What a candidate does wrong is never an exception: it is a verdict.
 
 from __future__ import annotations
 
+# How PyTorch, CUDA and its libraries call it.
+OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")
+
+
+def lacks_memory(said: str) -> bool:
+    """Whether an error says that the device had no memory."""
+    return any(words in said for words in OUT_OF_MEMORY)
+
 
 class KernelTruthError(Exception):
     """Root of everything that kerneltruth raises on purpose."""

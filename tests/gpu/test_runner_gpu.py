@@ -82,3 +82,21 @@ def test_a_triton_kernel_that_does_not_compile_is_compile_failed(opened):
     )
     seen = session.call([vector(1.0)], poison=POISON, deadline_s=120)
     assert (seen.ended, seen.error) == ("compile_failed", "CompilationError")
+
+
+def test_access_to_the_driver_is_built_once_for_all_candidates(tmp_path):
+    source = (
+        "import torch, triton\nimport triton.language as tl\n\n"
+        "@triton.jit\ndef k(x, y, n, B: tl.constexpr):\n"
+        "    i = tl.arange(0, B)\n"
+        "    tl.store(y + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)\n\n"
+        "def f(x):\n    y = torch.empty_like(x)\n    k[(1,)](x, y, x.numel(), B=16)\n    return y\n"
+    )
+    candidate = read_candidate(source, "f.py", task_names=("f",))
+    with (
+        Runner(device="cuda:0", cache_root=tmp_path) as runner,
+        runner.open(candidate) as session,
+    ):
+        seen = session.call([vector(1.0, 2.0)], poison=POISON, deadline_s=60)
+    assert struct.unpack("<2f", seen.results[0].data) == (2.0, 3.0)
+    assert [path.parts[len(tmp_path.parts)] for path in tmp_path.rglob("cuda_utils*")] == ["driver"]

@@ -38,6 +38,8 @@ _ROW_GAP = 5
 _OFFSET_BYTES = 16
 # Poison repeats after this many bytes; odd, so that it never lines up with a row.
 _POISON_PERIOD = 65_521
+# Of buffers with more elements and no gaps, only the ends are poisoned.
+_LARGE = 2**16
 
 _BITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _TORCH_BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -97,14 +99,40 @@ def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
     `small`: finite numbers near zero, each of them another than the same seed gives otherwise.
     """
     itemsize = torch_dtype(dtype).itemsize
-    bits = _BITS[itemsize]
     need = count * (itemsize + 1)
-    key = seed.to_bytes(8, "little")
-    noise = hashlib.shake_128(key).digest(min(need, _POISON_PERIOD))
-    noise_bytes = np.frombuffer(noise, np.uint8)
+    noise = _noise(need, seed)
     if need > len(noise):
-        noise_bytes = np.resize(noise_bytes, need)
-    choice, random = noise_bytes[:count], noise_bytes[count:need].view(bits)
+        noise = np.resize(noise, need)
+    choice, random = noise[:count], noise[count:need].view(_BITS[itemsize])
+    return _poison_of(choice, random, dtype, small=small)
+
+
+def _poison_around(
+    count: int, before: int, after: int, dtype: str, seed: int, *, small: bool
+) -> Array:
+    """As many elements as `poison` makes, of which all but some at both ends are left as they are.
+
+    Making all of it would take longer than anything else that is done with a large tensor.
+    """
+    itemsize = torch_dtype(dtype).itemsize
+    noise = _noise(count * (itemsize + 1), seed)
+    at = np.concatenate([np.arange(before), np.arange(count - after, count)])
+    choice = noise[at % len(noise)]
+    bytes_of = count + at[:, None] * itemsize + np.arange(itemsize)
+    random = noise[bytes_of % len(noise)].reshape(-1).view(_BITS[itemsize])
+    ends = _poison_of(choice, random, dtype, small=small)
+    elements: Array = np.empty(count, ends.dtype)
+    elements[:before], elements[count - after :] = ends[:before], ends[before:]
+    return elements
+
+
+def _noise(need: int, seed: int) -> Array:
+    """As many bytes as are needed, or a period of them."""
+    drawn = hashlib.shake_128(seed.to_bytes(8, "little")).digest(min(need, _POISON_PERIOD))
+    return np.frombuffer(drawn, np.uint8)
+
+
+def _poison_of(choice: Array, random: Array, dtype: str, *, small: bool) -> Array:
     if dtype == "bool":
         truth: Array = np.bitwise_and(choice ^ np.uint8(small), np.uint8(1))
         return truth
@@ -245,7 +273,11 @@ def place(
     shift = {"offset": _OFFSET_BYTES // bits.itemsize, "misaligned": 1}.get(layout, 0)
     guard = guard_bytes // bits.itemsize
     span = _span(shape, strides)
-    elements = poison(2 * guard + shift + span, dtype, seed, small=small)
+    count = 2 * guard + shift + span
+    if bits.size == span > _LARGE:
+        elements = _poison_around(count, guard + shift, guard, dtype, seed, small=small)
+    else:
+        elements = poison(count, dtype, seed, small=small)
     placed = Placed(buffer=b"", dtype=dtype, shape=shape, strides=strides, offset=guard + shift)
     if bits.size:
         view = _view(elements, placed)

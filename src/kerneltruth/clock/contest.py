@@ -102,17 +102,11 @@ class Contest:
         """
         return {**self._spent, **self._laps.spent}
 
-    def prepare(
-        self,
-        disturbance: Callable[[], str | None] = lambda: None,
-        quiet: Callable[[], None] = lambda: None,
-    ) -> None:
+    def prepare(self, disturbance: Callable[[], str | None] = lambda: None) -> None:
         """Stock everyone who is not yet, have them compile, and settle how calls are made.
 
         Args:
             disturbance: see `run`.
-            quiet: waits until nobody else begins on the device; for what must not be told by calls
-                beside that.
 
         Raises:
             ContestError: a contestant cannot, or is no baseline.
@@ -122,7 +116,7 @@ class Contest:
         with self._spent.on("gauging"):
             for side in [side for side in self.sides if not side.rows]:
                 self._laps.gauge(side)
-                self._refuse_if_too_long(side, disturbance, quiet)
+                self._refuse_if_too_long(side, disturbance)
             self.rows = self._count_rows()
             for side in self.sides:
                 # As many for everyone: laps of other lengths have other edges.
@@ -148,12 +142,7 @@ class Contest:
                     first = self.graphs not in side.settled
                     self._laps.settle(side, self._order, lap, graphs=self.graphs, first=first)
 
-    def _refuse_if_too_long(
-        self,
-        side: Contestant,
-        disturbance: Callable[[], str | None],
-        quiet: Callable[[], None],
-    ) -> None:
+    def _refuse_if_too_long(self, side: Contestant, disturbance: Callable[[], str | None]) -> None:
         """Refuse a baseline that takes too long, by calls that nothing disturbed.
 
         Where there are none such it goes on to be timed, unless each call takes so long that no
@@ -165,7 +154,6 @@ class Contest:
         for _ in range(ASKED):
             if self.too_long(side) is None:
                 return
-            quiet()
             disturbance()
             self._laps.gauge_again(side)
             reason, why = disturbance(), self.too_long(side)
@@ -326,6 +314,8 @@ class Contest:
                 continue
             slow = _is_slow(side)
             calls = side.rows // GROUPS if self.graphs else max(4, min(side.rows, 64))
+            if side.warm_up_s > self.effort.lap_s:
+                calls = min(calls, 2)
             calls = 1 if slow else calls
             rows = [WARM] if self.graphs else [0] * calls
             self._laps.refill(side, [0], self.inputs.draw(self.rng, 1))

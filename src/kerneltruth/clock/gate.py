@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+# So many may use much of a device's memory at a time.
+_PLACES = 4
 # Devices that a process has alone, with its id: a fork of it has them not.
 _HELD: dict[str, int] = {}
 
@@ -39,6 +41,29 @@ def timing(device: str) -> Iterator[None]:
             yield
         finally:
             del _HELD[device]
+
+
+@contextlib.contextmanager
+def much_memory(device: str, *, alone: bool = False) -> Iterator[None]:
+    """Use much of the device's memory: as one of few, or with nobody else who does."""
+    places = [f"place-{n}" for n in range(_PLACES)]
+    with contextlib.ExitStack() as stack:
+        if alone:
+            for place in places:
+                stack.enter_context(_locked(device, place, fcntl.LOCK_EX))
+        elif not any(_entered(stack, device, place) for place in places):
+            place = places[os.getpid() % _PLACES]
+            stack.enter_context(_locked(device, place, fcntl.LOCK_EX))
+        yield
+
+
+def _entered(stack: contextlib.ExitStack, device: str, place: str) -> bool:
+    """Whether a place was free, and is had until the stack ends."""
+    try:
+        stack.enter_context(_locked(device, place, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

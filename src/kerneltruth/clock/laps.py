@@ -120,9 +120,11 @@ class Laps:
         A host that has been waiting is slow for a moment: while the device may have waited for it,
         the same is looked at again.
         """
-        # A call that takes that long shows how long it takes, and more of them cost too much.
-        slow = side.second_s > SLOW_S
-        calls, looks = (1, 1) if slow else (SPARE, LOOKS)
+        # A call that takes that long shows how long it takes, and more of them cost too much; so do
+        # more looks at a host that waits for the device in each call.
+        waits = side.ran is not None and side.ran.waits
+        looks = 1 if waits or side.second_s > SLOW_S else LOOKS
+        calls = 1 if side.second_s > self.effort.lap_s else SPARE
         ahead_s = self.ahead_s
         least_s = side.launch_s = math.inf
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -42,6 +43,8 @@ from kerneltruth.tasks.spec import Task
 
 # For what a candidate compiles at the shapes that are timed: others wait for the device.
 REHEARSAL_S = 60.0
+# Of so many tasks the baselines get ready side by side, while those of others are timed.
+PART = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,14 +229,16 @@ class Timing:
         device = self._court.runner.device
         if self._keeper is None:
             self._keeper = keeper_for_runs(self._court.runner, self._baselines)
-        for jobs in _by_tasks(batch, self._keeper.at_once):
-            # Compiling takes longest; others may judge meanwhile.
-            with checking(device):
-                self._keeper.ready([find(name) for name in _tasks(jobs)])
-            with timing(device):
-                following = [job.candidate for job, _ in jobs[1:]]
-                for (job, heard), then in zip_longest(jobs, following):
-                    yield replace(heard, perf=self._timed(job, then))
+        parts = [*_by_tasks(batch, max(1, min(PART, self._keeper.at_once // 2)))]
+        # Compiling takes longest; others may judge meanwhile.
+        with checking(device):
+            self._keeper.ready(_tasks(parts[0]))
+        following = [*(job.candidate for job, _ in batch[1:]), None]
+        with timing(device):
+            for part, coming in zip_longest(parts, parts[1:], fillvalue=()):
+                self._keeper.ready_beside(_tasks(coming))
+                for job, heard in part:
+                    yield replace(heard, perf=self._timed(job, following.pop(0)))
 
     def _timed(self, job: Job, then: Candidate | None) -> dict[str, Any]:
         try:
@@ -244,8 +249,8 @@ class Timing:
         return timed
 
 
-def _tasks(batch: Iterable[tuple[Job, Heard]]) -> list[str]:
-    return list(dict.fromkeys(job.task for job, _ in batch))
+def _tasks(batch: Iterable[tuple[Job, Heard]]) -> list[Task]:
+    return [find(name) for name in dict.fromkeys(job.task for job, _ in batch)]
 
 
 def _by_tasks(
@@ -278,7 +283,9 @@ class CourtFactory:
         if self.suite is not None and is_foreign(self.suite):
             on_cpu = self.device == "cpu"
             runner = court.runner if on_cpu else Runner(device="cpu")
-            register_at(self.suite, runner, on_cpu=on_cpu)
+            on_device = None if on_cpu else court.runner
+            cores = len(os.sched_getaffinity(0))
+            register_at(self.suite, runner, on_device=on_device, judges=cores)
         court.warm()
         return Timing(court, baselines=self.against or None).hear_and_time
 

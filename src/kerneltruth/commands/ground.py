@@ -18,11 +18,12 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid
+from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
-from kerneltruth.errors import UserError
+from kerneltruth.errors import UserError, lacks_memory
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
@@ -48,8 +49,6 @@ PYTORCH = "pytorch"
 KNOWN = 2
 # For giving memory back.
 PARK_S = 30.0
-# How PyTorch, CUDA and its libraries call it.
-OUT_OF_MEMORY = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED")
 # Of inputs: what is due takes several times as much until it is its task's turn.
 DUE_AHEAD_BYTES = 2**25
 # References in other processes take all cores, and others the interpreter: one task's at a time.
@@ -69,11 +68,6 @@ def process_of(name: str) -> str:
 def is_out_of_memory(seen: Observation) -> bool:
     """Whether the device had no memory for what was asked: others may hold it."""
     return seen.ended != "returned" and lacks_memory(f"{seen.error} {seen.message}")
-
-
-def lacks_memory(said: str) -> bool:
-    """Whether an error says that the device had no memory."""
-    return any(words in said for words in OUT_OF_MEMORY)
 
 
 def begin_anew(side: Contestant, seen: Observation) -> None:
@@ -105,6 +99,7 @@ class Ground:
         sides: the baselines.
         failed: why baselines take no part any more, by name; `not_valid` those that are none.
         expected: what calls on drawn contents must give, or why that cannot be had.
+        quiet: of the device.
     """
 
     task: Task
@@ -116,6 +111,7 @@ class Ground:
     failed: dict[str, str] = field(default_factory=dict)
     not_valid: set[str] = field(default_factory=set)
     expected: list[Expectation | str] = field(default_factory=list)
+    quiet: Quiet = field(default_factory=Quiet)
 
     def known(self) -> list[dict[str, Choice]]:
         """Contents whose results the judge knows; it finds out when it is first asked."""
@@ -166,11 +162,12 @@ class Ground:
         return tuple(map(math.prod, shapes.pop())) if fixed and len(shapes) == 1 else ()
 
     def _expectation(self, choices: dict[str, Choice]) -> Expectation | str:
-        inputs = self.inputs.at(self.task, self.case, choices)
-        try:
-            return due(self.task, self.case, inputs, device=self.device)
-        except Exception as error:
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+        with self.quiet.work():
+            inputs = self.inputs.at(self.task, self.case, choices)
+            try:
+                return due(self.task, self.case, inputs, device=self.device)
+            except Exception as error:
+                return f"{type(error).__name__}: {error}".splitlines()[0]
 
     def leave_out(self, error: ContestError) -> None:
         """Go on without a baseline that cannot; it says nothing of any candidate."""
@@ -266,6 +263,7 @@ class Grounds:
         *,
         baselines: Mapping[str, Candidate],
         seed: int,
+        quiet: Quiet,
     ) -> None:
         """No process is started yet.
 
@@ -275,12 +273,16 @@ class Grounds:
             runner: whose children the baselines are.
             baselines: by name, see `BASELINES`.
             seed: of the contents whose results the judge knows.
+            quiet: of the runner's device.
         """
         self.task = task
         self.cases = cases
         self._runner = runner
         self._baselines = baselines
         self._seed = seed
+        self._quiet = quiet
+        self._closed = False
+        self._opening = threading.Lock()
         self._made: dict[str, Ground] = {}
         self._shared: dict[str, _Shared] = {}
         # Seconds that it took to get ready, of which others took part at the same time.
@@ -297,7 +299,7 @@ class Grounds:
         if found is None:
             # First: their processes get ready while the inputs are drawn.
             sides = [self._side(name, source) for name, source in self._baselines.items()]
-            with _DRAWN:
+            with _DRAWN, self._quiet.work():
                 inputs = stocked(self.task, case, device=self._runner.device)
             found = self._made[case.identity] = Ground(
                 task=self.task,
@@ -306,11 +308,12 @@ class Grounds:
                 device=self._runner.device,
                 drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
                 sides=sides,
+                quiet=self._quiet,
             )
         return found
 
     def warm_up(self, effort: Effort, *, room: Callable[[], bool] = lambda: True) -> None:
-        """Have the baselines compile for all cases, before anyone is timed.
+        """Have the baselines compile for all cases; they rest while someone is timed.
 
         And have what is due, where it takes little memory or answers come from other processes.
 
@@ -318,35 +321,50 @@ class Grounds:
             effort: of the contests to come.
             room: whether the device has memory for more; else what is missing waits for its turn.
         """
-        for case in self.cases:
-            if not room():
-                return
-            with self.spent.on("inputs"):
-                ground = self.of(case)
-            while True:
-                contest = Contest(
-                    sides=ground.sides,
-                    inputs=ground.inputs,
-                    effort=effort,
-                    rng=stream(self._seed, "warm-up", case.identity),
-                    on_gpu=self._runner.device != "cpu",
-                )
-                try:
-                    with self.spent.on("compiling"):
-                        contest.warm_up()
-                    break
-                except ContestError as error:
-                    if is_out_of_memory(error.seen):
-                        # It has another try when it is needed, and room is made for it.
-                        for side in (s for s in ground.sides if s.name == error.name):
-                            begin_anew(side, error.seen)
-                        return
-                    ground.leave_out(error)
-            if SPARE * ground.inputs.row_bytes > SPARE_BYTES:
-                self._give_back(ground)
-            if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
+        with self._quiet.beside(self._sessions):
+            for case in self.cases:
+                if self._closed or not room() or not self._warm_up(case, effort):
+                    return
+
+    def find_out(self, *, room: Callable[[], bool] = lambda: True) -> None:
+        """Have what is still due, for the task that comes next."""
+        for ground in list(self._made.values()):
+            if not self._closed and not ground.expected and room():
                 with self.spent.on("references"), _ASKED:
                     ground.ask_ahead()
+
+    def _sessions(self) -> list[Session]:
+        return [shared.session for shared in list(self._shared.values())]
+
+    def _warm_up(self, case: Case, effort: Effort) -> bool:
+        """Have the baselines compile for a case; whether others may follow."""
+        with self.spent.on("inputs"):
+            ground = self.of(case)
+        while True:
+            contest = Contest(
+                sides=ground.sides,
+                inputs=ground.inputs,
+                effort=effort,
+                rng=stream(self._seed, "warm-up", case.identity),
+                on_gpu=self._runner.device != "cpu",
+            )
+            try:
+                with self.spent.on("compiling"):
+                    contest.warm_up()
+                break
+            except ContestError as error:
+                if is_out_of_memory(error.seen):
+                    # It has another try when it is needed, and room is made for it.
+                    for side in (s for s in ground.sides if s.name == error.name):
+                        begin_anew(side, error.seen)
+                    return False
+                ground.leave_out(error)
+        if SPARE * ground.inputs.row_bytes > SPARE_BYTES:
+            self._give_back(ground)
+        if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
+            with self.spent.on("references"), _ASKED:
+                ground.ask_ahead()
+        return True
 
     @property
     def whole(self) -> bool:
@@ -374,18 +392,24 @@ class Grounds:
 
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""
-        for shared in self._shared.values():
+        with self._opening:
+            self._closed = True
+            ending = [*self._shared.values()]
+            self._shared.clear()
+        for shared in ending:
             shared.close(wait=wait)
-        self._shared.clear()
         self._made.clear()
 
     def _side(self, name: str, source: Candidate) -> Contestant:
         place = process_of(name)
-        if place not in self._shared:
-            compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
-            mode: Mode = "time_compiled" if compiles else "time"
-            self._shared[place] = _Shared(self._runner.open(source, mode=mode))
-        shared = self._shared[place]
+        with self._opening:
+            if self._closed:
+                raise RuntimeError(f"{self.task.key}: its baselines were ended meanwhile")
+            if place not in self._shared:
+                compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
+                mode: Mode = "time_compiled" if compiles else "time"
+                self._shared[place] = _Shared(self._runner.open(source, mode=mode))
+            shared = self._shared[place]
         side = Contestant(
             name=name,
             child=shared,

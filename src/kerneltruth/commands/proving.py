@@ -38,7 +38,7 @@ def audit_suite(
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
-    with opened(options.suite, runner) as suite:
+    with opened(options.suite, runner, judges=_judges(options)) as suite:
         return (yield from _audit_suite(replace(options, suite=suite), runner, start))
 
 
@@ -57,7 +57,7 @@ def _audit_suite(
     runner.versions()
     proofs: list[Proof] = []
     cases = 0
-    for event in run_jobs(jobs, hear, workers=options.workers or len(os.sched_getaffinity(0))):
+    for event in run_jobs(jobs, hear, workers=_judges(options)):
         match event:
             case Progress(count=count):
                 cases += count
@@ -72,6 +72,10 @@ def _audit_suite(
     order = [job.task for job in jobs]
     proofs.sort(key=lambda proof: order.index(proof.task))
     return _document(options, runner.device, proofs, seconds=time.monotonic() - start)
+
+
+def _judges(options: AuditOptions) -> int:
+    return options.workers or len(os.sched_getaffinity(0))
 
 
 def _jobs(options: AuditOptions) -> list[ProofJob]:

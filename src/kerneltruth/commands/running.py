@@ -48,8 +48,12 @@ def judge_submissions(
     options: RunOptions, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Judge with a runner that is warming up; `start` is when the command began."""
-    with opened(options.suite, runner) as suite:
+    with opened(options.suite, runner, judges=_judges(options)) as suite:
         return (yield from _judge(options, suite or options.suite, runner, start))
+
+
+def _judges(options: RunOptions) -> int:
+    return options.workers or len(os.sched_getaffinity(0))
 
 
 def _judge(
@@ -139,7 +143,7 @@ class _Run:
 
     def _pass(self, entries: list[Entry], spoilt: list[Entry] | None) -> Iterator[Step]:
         options = self._options
-        judges = options.workers or len(os.sched_getaffinity(0))
+        judges = _judges(options)
         by_key = {entry.key: entry for entry in entries}
         for event in self._events(self._jobs(entries), judges):
             match event:

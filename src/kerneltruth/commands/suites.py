@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,10 @@ from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, regis
 FROM_SUITE = "suite"
 PROBLEM = "problem_sha256"
 
+# A call's inputs and outputs, float64 references and bounds, and what comparisons leave behind; of
+# the judge and its children.
+BYTES_PER_ELEMENT = 100
+
 _opened: dict[str, str] = {}
 
 
@@ -28,12 +34,16 @@ def is_foreign(suite: str | None) -> bool:
 
 
 @contextmanager
-def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | None]:
+def opened(
+    suite: str | None, runner: Runner | None = None, *, judges: int = 1
+) -> Iterator[str | None]:
     """The name of the suite that an option means; a foreign one is registered meanwhile.
 
     Args:
         suite: as the command line names it.
-        runner: for reference children, if it runs on the CPU; else they get one of their own.
+        runner: for reference children, if it runs on the CPU; else they get one of their own, and
+            it is asked for large references.
+        judges: how many share the machine's memory.
 
     Raises:
         UserError: there is nothing of that kind at the path.
@@ -46,8 +56,9 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
         # Judges are forked from this process, and share what is warm by then.
         own.start()
     try:
-        on_cpu = runner is None or runner.device == "cpu"
-        yield register_at(suite, own or runner or Runner(device="cpu"), on_cpu=on_cpu)
+        device = None if runner is None or runner.device == "cpu" else runner
+        where = own or runner or Runner(device="cpu")
+        yield register_at(suite, where, on_device=device, judges=judges)
     finally:
         _opened.pop(suite.partition(":")[0], None)
         forget(suite.partition(":")[0])
@@ -55,13 +66,16 @@ def opened(suite: str | None, runner: Runner | None = None) -> Iterator[str | No
             own.close()
 
 
-def register_at(suite: str, runner: Runner, *, on_cpu: bool) -> str:
+def register_at(
+    suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
+) -> str:
     """Register the foreign suite that an option names; its name.
 
     Args:
         suite: as the command line names it.
         runner: for reference children, on the CPU.
-        on_cpu: whether candidates run there too.
+        on_device: for those of large references, where a GPU judges.
+        judges: how many share the machine's memory.
 
     Raises:
         UserError: there is nothing of that kind at the path.
@@ -70,7 +84,7 @@ def register_at(suite: str, runner: Runner, *, on_cpu: bool) -> str:
     found = (
         data_set_at(suite, runner)
         if name == FLASHINFER
-        else problems_at(suite, runner, on_cpu=on_cpu)
+        else problems_at(suite, runner, on_device=on_device, judges=judges)
     )
     register(name, found, found.listed())
     _opened[name] = absolute(suite)
@@ -92,13 +106,33 @@ def data_set_of(suite: str) -> DataSet | None:
     return found if isinstance(found, DataSet) else None
 
 
-def problems_at(suite: str, runner: Runner, *, on_cpu: bool = True) -> Problems:
-    """The problems of `kernelbench:PATH`.
+def problems_at(
+    suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
+) -> Problems:
+    """The problems of `kernelbench:PATH`; arguments are those of `register_at`.
 
     Raises:
         UserError: no path, or no problems there.
     """
-    return Problems(_read(suite), runner, schema_cache(), on_cpu=on_cpu)
+    room = None if on_device is None else room_of(judges)
+    return Problems(_read(suite), runner, schema_cache(), on_device=on_device, room=room)
+
+
+def room_of(judges: int) -> int:
+    """Elements of a call that each of so many judges has memory for on this machine."""
+    return _memory() // judges // BYTES_PER_ELEMENT
+
+
+def _memory() -> int:
+    """Bytes of memory that this process and others like it may take."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    with contextlib.suppress(OSError, ValueError):
+        return min(int(limit.read_text()), _physical())
+    return _physical()
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def listed_at(suite: str) -> dict[str, Listed]:

@@ -9,12 +9,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import torch
 
 from kerneltruth.clock.contestants import Effort
-from kerneltruth.clock.gate import checking, timing
+from kerneltruth.clock.gate import timing
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.devices import device_name
@@ -36,8 +37,8 @@ EAGER = "eager"
 STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here"})
 # Outcomes that may be otherwise the next time; others would only go the same way again.
 DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
-# So many tasks get ready side by side before they are timed.
-PART = 16
+# So many tasks get ready side by side, while those before them are timed.
+PART = 8
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
 QUICK = replace(
@@ -144,20 +145,18 @@ class _Audit:
         self, keeper: Timekeeper, tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, dict[str, Any], float]]:
         """The document of each task, and its seconds; some get ready side by side before."""
-        for begin in range(0, len(tasks), PART):
-            part = tasks[begin : begin + min(PART, keeper.at_once)]
-            if self._is_over():
-                return
-            with checking(self._runner.device):
-                began = time.perf_counter()
-                keeper.ready(part)
-                self._spent["getting_ready"] += time.perf_counter() - began
-            with timing(self._runner.device):
-                for task in part:
+        part = max(1, min(PART, keeper.at_once // 2))
+        parts = [tasks[begin : begin + part] for begin in range(0, len(tasks), part)]
+        with timing(self._runner.device):
+            keeper.ready(parts[0] if parts else ())
+            for now, coming in zip_longest(parts, parts[1:], fillvalue=()):
+                keeper.ready_beside(coming)
+                for task in now:
                     if self._is_over():
                         return
                     began = time.perf_counter()
                     document = _document_of(keeper, task)
+                    self._spent["waited_for_baselines"] += document.get("ready_s", 0.0)
                     yield task, document, time.perf_counter() - began
 
     def _is_over(self) -> bool:

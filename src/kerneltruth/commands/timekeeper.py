@@ -80,6 +80,8 @@ class Timekeeper:
         self._itself = itself
         names = (*baselines, CANDIDATE) if itself else baselines
         self._turns = Turns(runner, baselines=names, seed=seed, sources=sources)
+        # Its context is made beside others, but beside no laps.
+        self._turns.quiet.always(lambda: () if self._next is None else (self._next,))
         self._count = 0
         self._next: Session | None = None
         # The end of the candidate before takes a while, in which the next one may get ready.
@@ -109,6 +111,10 @@ class Timekeeper:
         began = time.perf_counter()
         self._turns.ready(tasks, self._effort)
         self._ready_s += time.perf_counter() - began
+
+    def ready_beside(self, tasks: Iterable[Task]) -> None:
+        """Have them compile while others are timed, whose laps they do not disturb."""
+        self._turns.ready_beside(tasks, self._effort)
 
     def time(
         self,
@@ -146,7 +152,9 @@ class Timekeeper:
 
         With its number, from 0, and that of all.
         """
+        began = time.perf_counter()
         grounds = self._turns.begin(task, dtype)
+        self._ready_s += time.perf_counter() - began
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
@@ -161,7 +169,7 @@ class Timekeeper:
             shapes = [shape_document(found, machine=self._machine) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
-            # The first candidate of a batch carries the seconds of all tasks in it.
+            # Of tasks that got ready together the first carries the seconds of all.
             "ready_s": self._ready_s,
             "ready": dict(grounds.spent),
             "shapes": shapes,
@@ -238,7 +246,7 @@ class Timekeeper:
 
     def _look_again(self, shapes: list[dict[str, Any]], contests: list[Contest]) -> None:
         """Time baselines that were beaten once more, now that the candidate is gone."""
-        with timing(self._runner.device):
+        with timing(self._runner.device), self._turns.quiet.laps():
             for shape, contest in zip(shapes, contests, strict=True):
                 # Those that began anew with a later shape have no rows for this one any more.
                 there = {side.name for side in contest.sides if side.rows}
@@ -294,19 +302,20 @@ class Timekeeper:
                 with self._alone() as watch:
                     began = time.perf_counter()
                     fresh = not all(s.rows for s in ground.opponents)
-                    with self._spent.on("warm_up"):
-                        with self._spent.on("compiling"):
-                            contest.warm_up()
-                        with self._spent.on("leaving"):
-                            self._gone()
-                        contest.prepare(watch.disturbance, self._quiet)
-                        # Nobody begins beside laps.
-                        self._quiet()
-                    began = time.perf_counter() if fresh else began
-                    with self._spent.on("laps"):
-                        contest.run(self._enough, watch.disturbance)
-                        look_closer(contest, watch.disturbance)
-                        contest.measure_warm()
+                    with self._spent.on("compiling"):
+                        contest.warm_up()
+                    with self._spent.on("leaving"):
+                        self._gone()
+                    with contextlib.ExitStack() as quiet:
+                        with self._spent.on("resting"):
+                            quiet.enter_context(self._turns.quiet.laps())
+                        with self._spent.on("preparing"):
+                            contest.prepare(watch.disturbance)
+                        began = time.perf_counter() if fresh else began
+                        with self._spent.on("laps"):
+                            contest.run(self._enough, watch.disturbance)
+                            look_closer(contest, watch.disturbance)
+                            contest.measure_warm()
                     self._alone_s += time.perf_counter() - began
                 for what, seconds in contest.spent.items():
                     self._spent[what] += seconds
@@ -327,12 +336,6 @@ class Timekeeper:
                 continue
             with self._spent.on("facts"):
                 return finished(ground, contest, watch)
-
-    def _quiet(self) -> None:
-        """Wait until the next candidate's process has begun on the device."""
-        if self._next is not None:
-            with self._spent.on("waiting"):
-                self._next.prepared()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[Watch]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import torch
 
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.ground import Grounds, process_of
 from kerneltruth.commands.machine import CONTEXT_BYTES, memory_of
@@ -56,6 +57,10 @@ class Turns:
         self._key: Key | None = None
         # Those that had a turn since they got ready: they are not known to be needed again.
         self._had: set[Key] = set()
+        # Those that get ready, or did, and have had no turn since; who comes next stands first.
+        self._coming: dict[Key, Future[None]] = {}
+        self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
+        self.quiet = Quiet()
 
     @property
     def at_once(self) -> int:
@@ -74,17 +79,21 @@ class Turns:
         return tuple(name for name, *_ in self._grounds)
 
     def begin(self, task: Task, dtype: str | None = None) -> Grounds:
-        """Have this task in hand; that one before it waits."""
+        """Have this task in hand, once it is ready; that one before it waits."""
         grounds, key = self._made(task, dtype), _key_of(task, dtype)
         if key != self._key:
             self._put_down()
             self._grounds[key] = self._grounds.pop(key)
             self._key = key
             self._end_beyond_room((key,))
+            self._await(key)
+            if (following := next(iter(self._coming), None)) is not None:
+                self._find_out(following)
+        self._await(key)
         return grounds
 
     def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have the baselines of tasks that come next compile, side by side.
+        """Have the baselines of tasks that come next compile, side by side, and wait for them.
 
         As many as the device has memory for; others do so in their turn. Those of the task in hand
         begin anew if any of them was lost.
@@ -93,26 +102,51 @@ class Turns:
         keys = [_key_of(task, None) for task in tasks]
         if self._key not in keys or not self._grounds[self._key].whole:
             self._put_down()
+        self._begin_to_get_ready(tasks, effort)
+        wait([self._coming[key] for key in keys])
+
+    def ready_beside(self, tasks: Iterable[Task], effort: Effort) -> None:
+        """Have them compile while others are timed: they rest while laps run."""
+        others = [task for task in tasks if _key_of(task, None) != self._key]
+        self._begin_to_get_ready(others, effort)
+
+    def _begin_to_get_ready(self, tasks: Sequence[Task], effort: Effort) -> None:
+        keys = [_key_of(task, None) for task in tasks]
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)
         if not self._room():
             # The others are not known to be needed again.
-            self._end([k for k in self._grounds if k in self._had and k not in keys], wait=True)
+            self._end([k for k in self._waiting() if k in self._had and k not in keys], wait=True)
         self._had.difference_update(keys)
-        with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
-            begun = [pool.submit(grounds.warm_up, effort, room=self._room) for grounds in coming]
-            try:
-                for done in begun:
-                    # A failure here is reported when the result is needed.
-                    with contextlib.suppress(MemoryError, RuntimeError):
-                        done.result()
-            except KeyboardInterrupt:
-                # Else all that compile would be waited for.
-                pool.shutdown(wait=False, cancel_futures=True)
-                for grounds in coming:
-                    grounds.close()
-                raise
-        self._give_back()
+        for key, grounds in zip(keys, coming, strict=True):
+            if key not in self._coming or self._coming[key].done():
+                self._coming[key] = self._threads.submit(self._get_ready, grounds, effort)
+
+    def _get_ready(self, grounds: Grounds, effort: Effort) -> None:
+        grounds.warm_up(effort, room=self._room)
+        with self.quiet.work():
+            self._give_back()
+
+    def _find_out(self, key: Key) -> None:
+        """Have all that is due to the task that comes next: it may take much memory."""
+        grounds, ready = self._grounds[key], self._coming[key]
+
+        def find_out() -> None:
+            ready.result()
+            grounds.find_out(room=self._room)
+
+        self._coming[key] = self._threads.submit(find_out)
+
+    def _await(self, key: Key) -> None:
+        """Wait until a task that gets ready is."""
+        begun = self._coming.pop(key, None)
+        if begun is not None:
+            # A failure here is reported when the result is needed.
+            with contextlib.suppress(MemoryError, RuntimeError):
+                begun.result()
+
+    def _waiting(self) -> list[Key]:
+        return [key for key in self._grounds if key != self._key]
 
     def _room(self) -> bool:
         """Whether the device has memory for more that gets ready."""
@@ -132,7 +166,7 @@ class Turns:
         Of all that had their turn, and next of half of the others, those that come last.
         """
         self._give_back()
-        waiting = [key for key in self._grounds if key != self._key]
+        waiting = self._waiting()
         had = [key for key in waiting if key in self._had]
         self._end(had or waiting[len(waiting) // 2 :], wait=True)
         return bool(waiting)
@@ -140,10 +174,14 @@ class Turns:
     def close(self, *, wait: bool = False) -> None:
         """End all baselines; without `wait` this is only asked for."""
         self._key = None
+        for begun in self._coming.values():
+            begun.cancel()
         self._end([*self._grounds], wait=wait)
 
     def _end(self, keys: Sequence[Key], *, wait: bool) -> None:
         ending = [self._grounds.pop(key) for key in keys]
+        for key in keys:
+            self._coming.pop(key, None)
         if not wait:
             for grounds in ending:
                 grounds.close(wait=False)
@@ -156,6 +194,9 @@ class Turns:
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
         """End baselines that have waited longest, until there is room for the others; not these."""
         others = [key for key in self._grounds if key not in kept]
+        line = {key: place for place, key in enumerate(self._coming, 1)}
+        # Those that nobody is known to need again, and then who comes last.
+        others.sort(key=lambda key: (key not in self._had, -line.get(key, 0)))
         self._end(others[: max(0, len(self._grounds) - self.at_once)], wait=True)
 
     def _put_down(self) -> None:
@@ -189,6 +230,7 @@ class Turns:
                 self._runner,
                 baselines={name: source for name, source in of.items() if source is not None},
                 seed=self._seed,
+                quiet=self.quiet,
             )
         return self._grounds[key]
 

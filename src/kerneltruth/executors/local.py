@@ -79,7 +79,7 @@ class Then(Generic[J, R]):
     wanted: Callable[[J, R], bool]
     hear: Callable[[Sequence[tuple[J, R]]], Iterable[R]]
     lost: Callable[[J, R, str], R]
-    batch: int = 32
+    batch: int = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,13 @@ class Inquiry:
     failure: Judgement
     until: float
     siblings: list[Sibling] = field(default_factory=list)
+    # Of the failure, and of the last case that failed like it: both are asked for in the end.
+    _rulings: dict[str, Ruling] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        found = self.trial.convicted
+        if found is not None and found[0] == (self.failure.case.identity, self.failure.config):
+            self._rulings[self.failure.case.identity] = found[1]
 
     @property
     def late(self) -> bool:
@@ -54,7 +61,9 @@ class Inquiry:
         expectation = self.trial.cache.get(self.trial.task, case)
         if expectation.invalid is not None or expectation.unrefereeable is not None:
             return None
-        ruling, _, _ = self.trial.call(expectation, config=self.failure.config)
+        ruling = self._rulings.get(case.identity)
+        if ruling is None:
+            ruling, _, _ = self.trial.call(expectation, config=self.failure.config)
         if is_of_form(self.failure.verdict):
             ruling = replace(ruling, verdict=ruling.with_form)
         if isinstance(ruling.verdict, Failed | Passed):
@@ -72,7 +81,12 @@ class Inquiry:
         if answer is None or not self._alike(*answer):
             return False
         expectation, ruling = answer
-        return self.trial.objection(expectation, ruling.verdict) is None
+        if self.trial.objection(expectation, ruling.verdict) is not None:
+            return False
+        first = self.failure.case.identity
+        self._rulings = {k: r for k, r in self._rulings.items() if k == first}
+        self._rulings[case.identity] = ruling
+        return True
 
     def _alike(self, expectation: Expectation, ruling: Ruling) -> bool:
         wanted, found = self.failure.verdict, ruling.verdict

@@ -120,7 +120,7 @@ def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
         shape=tuple(tensor.shape),
         strides=tuple(reversed(strides)),
         offset=0,
-        buffer=flat.cpu().view(torch.uint8).numpy().tobytes(),
+        buffer=flat.cpu().view(torch.uint8).numpy().data,
         shown=False,
     )
 
@@ -133,4 +133,5 @@ def _tensor(result: Any) -> torch.Tensor:
         raise Rejected(f"returned a tensor of the dtype {result.dtype}")
     if not result.data:
         return torch.empty(result.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(result.data), dtype=dtype).reshape(result.shape)
+    data = result.data if isinstance(result.data, bytearray) else bytearray(result.data)
+    return torch.frombuffer(data, dtype=dtype).reshape(result.shape)

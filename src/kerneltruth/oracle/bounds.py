@@ -39,6 +39,9 @@ TERMS_PER_DOUBLING = 256
 
 # Outputs of at most so many elements are compared with all implementations, or decoys, at once.
 SMALL = 2**16
+# Bounds of outputs with more are made of so many at a time, whole rows; shorter ones are no rows.
+PART = 2**17
+_LEAST_ROW = 4
 
 METHODS = ("spread", "calibrated", "fixed")
 
@@ -124,33 +127,67 @@ def spread_bound(
         tf32: whether the policy admits TF32 here.
         overflowing: elements whose partial sums may overflow (see `admissible.overflowing`).
     """
-    finite = torch.isfinite(reference)
-    spread, unsettled = _spread(reference, implementations, output)
     growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
+    results = [i for i in implementations if i.outputs[output].shape == reference.shape]
+    given = [(i.outputs[output], i.settles) for i in results]
+    beyond = None
+    if overflowing is not None and overflowing.shape == reference.shape:
+        beyond = overflowing
+    rows = reference.shape[-1] if reference.ndim >= 2 else 0
+    if rows < _LEAST_ROW or reference.numel() <= PART or reference.device.type != "cpu":
+        return _bound(dtype, reference, given, growth, beyond, tf32=tf32)
+    # Row by row, with temporaries that stay in the processor's caches.
+    bound = torch.empty(reference.shape, dtype=torch.float64)
+    step = max(PART // rows, 1)
+
+    def parts(whole: torch.Tensor) -> Sequence[torch.Tensor]:
+        return torch.split(whole.reshape(-1, rows), step)
+
+    others = [parts(result) for result, _ in given]
+    marks = None if beyond is None else parts(beyond)
+    for k, (part, made) in enumerate(zip(parts(reference), parts(bound), strict=True)):
+        mine = [(o[k], settles) for o, (_, settles) in zip(others, given, strict=True)]
+        mark = None if marks is None else marks[k]
+        made.copy_(_bound(dtype, part, mine, growth, mark, tf32=tf32))
+    return bound
+
+
+def _bound(
+    dtype: str,
+    reference: torch.Tensor,
+    given: Sequence[tuple[torch.Tensor, bool]],
+    growth: float,
+    overflowing: torch.Tensor | None,
+    *,
+    tf32: bool,
+) -> torch.Tensor:
+    finite = torch.isfinite(reference)
+    spread, unsettled = _spread(reference, given)
     bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)
     bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
     unsettled &= ~_overflows(reference, dtype)
-    if overflowing is not None and overflowing.shape == reference.shape:
+    if overflowing is not None:
         unsettled |= overflowing
     return torch.where(unsettled, torch.inf, bound)
 
 
 def _spread(
-    reference: torch.Tensor, implementations: Sequence[Implementation], output: int
+    reference: torch.Tensor, given: Sequence[tuple[torch.Tensor, bool]]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest deviation per element, and which elements are not settled."""
+    """The largest deviation per element, and which elements are not settled.
+
+    `given` are admissible results, and whether a non-finite value in them unsettles its element.
+    """
     unsettled = torch.zeros(reference.shape, dtype=torch.bool)
-    given = [i for i in implementations if i.outputs[output].shape == reference.shape]
     if given and reference.numel() <= SMALL and reference.is_contiguous():
-        results = torch.stack([i.outputs[output] for i in given]).to(torch.float64)
+        results = torch.stack([result for result, _ in given]).to(torch.float64)
         deviations = results.sub_(reference).abs_()
         if all_finite(deviations):
             return deviations.amax(0), unsettled
     spread = torch.zeros_like(reference)
     finite = torch.isfinite(reference)
-    for implementation in given:
-        result = implementation.outputs[output]
-        if implementation.settles:
+    for result, settles in given:
+        if settles:
             unsettled |= ~_same_class(result, reference)
         comparable = finite & torch.isfinite(result)
         spread = torch.maximum(spread, torch.where(comparable, (result - reference).abs(), 0.0))
@@ -210,7 +247,7 @@ def _floor(dtype: str, reference: torch.Tensor, *, tf32: bool) -> torch.Tensor:
         of_element, of_row = FLOOR_ULPS["float16"]
         ulp = 2.0**-TF32_MANTISSA_BITS
     magnitude = reference.abs()
-    if magnitude.ndim >= 2 and magnitude.shape[-1] >= 4:
+    if magnitude.ndim >= 2 and magnitude.shape[-1] >= _LEAST_ROW:
         scale = magnitude.amax(-1, keepdim=True)
     else:
         scale = magnitude.amax()

@@ -51,7 +51,7 @@ class _Seen:
 
 
 class Controls:
-    """PyTorch's own functions, one at a time: candidates of one task share its child and results.
+    """PyTorch's own functions, one at a time, in one child; candidates share a task's results.
 
     Args:
         runner: whose children they are.
@@ -123,11 +123,16 @@ class Controls:
         )
 
     def _trial(self, task: Task, deadline_s: float) -> Trial | None:
-        if self._open is None or self._open.task.key != task.key:
+        if self._open is not None and self._open.task.key == task.key:
+            return self._open
+        candidate = self._source(task)
+        if candidate is None:
+            return None
+        if self._open is not None and not (task.foreign or self._open.task.foreign):
+            self._open = self._open.followed_by(task, candidate, deadline_s=deadline_s)
+        else:
+            # A problem's own model is a user's code, and gets a process of its own.
             self.close()
-            candidate = self._source(task)
-            if candidate is None:
-                return None
             self._open = Trial(task, candidate, self._runner, self._cache, deadline_s=deadline_s)
         return self._open
 

@@ -284,7 +284,10 @@ def _not_answered(tally: _Tally) -> UnsupportedHere | Infra:
 
 
 def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
-    total = plan.total(trial.task, trial.runner.device)
+    device = trial.runner.device
+    total = trial.cache.count(
+        (trial.task.key, plan, device), lambda: plan.total(trial.task, device)
+    )
     right: list[Expectation] = []
     for count, case in enumerate(_cases(trial, plan, total)):
         if tally.cases >= total:
@@ -394,6 +397,7 @@ def _judge_one(
         if objection is not None:
             return replace(judgement, verdict=Void(reason=objection))
     if is_bad(verdict):
+        trial.convicted = (expectation.case.identity, config), ruling
         probes = probe(trial, expectation, ruling, config=config)
         judgement = replace(judgement, verdict=probes.refine(verdict))
     elif not (core and ruling.interface):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -130,15 +130,16 @@ def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expecta
 
 def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
     task = judged_as(task, case)
+    due = task.due(inputs.scalars, inputs.tensors)
+    # A contract looks at no bound.
+    bounded = policy.method == "spread" and any(o.compare != "contract" for o in due)
     try:
-        truth = reference(task, inputs.tensors, inputs.scalars)
+        both = _with_spread(task, case, inputs, due, policy) if bounded else None
+        truth, known = both or (reference(task, inputs.tensors, inputs.scalars), _Known())
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
-    due = task.due(inputs.scalars, inputs.tensors)
-    known = _Known()
-    # A contract looks at no bound.
-    if policy.method == "spread" and any(o.compare != "contract" for o in due):
+    if bounded and both is None:
         working = task.asked_dtype(inputs.scalars) or case.dtype
         given = (task, working, inputs.tensors, inputs.scalars)
         large = task.foreign and _elements(inputs, truth) > LARGE
@@ -158,6 +159,25 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     # Decoys of a large output take as long as its evaluations.
     toothless = _toothless(task, case, outputs, inputs) if known.slack == 1.0 else None
     return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
+
+
+def _with_spread(
+    task: Task, case: Case, inputs: Inputs, due: Sequence[Output], policy: Policy
+) -> tuple[tuple[torch.Tensor, ...], _Known] | None:
+    """Reference and spread, where the task gives both at once: for large inputs."""
+    if task.with_spread is None:
+        return None
+    working = task.asked_dtype(inputs.scalars) or case.dtype
+    given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
+    promised = tuple(o.parts_at(working) for o in due)
+    found = task.with_spread(given, working=working, promised=promised, tf32=policy.tf32)
+    if found is None:
+        return None
+    truth, spread = found
+    # Deviations add to 0 there, and NaN is what an unsettled element gives.
+    farthest = tuple(t.to(torch.float64) + s for t, s in zip(truth, spread, strict=True))
+    known = Implementation(name="farthest", outputs=farthest, settles=True)
+    return truth, _Known(implementations=(known,), slack=SLACK)
 
 
 def _elements(inputs: Inputs, truth: Sequence[torch.Tensor]) -> int:
@@ -191,7 +211,8 @@ def _expected_output(
                 tf32=tf32,
                 overflowing=known.overflowing[index] if known.overflowing else None,
             )
-            bound = bound * known.slack
+            if known.slack != 1.0:
+                bound *= known.slack
         else:
             bound = bounds.absolute_bound(task, dtype, value, policy)
     elif spec.compare == "bound":
@@ -268,6 +289,13 @@ class ExpectationCache:
         self.policy = policy
         self.layouts = Layouts()
         self._recent: Recent[Expectation] = Recent(_bytes, limit_bytes=limit_bytes)
+        self._counts: dict[Hashable, int] = {}
+
+    def count(self, plan: Hashable, make: Callable[[], int]) -> int:
+        """How many cases a plan for a task comes to, which takes as long as making them."""
+        if plan not in self._counts:
+            self._counts[plan] = make()
+        return self._counts[plan]
 
     def get(self, task: Task, case: Case) -> Expectation:
         """The expectation of a case, from the cache if it is there."""

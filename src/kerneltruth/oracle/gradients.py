@@ -24,6 +24,7 @@ def judged_as(task: Task, case: Case) -> Task:
         task,
         outputs=tuple(Output(name=f"gradient of {spec.name}") for spec in specs),
         reference=_gradient_of(task.reference, specs),
+        with_spread=None,
         admissible=tuple(_gradient_of(formula, specs) for formula in task.admissible),
         tf32=tuple(_gradient_of(formula, specs) for formula in task.tf32),
         contract=None,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from kerneltruth.oracle.attempt import ErrorStats
 from kerneltruth.oracle.dtypes import NAMES, all_finite, largest, ulp_distance
+
+# Outputs of more elements are compared so many at a time.
+PART = 2**17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,12 +48,38 @@ def compare(
         bound: float64 error allowed per element; infinite where the element is not settled.
         rounded: the reference rounded to the output dtype.
     """
+    if output.numel() > PART:
+        return _in_parts(output, reference, bound, rounded)
     marks = _mark(output, reference, bound, rounded)
+    measured = _measured(output, rounded, reference, bound, marks)
     return Difference(
         wrong=marks.wrong,
         nan_parity=marks.nan_parity,
         inf_parity=marks.inf_parity,
-        stats=_statistics(output, rounded, reference, bound, marks),
+        stats=_statistics([measured], output.shape),
+    )
+
+
+def _in_parts(
+    output: torch.Tensor, reference: torch.Tensor, bound: torch.Tensor, rounded: torch.Tensor
+) -> Difference:
+    """The comparison of many elements, whose temporaries stay in the processor's caches."""
+    flat = [t.expand(output.shape).reshape(-1) for t in (output, reference, bound, rounded)]
+    found: list[_Marks] = []
+    measured: list[_Measured] = []
+    for got, wanted, allowed, nearest in zip(*(torch.split(t, PART) for t in flat), strict=True):
+        marks = _mark(got, wanted, allowed, nearest)
+        found.append(replace(marks, finite=None, error=marks.error[:0]))
+        measured.append(_measured(got, nearest, wanted, allowed, marks))
+
+    def whole(marks: list[torch.Tensor]) -> torch.Tensor:
+        return torch.cat(marks).reshape(output.shape)
+
+    return Difference(
+        wrong=whole([m.wrong for m in found]),
+        nan_parity=whole([m.nan_parity for m in found]),
+        inf_parity=whole([m.inf_parity for m in found]),
+        stats=_statistics(measured, output.shape),
     )
 
 
@@ -119,18 +149,44 @@ def _at_the_overflow_edge(
     return near & (torch.sign(got) == torch.sign(reference))
 
 
-def _statistics(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Measured:
+    """What is known of one part of an output; `errors` are those of elements finite on both sides.
+
+    Sums are of the absolute, the relative and the ulp error; `over` is how far the worst element is
+    over its bound, at the index `worst` of the part.
+    """
+
+    count: int
+    exceeding: int
+    errors: torch.Tensor
+    relatives: int = 0
+    sums: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    max_rel: float = -math.inf
+    max_ulp: float = -math.inf
+    ratio: float = -1.0
+    over: float = -math.inf
+    worst: int = 0
+
+
+def _measured(
     output: torch.Tensor,
     rounded: torch.Tensor,
     reference: torch.Tensor,
     bound: torch.Tensor,
     marks: _Marks,
-) -> ErrorStats:
+) -> _Measured:
     finite = marks.finite
     exceeding = int(marks.wrong.sum())
-    worst = _worst(marks.error, bound, marks.wrong)
+    over, worst = _worst(marks.error, bound, marks.wrong)
     if output.numel() == 0 or (finite is not None and not bool(finite.any())):
-        return ErrorStats(count=output.numel(), num_exceeding=exceeding, worst_index=worst)
+        return _Measured(
+            count=output.numel(),
+            exceeding=exceeding,
+            errors=marks.error.reshape(-1)[:0],
+            over=over,
+            worst=worst,
+        )
 
     def chosen(values: torch.Tensor) -> torch.Tensor:
         return values.reshape(-1) if finite is None else values[finite]
@@ -140,26 +196,48 @@ def _statistics(
     ulps = ulp_distance(chosen(output), chosen(rounded))
     allowed = chosen(bound)
     measured = (allowed > 0) & (allowed < torch.inf)
-    ratio = float(torch.where(measured, absolute / allowed, -1.0).amax())
-    # numpy sorts several times as fast as torch does.
-    ordered = np.sort(absolute.numpy())
-    last = ordered.size - 1
-
-    def percentile(p: int) -> float:
-        return float(ordered[(last * p + 50) // 100])
-
-    return ErrorStats(
+    return _Measured(
         count=output.numel(),
-        num_exceeding=exceeding,
-        max_abs=float(ordered[-1]),
-        mean_abs=float(absolute.mean()),
-        p50_abs=percentile(50),
-        p90_abs=percentile(90),
-        p99_abs=percentile(99),
-        max_rel=float(relative.amax()) if relative.numel() else None,
-        mean_rel=float(relative.mean()) if relative.numel() else None,
+        exceeding=exceeding,
+        errors=absolute,
+        relatives=relative.numel(),
+        sums=(float(absolute.sum()), float(relative.sum()), float(ulps.sum())),
+        max_rel=float(relative.amax()) if relative.numel() else -math.inf,
         max_ulp=float(ulps.amax()),
-        mean_ulp=float(ulps.mean()),
+        ratio=float(torch.where(measured, absolute / allowed, -1.0).amax()),
+        over=over,
+        worst=worst,
+    )
+
+
+def _statistics(parts: Sequence[_Measured], shape: Sequence[int]) -> ErrorStats:
+    count, exceeding = sum(p.count for p in parts), sum(p.exceeding for p in parts)
+    worst = _index_of(parts, shape)
+    errors = np.concatenate([p.errors.numpy() for p in parts])
+    if not errors.size:
+        return ErrorStats(count=count, num_exceeding=exceeding, worst_index=worst)
+    last = errors.size - 1
+    places = {p: (last * p + 50) // 100 for p in (50, 90, 99, 100)}
+    if len(parts) == 1:
+        # numpy sorts several times as fast as torch does.
+        errors.sort()
+    else:
+        errors.partition(sorted(places.values()))
+    absolute, relative, ulps = (sum(p.sums[i] for p in parts) for i in range(3))
+    relatives = sum(p.relatives for p in parts)
+    ratio = max(p.ratio for p in parts)
+    return ErrorStats(
+        count=count,
+        num_exceeding=exceeding,
+        max_abs=float(errors[places[100]]),
+        mean_abs=absolute / errors.size,
+        p50_abs=float(errors[places[50]]),
+        p90_abs=float(errors[places[90]]),
+        p99_abs=float(errors[places[99]]),
+        max_rel=max(p.max_rel for p in parts) if relatives else None,
+        mean_rel=relative / relatives if relatives else None,
+        max_ulp=max(p.max_ulp for p in parts),
+        mean_ulp=ulps / errors.size,
         worst_index=worst,
         max_bound_ratio=None if ratio < 0 else ratio,
     )
@@ -173,16 +251,25 @@ def _relative(absolute: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
     return absolute[nonzero] / magnitude[nonzero]
 
 
-def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tuple[int, ...] | None:
-    """Index of the element furthest over its bound; of the first parity break if there is one."""
+def _worst(error: torch.Tensor, bound: torch.Tensor, wrong: torch.Tensor) -> tuple[float, int]:
+    """How far the worst element is over its bound, and where; infinite for a parity break."""
     if error.numel() == 0:
-        return None
+        return -math.inf, 0
     over = torch.where(torch.isinf(bound), torch.zeros_like(error), error - bound)
     parity_only = wrong & (error <= bound)
-    over = torch.where(parity_only, torch.full_like(over, torch.inf), over)
-    flat = int(over.reshape(-1).argmax())
+    over = torch.where(parity_only, torch.full_like(over, torch.inf), over).reshape(-1)
+    at = int(over.argmax())
+    return float(over[at]), at
+
+
+def _index_of(parts: Sequence[_Measured], shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Index of the element furthest over its bound; of the first parity break if there is one."""
+    if not any(p.count for p in parts):
+        return None
+    most = max(range(len(parts)), key=lambda i: parts[i].over)
+    flat = sum(p.count for p in parts[:most]) + parts[most].worst
     index = []
-    for size in reversed(error.shape):
+    for size in reversed(shape):
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))
@@ -204,11 +291,16 @@ def compare_exact(
     allowed = torch.zeros_like(difference) if slack is None else slack
     wrong = difference > allowed
     none = torch.zeros_like(wrong)
+    exceeding = int(wrong.sum())
+    over, at = _worst(difference, allowed, wrong)
+    part = _Measured(
+        count=output.numel(), exceeding=exceeding, errors=difference[:0], over=over, worst=at
+    )
     stats = ErrorStats(
         count=output.numel(),
-        num_exceeding=int(wrong.sum()),
+        num_exceeding=exceeding,
         max_abs=float(difference.amax()) if difference.numel() else None,
         mean_abs=float(difference.mean()) if difference.numel() else None,
-        worst_index=_worst(difference, allowed, wrong),
+        worst_index=_index_of([part], output.shape),
     )
     return Difference(wrong=wrong, nan_parity=none, inf_parity=none, stats=stats)

@@ -83,6 +83,8 @@ class Trial:
         self.cache = cache
         self.deadline_s = deadline_s
         self.controls = controls
+        # By identity of the case and number of the configuration.
+        self.convicted: tuple[tuple[str, int], Ruling] | None = None
         self._light = light and candidate.language == "cuda"
         self._stood_in = False
         self.binaries: list[Binary] = []
@@ -106,6 +108,17 @@ class Trial:
             if session is not None:
                 session.close(wait=wait or self._ends_first)
         self._run = self._compile = None
+
+    def followed_by(self, task: Task, candidate: Candidate, *, deadline_s: float) -> Trial:
+        """A trial of another candidate in the child of this one, which ends with it.
+
+        For the judge's own: whatever one leaves in the process, the next one finds.
+        """
+        trial = Trial(task, candidate, self.runner, self.cache, deadline_s=deadline_s)
+        trial._run, self._run = self._run, None
+        if trial._run is not None:
+            trial._run.load_instead(candidate)
+        return trial
 
     @property
     def session(self) -> Session:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -71,6 +70,7 @@ class Runner:
         self._cache_root = cache_root.absolute() if cache_root else None
         self._limits = limits or (Limits() if on_cpu else Limits(address_space=None))
         self._work_root = work_root
+        self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None
         self._numbers = itertools.count()
         self._zygotes: dict[tuple[bool, bool], Zygote] = {}
         self._sessions: set[Session] = set()
@@ -148,6 +148,7 @@ class Runner:
                     hide_cuda=self.device == "cpu",
                     work_root=self._work_root,
                     compiles=compiles,
+                    built=self._built,
                 )
             return self._zygotes[key]
 
@@ -228,6 +229,7 @@ class Session:
         self._cold = cold
         self._light = light
         self._preparing = False
+        self._resting = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -308,7 +310,7 @@ class Session:
             return Observation(ended="lost", message="the child that was timed is gone")
         if self.loaded.ended != "returned":
             return self.loaded
-        return self._exchange(message, time.monotonic() + deadline_s, sizes or {})
+        return self._exchange(message, self._deadline(deadline_s), sizes or {})
 
     def prepared(self) -> None:
         """Wait until a child that was started ahead has its context on the device."""
@@ -324,6 +326,34 @@ class Session:
             self.prepared()
             self._ahead = False
             self._send_load()
+
+    def load_instead(self, candidate: Candidate) -> None:
+        """Have the child load another candidate in the same mode, both being the judge's own."""
+        kept = self._link is not None and self.loaded.ended == "returned"
+        self.candidate = candidate
+        if not kept:
+            self.restart()
+            return
+        self._loaded = None
+        self._send_load()
+
+    def rest(self) -> None:
+        """Stop the child until `go_on`; meanwhile its deadlines wait. Another thread may ask it."""
+        self._resting = True
+        if (link := self._link) is not None:
+            link.rest()
+
+    @property
+    def rests(self) -> bool:
+        """Whether the child has stopped, or there is none."""
+        link = self._link
+        return link is None or link.rests
+
+    def go_on(self) -> None:
+        """Let the child go on."""
+        self._resting = False
+        if (link := self._link) is not None:
+            link.go_on()
 
     def restart(self) -> None:
         """End the child and start a fresh one."""
@@ -346,15 +376,22 @@ class Session:
             for a in call.arguments
             if isinstance(a, TensorArgument) and a.shown
         }
-        return self._exchange(call, time.monotonic() + deadline_s, sizes)
+        return self._exchange(call, self._deadline(deadline_s), sizes)
+
+    def _deadline(self, seconds: float) -> float:
+        """So many seconds from now, on the child's clock."""
+        assert self._link is not None
+        return self._link.now() + seconds
 
     def _begin(self) -> None:
         self._loaded = None
         self._link = self._runner._fork(self.candidate, self.mode, cold=self._cold)
+        if self._resting:
+            self._link.rest()
         if not self._ahead:
             self._send_load()
             return
-        self._load_deadline = time.monotonic() + LOAD_S
+        self._load_deadline = self._deadline(LOAD_S)
         try:
             self._link.send(Prepare(device=self._where), deadline=self._load_deadline)
             self._preparing = True
@@ -365,7 +402,7 @@ class Session:
         if self._link is None:
             return
         kit = None if self._cold else self._runner._kit(self.candidate, light=self._light)
-        self._load_deadline = time.monotonic() + load_allowance(self.candidate)
+        self._load_deadline = self._deadline(load_allowance(self.candidate))
         message = Load(
             source=self.candidate.source,
             filename=os.path.basename(self.candidate.path),

@@ -1,15 +1,18 @@
 """What the zygote compiles once, so that no child pays for the compiler's first run.
 
 A first compilation hashes Triton's own files, loads its dialects and LLVM's targets, and parses
-the standard library of the language: half a second that forked children inherit. No device is
-needed or touched.
+the standard library of the language: half a second that forked children inherit. A first launch
+builds Triton's access to the driver with the C compiler: a quarter to half a second for each
+candidate, since each has a compile cache of its own. No device is needed or touched.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import tempfile
+from collections.abc import Iterator
 
 import triton
 import triton.language as tl
@@ -32,13 +35,34 @@ def light() -> None:
     """Compile one small kernel in a folder of its own; a failure only leaves children cold."""
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
     source = ASTSource(fn=_softmax, signature=signature, constexprs={"BLOCK": 64})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _compiled_in(folder),
+        contextlib.suppress(Exception),
+    ):
+        triton.compile(source, target=_TARGET)
+
+
+def reach_driver(folder: str) -> None:
+    """Build Triton's access to the CUDA driver, or take it from the folder; children inherit it.
+
+    Where that fails, as without the driver, each child builds it when it first launches a kernel.
+    """
+    with contextlib.suppress(Exception), _compiled_in(folder):
+        utils = importlib.import_module("triton.backends.nvidia.driver").CudaUtils
+        # The only instance: whoever makes one gets this one, and must not build it again.
+        utils()
+        utils.__init__ = lambda self: None
+
+
+@contextlib.contextmanager
+def _compiled_in(folder: str) -> Iterator[None]:
+    """Triton's compile cache in a folder."""
     before = os.environ.get("TRITON_CACHE_DIR")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
-        try:
-            with contextlib.suppress(Exception):
-                triton.compile(source, target=_TARGET)
-        finally:
-            del os.environ["TRITON_CACHE_DIR"]
-            if before is not None:
-                os.environ["TRITON_CACHE_DIR"] = before
+    os.environ["TRITON_CACHE_DIR"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["TRITON_CACHE_DIR"]
+        if before is not None:
+            os.environ["TRITON_CACHE_DIR"] = before

@@ -12,7 +12,9 @@ import os
 import select
 import signal
 import socket
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from kerneltruth.runner.protocol import Message, Observation, ProtocolError
@@ -52,9 +54,48 @@ class Link:
         self._gone = False
         self._closed = False
         self.pid: int | None = None
+        # Seconds for which the child rested, and since when it does.
+        self._rested_s = 0.0
+        self._resting_since: float | None = None
+        self._stops = threading.Lock()
+
+    def now(self) -> float:
+        """Seconds on the child's clock, the monotonic one less what it rested."""
+        since = self._resting_since
+        return (time.monotonic() if since is None else since) - self._rested_s
+
+    def rest(self) -> None:
+        """Stop the child until `go_on`; one that is only beginning stops when it runs."""
+        with self._stops:
+            if self._resting_since is None:
+                self._resting_since = time.monotonic()
+                self._signal(signal.SIGSTOP)
+
+    @property
+    def rests(self) -> bool:
+        """Whether the child has stopped, or there is none."""
+        try:
+            about = Path(f"/proc/{self.pid}/stat").read_text("utf-8")
+        except OSError:
+            return True
+        return about.rpartition(")")[2].split()[0] in "TtZX"
+
+    def go_on(self) -> None:
+        """Let the child go on."""
+        with self._stops:
+            if self._resting_since is not None:
+                # In this order: whoever looks at the clock meanwhile must not find it ahead.
+                self._rested_s += time.monotonic() - self._resting_since
+                self._resting_since = None
+                self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.pid is not None and self._death is None and not self._gone:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def send(self, message: Message, *, deadline: float) -> None:
-        """Send a message; `deadline` is on the monotonic clock.
+        """Send a message; `deadline` is on the child's clock.
 
         Raises:
             Ended: the child died, took too long, or printed too much.
@@ -142,7 +183,7 @@ class Link:
 
     def _step(self, deadline: float) -> bool:
         """Wait for news; True when the wire is ready."""
-        left = 0.0 if self._death else deadline - time.monotonic()
+        left = 0.0 if self._death else deadline - self.now()
         ready = {d for d, _ in self._poll.poll(max(0.0, left) * 1000)}
         if self._closed:
             raise Ended(Observation(ended="died", message="ended by the judge"))
@@ -190,7 +231,11 @@ class Link:
             self._death = self._death or lost
             return
         packet: dict[str, Any] = json.loads(data)
-        self.pid = packet.get("child", self.pid)
+        if "child" in packet:
+            with self._stops:
+                self.pid = packet["child"]
+                if self._resting_since is not None:
+                    self._signal(signal.SIGSTOP)
         if "gone" in packet:
             self._gone = True
         if "lost" in packet:

@@ -56,7 +56,7 @@ class TensorArgument:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    buffer: bytes
+    buffer: Data
     member_of: str | None = None
     shown: bool = True
 

@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 
 _BLOCK_NAME = re.compile(r"BLOCK|TILE|CHUNK|^NUM_(?!WARPS|STAGES|CTAS)", re.IGNORECASE)
 _BLOCK_RANGE = range(2, 65537)
@@ -44,7 +45,7 @@ def thresholds(source: str) -> tuple[int, ...]:
     They are the numbers that its conditions and asserts compare with, those that `min` and `max`
     choose among, and those beyond which a narrow dtype that it converts to holds no index.
     """
-    nodes = list(_nodes(source))
+    nodes = _nodes(source)
     names: dict[str, list[int]] = {}
     for node in nodes:
         for name, value in _bindings(node):
@@ -61,14 +62,16 @@ def thresholds(source: str) -> tuple[int, ...]:
     return tuple(found[:_MOST_THRESHOLDS])
 
 
-def _nodes(source: str) -> Iterator[ast.AST]:
+# Each function here looks at the whole of one source.
+@lru_cache(maxsize=1)
+def _nodes(source: str) -> tuple[ast.AST, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return iter(())
-    return ast.walk(tree)
+        return ()
+    return tuple(ast.walk(tree))
 
 
 def _compared(node: ast.AST) -> Iterator[ast.expr]:

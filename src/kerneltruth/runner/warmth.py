@@ -40,7 +40,13 @@ class Zygote:
     """A warm process. It starts at once; whoever needs it waits in `ready`."""
 
     def __init__(
-        self, *, interpret: bool, hide_cuda: bool, work_root: Path | None, compiles: bool = False
+        self,
+        *,
+        interpret: bool,
+        hide_cuda: bool,
+        work_root: Path | None,
+        compiles: bool = False,
+        built: Path | None = None,
     ) -> None:
         """Start it.
 
@@ -49,9 +55,12 @@ class Zygote:
             hide_cuda: whether it sees no device.
             work_root: where its folder goes.
             compiles: whether it imports what `torch.compile` needs, too.
+            built: where Triton's access to the CUDA driver is kept between runs; None leaves it to
+                each child.
         """
         environment = zygote_environment(interpret=interpret, hide_cuda=hide_cuda)
         options = ["--compiles"] if compiles else []
+        options += ["--built", str(built)] if built is not None else []
         with _undisturbed():
             self._start(options, environment | (_COMPILES if compiles else {}), work_root)
 

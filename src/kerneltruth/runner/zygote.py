@@ -66,10 +66,12 @@ def main() -> None:
     parser.add_argument("--host", type=int, required=True)
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--compiles", action="store_true")
+    parser.add_argument("--built", help="where Triton's access to the driver is kept")
     arguments = parser.parse_args()
     control = socket.socket(fileno=arguments.socket_fd)
     control.set_inheritable(False)
-    ready = _warm_up(_PRELOADED_FOR_TORCH_COMPILE if arguments.compiles else ())
+    more = _PRELOADED_FOR_TORCH_COMPILE if arguments.compiles else ()
+    ready = _warm_up(more, arguments.built)
     with contextlib.suppress(OSError):
         control.send(json.dumps({"ready": ready}).encode())
     wardens: set[int] = set()
@@ -83,7 +85,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _warm_up(more: tuple[str, ...]) -> dict[str, str]:
+def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
     """Import everything; returns the versions that the children will have."""
     for name in _PRELOADED:
         importlib.import_module(name)
@@ -99,7 +101,10 @@ def _warm_up(more: tuple[str, ...]) -> dict[str, str]:
         with contextlib.suppress(Exception):
             for name in _PRELOADED_TO_COMPILE:
                 importlib.import_module(name)
-            importlib.import_module("kerneltruth.runner.kindling").light()
+            kindling = importlib.import_module("kerneltruth.runner.kindling")
+            kindling.light()
+            if built is not None:
+                kindling.reach_driver(built)
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from kerneltruth.tasks.arguments import (
     Argument,
@@ -42,6 +42,24 @@ DTYPE_PREFIX = "torch."
 Contract = Callable[[Evidence], Iterable[Claim]]
 
 
+class WithSpread(Protocol):
+    """A reference of large inputs that gives at once what a bound is made of."""
+
+    def __call__(
+        self, given: Mapping[str, Any], *, working: str, promised: Sequence[str], tf32: bool
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """The outputs in float64, and for each how far right results stray from it.
+
+        The latter is NaN where an element is not settled. None where runs one by one will do.
+
+        Args:
+            given: tensors, in the dtype of the case, and scalars by name.
+            working: the dtype of the case.
+            promised: the dtype of each output.
+            tf32: whether products may take factors in TF32.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """What a kernel must compute. Build with `spec.task(...)`, which explains the fields.
@@ -57,6 +75,8 @@ class Task:
             that this process does to torch's operators reaches it.
         as_written: whether what the reference gives in a narrow dtype is what the task asks for
             there, NaN and infinity too.
+        with_spread: the reference together with how far right results stray from it, where that is
+            quicker than evaluations one by one.
         own: draws tensors as the task's author does, by name, from every scalar and a seed; what it
             does not give is drawn as ever. It is the recipe `recipes.OWN`.
         first: the attributes of the first case, where the author's own inputs are that.
@@ -97,6 +117,7 @@ class Task:
     unrefereeable: str | None = None
     foreign: bool = False
     as_written: bool = False
+    with_spread: WithSpread | None = None
     own: Callable[[Mapping[str, Scalar], int], Mapping[str, Any]] | None = None
     first: Mapping[str, Scalar] = field(default_factory=dict)
     further: Mapping[str, str] = field(default_factory=dict)

@@ -52,7 +52,17 @@ from kerneltruth.tasks.arguments import (
 )
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
-from kerneltruth.tasks.model import BACKWARD, CALL, CORE, NUMBER, OUT, PLAIN_CALL, Contract, Task
+from kerneltruth.tasks.model import (
+    BACKWARD,
+    CALL,
+    CORE,
+    NUMBER,
+    OUT,
+    PLAIN_CALL,
+    Contract,
+    Task,
+    WithSpread,
+)
 from kerneltruth.tasks.promises import Promises
 from kerneltruth.tasks.signature import Given, parse_signature
 
@@ -76,6 +86,7 @@ __all__ = [
     "Scalar",
     "Task",
     "TensorSpec",
+    "WithSpread",
     "evaluate",
     "parse_signature",
     "task",

@@ -168,3 +168,11 @@ def test_poison_is_fresh_for_each_seed_and_the_same_for_one():
 def test_a_guard_that_would_break_alignment_is_refused():
     with pytest.raises(InternalError, match="multiple of 256"):
         place(_tensor((3,)), "contiguous", seed=1, guard_bytes=100)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "bool"])
+def test_the_ends_of_a_large_buffer_are_poisoned_as_those_of_a_small_one(dtype, monkeypatch):
+    tensor = torch.ones(300, 257).to(getattr(torch, dtype))
+    large = place(tensor, "offset", seed=5)
+    monkeypatch.setattr("kerneltruth.cases.layouts._LARGE", 2**30)
+    assert place(tensor, "offset", seed=5) == large

@@ -9,6 +9,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
 from kerneltruth.clock.laps import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps, was_starved
 from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.validity import Operators
 from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Lap, Rows, Stock
 
@@ -198,11 +199,21 @@ def test_of_laps_with_a_slow_host_the_quickest_tells_how_long_a_call_takes(made)
     assert side.warm_up_s <= side.launch_s == pytest.approx(1e-3)
 
 
+def test_a_host_that_waits_for_the_device_is_looked_at_once(made):
+    laps, side = made(call_s=4e-6, host_s=3e-3)
+    side.ran = Operators(launches=1, on_host=0, elsewhere=0, waits=1)
+    asked = len(side.child.of(Lap))
+    laps.gauge(side)
+    # By a single call: the second one took so long that no more are needed.
+    assert len(side.child.of(Lap)) == asked + 1
+
+
 def test_a_host_that_stays_slow_is_not_looked_at_for_ever(made):
     laps, side = made(call_s=4e-6, host_s=3e-3)
     asked = len(side.child.of(Lap))
     laps.gauge(side)
-    assert len(side.child.of(Lap)) == asked + LOOKS
+    # And one of a single call, since the second one took so long.
+    assert len(side.child.of(Lap)) == asked + 1 + LOOKS
     assert 4e-6 < side.warm_up_s <= 3e-3
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contestants import Contestant, Effort, Shown
+from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.ground import KNOWN, Ground, Grounds, _Shared
@@ -166,7 +167,7 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
         Contestant(name=name, child=child, slot=slot, rows=8, stocked=bool(slot))
         for slot, name in enumerate(("eager", "compile"))
     ]
-    grounds = Grounds(TASK, (made.case,), None, baselines={}, seed=3)
+    grounds = Grounds(TASK, (made.case,), None, baselines={}, seed=3, quiet=Quiet())
     grounds._made[made.case.identity] = made
     assert grounds.park()
     assert asked == [Rows(count=0, slot=1)]
@@ -180,7 +181,9 @@ def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_ask
 ):
     monkeypatch.setattr("kerneltruth.commands.ground.DUE_AHEAD_BYTES", most)
     made = ground(replace(TASK, foreign=foreign))
-    grounds = Grounds(made.task, (made.case,), SimpleNamespace(device="cpu"), baselines={}, seed=3)
+    grounds = Grounds(
+        made.task, (made.case,), SimpleNamespace(device="cpu"), baselines={}, seed=3, quiet=Quiet()
+    )
     grounds._made[made.case.identity] = made
     grounds.warm_up(Effort())
     assert len(made.expected) == KNOWN * ahead

@@ -79,13 +79,16 @@ def test_a_numpy_kernel_is_not_timed_on_a_gpu():
 def keepers(monkeypatch, tmp_path):
     """Timekeepers that a stage makes; `answer` is what they find, or raise."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = SimpleNamespace(count=0, asked=[], ready=[], answer={"outcome": "timed"})
+    made = SimpleNamespace(count=0, asked=[], ready=[], beside=[], answer={"outcome": "timed"})
 
     class Keeper:
-        at_once = 2
+        at_once = 4
 
         def ready(self, tasks):
             made.ready.append([task.name for task in tasks])
+
+        def ready_beside(self, tasks):
+            made.beside.append([task.name for task in tasks])
 
         def time(self, task, candidate, *, then=None):
             made.asked.append(task.key)
@@ -116,11 +119,14 @@ def test_one_timekeeper_times_all_that_come(stage, keepers):
     assert keepers.asked == ["kernelbenchx/relu"] * 3
 
 
-def test_baselines_of_a_few_tasks_get_ready_before_their_candidates_are_timed(stage, keepers):
+def test_baselines_of_a_few_tasks_get_ready_and_those_of_others_while_they_are_timed(
+    stage, keepers
+):
     names = ("relu", "relu", "gelu", "softmax", "relu")
     batch = [(job(task=f"kernelbenchx/{name}"), heard()) for name in names]
     assert len([*stage.time(batch)]) == len(batch)
-    assert keepers.ready == [["relu", "gelu"], ["softmax", "relu"]]
+    assert keepers.ready == [["relu", "gelu"]]
+    assert keepers.beside == [["softmax", "relu"], []]
     assert keepers.asked == [job.task for job, _ in batch]
 
 

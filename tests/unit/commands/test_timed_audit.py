@@ -104,7 +104,7 @@ def test_every_shape_of_a_suite_is_timed_and_counted(audit):
     assert not {"wrong", "failed", "not_graded"} & {o["outcome"] for o in document["other"]}
     assert all(o["why"] for o in document["other"])
     assert (document["not_timed"], document["interrupted"]) == ([], False)
-    assert {"getting_ready", "laps", "references"} <= {*document["spent"]}
+    assert {"waited_for_baselines", "laps", "references"} <= {*document["spent"]}
     assert all(text.endswith(" s)") for text in texts)
 
 

@@ -523,25 +523,41 @@ def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, t
     assert one._next is None
 
 
-def test_laps_wait_until_who_comes_next_has_begun(keeper, monkeypatch):
+def test_who_comes_next_rests_while_laps_run(keeper, monkeypatch):
     """A context that is made beside laps would disturb them."""
-    log, prepared, run = [], Session.prepared, Contest.run
+    log, run = [], Contest.run
 
-    def remembered(name, function):
-        def call(*about, **more):
-            log.append(name)
-            return function(*about, **more)
+    def looked_at(contest, *about, **more):
+        log.append(one._next.rests)
+        return run(contest, *about, **more)
 
-        return call
-
-    monkeypatch.setattr(Session, "prepared", remembered("prepared", prepared))
-    monkeypatch.setattr(Contest, "run", remembered("run", run))
+    monkeypatch.setattr(Contest, "run", looked_at)
     one, task = keeper("eager"), replace(TASK, perf=SHAPES[:1])
-    one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
-    assert log[:2] == ["prepared", "run"]
-    log.clear()
-    one.time(task, of("# yet another\n" + RIGHT))
-    assert log == ["run"]
+    following = of("# another\n" + RIGHT)
+    one.time(task, of(RIGHT), then=following)
+    assert log
+    assert all(log)
+    monkeypatch.setattr(Contest, "run", run)
+    assert one.time(task, following)["outcome"] == "timed"
+
+
+def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(keeper, monkeypatch):
+    one, task, resting, run = keeper("eager"), replace(TASK, perf=SHAPES[:1]), [], Contest.run
+
+    def looked_at(contest, *about, **more):
+        time.sleep(0.2)
+        beside = one._turns._grounds[("kernelbenchx/relu", None, repr(RELU.perf))]
+        resting.append([session.rests for session in beside._sessions()])
+        return run(contest, *about, **more)
+
+    monkeypatch.setattr(Contest, "run", looked_at)
+    source = "import time\ntime.sleep(1)\ndef relu(input, inplace=False):\n    return input.relu()"
+    one._turns._sources = lambda task: {"eager": of(source if task.name == "relu" else RIGHT, task)}
+    one.ready_beside([RELU])
+    assert one.time(task, of(RIGHT))["outcome"] == "timed"
+    assert [True] in resting
+    assert [False] not in resting
+    assert one.time(RELU, relu_candidate())["outcome"] == "timed"
 
 
 def test_who_got_ready_and_is_not_timed_is_let_go(keeper):

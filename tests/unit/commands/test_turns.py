@@ -336,3 +336,47 @@ def test_what_pytorch_makes_of_a_function_is_in_one_process(turns, opened):
     assert len({id(side.child) for side in sides}) == 1
     assert [side.slot for side in sides] == [0, 1, 2, 3]
     assert processes(opened, SOFTMAX) == 1
+
+
+def test_a_turn_waits_until_its_task_is_ready(turns, monkeypatch):
+    one, go_on, ended = turns("eager"), threading.Event(), []
+    grounds = one._made(RELU, None)
+
+    def warm_up(effort, room):
+        go_on.wait(30)
+        ended.append(True)
+
+    monkeypatch.setattr(grounds, "warm_up", warm_up)
+    one.ready_beside([RELU], EFFORT)
+    # Others have theirs meanwhile.
+    one.begin(SOFTMAX)
+    assert ended == []
+    go_on.set()
+    assert one.begin(RELU) is grounds
+    assert ended == [True]
+
+
+def test_what_is_due_to_the_next_task_is_found_out_ahead_whatever_memory_it_takes(
+    turns, monkeypatch
+):
+    monkeypatch.setattr("kerneltruth.commands.ground.DUE_AHEAD_BYTES", 0)
+    one = turns("eager")
+    one.ready([SOFTMAX, RELU, GELU], EFFORT)
+    relu, gelu = (one._made(task, None) for task in (RELU, GELU))
+    assert not any(ground.expected for ground in relu._made.values())
+    one.begin(SOFTMAX)
+    one._coming[one._waiting()[0]].result()
+    assert all(ground.expected for ground in relu._made.values())
+    assert not any(ground.expected for ground in gelu._made.values())
+
+
+def test_baselines_that_end_while_they_get_ready_leave_no_process(turns, runner, monkeypatch):
+    one, before = turns("eager"), len(runner._sessions)
+    one.begin(SOFTMAX)
+    one.ready_beside([RELU, GELU], EFFORT)
+    one.make_room()
+    one.make_room()
+    one.begin(GELU)
+    one.close(wait=True)
+    one._threads.shutdown(wait=True)
+    assert len(runner._sessions) == before

@@ -99,6 +99,7 @@ class ScriptedRunner:
     rehearsed: list = field(default_factory=list)
     rehearsal: object = None
     opened: list = field(default_factory=list)
+    loaded_instead: list = field(default_factory=list)
     waited: list = field(default_factory=list)
 
     def open(self, candidate, mode="run", *, light=False):
@@ -128,6 +129,9 @@ class _Session:
         assert deadline_s > 0
         self.runner.rehearsed.append(message)
         return self.runner.rehearsal(message)
+
+    def load_instead(self, candidate):
+        self.runner.loaded_instead.append(candidate.entry)
 
     def close(self, wait=True):
         self.runner.opened.remove(self.mode)

@@ -5,6 +5,7 @@ import torch
 from scripted import MATMUL, RELU, SUM, case_of
 
 from kerneltruth.errors import UserError
+from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation
 from kerneltruth.oracle.bounds import (
     FACTOR,
@@ -135,3 +136,17 @@ def test_a_calibrated_bound_that_nobody_measured_is_refused():
 def test_an_unknown_method_is_refused():
     with pytest.raises(UserError, match="'exact'"):
         Policy(method="exact")
+
+
+def test_a_bound_of_many_elements_is_made_in_parts_of_whole_rows(monkeypatch):
+    rng = torch.Generator().manual_seed(3)
+    reference = torch.randn(3, 11, 8, generator=rng, dtype=torch.float64)
+    off = reference + 0.01 * torch.randn(3, 11, 8, generator=rng, dtype=torch.float64)
+    off[1, 2, 3] = NAN
+    beyond = torch.rand(3, 11, 8, generator=rng) > 0.9
+    given = [Implementation(name="test", outputs=(off,), settles=True)]
+    case = (RELU, case_of(RELU), "float32", reference, given, 0)
+    whole = spread_bound(*case, tf32=False, overflowing=beyond)
+    monkeypatch.setattr(bounds, "PART", 24)
+    assert torch.equal(spread_bound(*case, tf32=False, overflowing=beyond), whole)
+    assert int(whole.isinf().sum()) == int(beyond.sum()) + int(not beyond[1, 2, 3])

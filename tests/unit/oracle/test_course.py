@@ -7,6 +7,7 @@ import pytest
 import torch
 from scripted import RELU, declare, returned, trial_of
 
+from kerneltruth.oracle import course
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
 from kerneltruth.oracle.course import CONFIGS_ON_FIRST_CASE, Plan, try_candidate
 from kerneltruth.oracle.verdict import (
@@ -305,3 +306,15 @@ def test_a_wrong_answer_and_one_that_never_came_count_apart_in_their_dtype():
     died = Observation(ended="died", message="signal 11", signal=11)
     (count,) = tried(lambda call: died)[0].dtypes.values()
     assert (count.cases, count.returned, count.failed) == (1, 0, 1)
+
+
+def test_how_many_cases_a_plan_takes_is_counted_once_for_all_candidates(monkeypatch):
+    counted = []
+    monkeypatch.setattr(course, "enough_cases", lambda *_, **__: counted.append(1) or 5)
+    first, second = (trial_of(RELU, right) for _ in "12")
+    second.cache = first.cache
+    for plan in (Plan(promises=True), Plan(promises=True, seed=1)):
+        for trial in (first, second):
+            *_, ended = try_candidate(trial, plan)
+            assert ended.attempt.cases >= 5
+    assert len(counted) == 2

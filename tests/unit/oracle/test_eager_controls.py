@@ -104,6 +104,22 @@ def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
     assert (runner.opened, runner.waited) == ([], [True])
 
 
+@pytest.mark.parametrize(("foreign", "loaded"), [(False, ["gelu"]), (True, [])])
+def test_functions_of_our_own_follow_one_another_in_one_child(foreign, loaded):
+    runner = ScriptedRunner(refuses)
+    other = replace(declare("gelu(x[M, N])", lambda x: x.clamp(min=0)), foreign=foreign)
+    trial = trial_of(RELU, wrong)
+    controls = Controls(runner, trial.cache, lambda task: replace(TORCH, entry=task.entry))
+    verdict = Failed(kind="value", detail="")
+    for task in (RELU, other):
+        expectation = trial.cache.get(task, case_of(task))
+        assert controls.objection(task, expectation, verdict, deadline_s=5) is not None
+    assert (runner.opened, runner.loaded_instead) == (["run"], loaded)
+    controls.close()
+    # What a user's own code may leave behind stays in a process of its own.
+    assert len(runner.waited) == 1 + foreign
+
+
 def test_all_cases_void_is_no_pass():
     attempt, _, _ = tried(wrong, refuses)
     assert word(attempt.verdict) == "unrefereeable"

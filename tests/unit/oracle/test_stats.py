@@ -1,7 +1,9 @@
 """Error statistics: non-finite parity first, bounds per element, absent rather than zero."""
 
+import pytest
 import torch
 
+from kerneltruth.oracle import stats
 from kerneltruth.oracle.stats import compare, each_rejected, rejects
 
 NAN, INF = float("nan"), float("inf")
@@ -90,3 +92,22 @@ def test_each_of_many_is_rejected_only_if_none_is_right():
 def test_what_is_not_finite_is_left_to_a_closer_look():
     assert not _rejected(each_rejected, [[NAN]], [1.0])
     assert not _rejected(each_rejected, [[1.0]], [INF])
+
+
+@pytest.mark.parametrize("odd", [None, NAN, INF], ids=["finite", "nan", "infinite"])
+def test_many_elements_are_compared_in_parts_with_the_same_outcome(odd, monkeypatch):
+    rng = torch.Generator().manual_seed(3)
+    reference = torch.randn(7, 30, generator=rng, dtype=torch.float64)
+    rounded = reference.to(torch.float32)
+    output = rounded + 0.2 * torch.randn(7, 30, generator=rng)
+    bound = torch.rand(7, 1, generator=rng, dtype=torch.float64).expand(7, 30)
+    if odd is not None:
+        output[4, 5], output[2, 2] = odd, -INF
+    whole = compare(output, reference, bound, rounded=rounded)
+    monkeypatch.setattr(stats, "PART", 32)
+    parts = compare(output, reference, bound, rounded=rounded)
+    for one, other in ((whole.wrong, parts.wrong), (whole.nan_parity, parts.nan_parity)):
+        assert torch.equal(one, other)
+    assert torch.equal(whole.inf_parity, parts.inf_parity)
+    for name in whole.stats.__dataclass_fields__:
+        assert getattr(parts.stats, name) == pytest.approx(getattr(whole.stats, name)), name

@@ -48,6 +48,25 @@ def test_whoever_does_not_wait_for_it_gets_the_right_answers_too(runner):
         assert floats(call(session, vector(1.0)).results[0].data) == (3.0,)
 
 
+PID = "import os\ndef f():\n    return os.getpid(), {}\n"
+
+
+def told(session):
+    return [int(result.text) for result in session.call([], poison=POISON).results]
+
+
+def test_another_candidate_is_loaded_in_the_same_child(opened):
+    session = opened(PID.format(1))
+    pid, one = told(session)
+    session.load_instead(replace(session.candidate, source=PID.format(2)))
+    assert (one, told(session)) == (1, [pid, 2])
+    session.load_instead(replace(session.candidate, source="no Python"))
+    assert session.loaded.ended == "load_failed"
+    session.load_instead(replace(session.candidate, source=PID.format(3)))
+    fresh, three = told(session)
+    assert (fresh != pid, three) == (True, 3)
+
+
 def test_a_view_with_gaps_and_an_offset_reaches_the_candidate(opened):
     session = opened("def f(x): return x.clone(), x.stride(), x.is_contiguous()")
     buffer = struct.pack("<8f", *range(8))

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from kerneltruth.clock.gate import much_memory
+from kerneltruth.errors import lacks_memory
 from kerneltruth.importers.kernelbench.problem import Problem
 from kerneltruth.importers.remote import Rejected, Remote
 from kerneltruth.runner.candidate import Candidate
@@ -33,6 +35,8 @@ class Call:
             as GPU libraries have them; None for torch's own.
         training: the mode; None leaves the model as its constructor does.
         updated: buffers that are outputs too.
+        large: whether it is worth a GPU.
+        on_cpu: whether a CPU can do it.
     """
 
     constants: str
@@ -42,12 +46,37 @@ class Call:
     arithmetic: str | None = None
     training: bool | None = None
     updated: tuple[str, ...] = ()
+    large: bool = False
+    on_cpu: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """An evaluation that a right result may stray as far as.
+
+    Attributes:
+        dtype: of inputs, weights and what the model makes itself.
+        arithmetic: see `Call`.
+        settles: whether a non-finite value here makes the element unsettled.
+    """
+
+    dtype: str
+    arithmetic: str | None = None
+    settles: bool = True
 
 
 class ProblemSession:
-    """Runs one problem inside the wall, in a child of this process and of no other."""
+    """Runs one problem inside the wall, in children of this process and of no other."""
 
-    def __init__(self, problem: Problem, runner: Runner) -> None:
+    def __init__(self, problem: Problem, runner: Runner, on_device: Runner | None = None) -> None:
+        """No child is started yet.
+
+        Args:
+            problem: whose source is run.
+            runner: for a child on the CPU.
+            on_device: for one where candidates are judged, of which large calls are asked; apart
+                from them it is a child like theirs.
+        """
         source = (
             "from kerneltruth.importers.kernelbench.inside.serving import Harness\n"
             f"answer = Harness({problem.source!r}).answer\n"
@@ -60,10 +89,23 @@ class ProblemSession:
             entry="answer",
         )
         self._remote = Remote(candidate, runner)
+        self._device = None if on_device is None else on_device.device
+        self._near = None if on_device is None else Remote(candidate, on_device)
+
+    @property
+    def has_device(self) -> bool:
+        """Whether large calls go to the device on which candidates are judged."""
+        return self._near is not None
 
     def close(self) -> None:
-        """End the child, if this process has one."""
+        """End the children, if this process has any."""
         self._remote.close()
+        self.leave_device()
+
+    def leave_device(self) -> None:
+        """End the child there, which holds some of its memory; it starts again when needed."""
+        if self._near is not None:
+            self._near.close()
 
     def ask(self, what: str, *, deadline_s: float, **asked: Any) -> dict[str, Any]:
         """An answer that is JSON.
@@ -103,4 +145,70 @@ class ProblemSession:
             Rejected: the model raised, died or took too long.
         """
         request = {"what": "truth" if count is None else "draws", "count": count} | asdict(call)
+        if call.large and self._near is not None:
+            try:
+                return self._there(request, tensors)
+            except Rejected as refusal:
+                self._on_cpu(call, refusal)
         return self._remote.outputs(request, tensors, deadline_s=TRUTH_S)
+
+    def with_spread(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        call: Call,
+        runs: Sequence[Run],
+        promised: Sequence[str],
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
+        """The outputs in float64, and how far runs stray from them, both found on the device.
+
+        None where the device cannot, and a CPU can.
+
+        Args:
+            tensors: as of `outputs`, in the dtype of the case.
+            call: in float64.
+            runs: what else is evaluated.
+            promised: the dtype of each output.
+
+        Raises:
+            Rejected: the model raised, died or took too long, and a CPU cannot do it either.
+        """
+        request = {
+            "what": "with_spread",
+            "runs": [asdict(run) for run in runs],
+            "promised": list(promised),
+        }
+        try:
+            found = self._there(request | asdict(call), tensors)
+        except Rejected as refusal:
+            self._on_cpu(call, refusal)
+            return None
+        count = len(found) // 2
+        return found[:count], found[count:]
+
+    def _there(
+        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Ask the child on the device; where its memory is short, once more with nobody beside."""
+        assert self._near is not None
+        assert self._device is not None
+        try:
+            with much_memory(self._device):
+                return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+        except Rejected as refusal:
+            if not lacks_memory(str(refusal)):
+                raise
+        self._near.close()
+        with much_memory(self._device, alone=True):
+            return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+
+    def _on_cpu(self, call: Call, refusal: Rejected) -> None:
+        """Go on there, where that is possible; a device without memory is not asked again.
+
+        Raises:
+            Rejected: it is not.
+        """
+        if lacks_memory(str(refusal)):
+            if not call.on_cpu:
+                raise Rejected(f"{refusal}; too many operations for float64 on a CPU") from refusal
+            self.leave_device()
+            self._near = None

@@ -31,8 +31,13 @@ _FACTS_S = 120.0
 MOST_FLOPS = 2**37
 # What the first case may cost on a CPU, where an interpreter runs each program of a launch.
 FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
-# And on a GPU, where its reference is still found on the CPU, in float64.
-WHOLE = searching.Budget(elements=2**24, weights=2**24, flops=2**36)
+# And on a GPU, where float64 takes little time: what the judge has memory for, most first. The last
+# can be had on a CPU, too.
+WHOLE = (
+    searching.Budget(elements=2**28, weights=2**27, flops=2**40),
+    searching.Budget(elements=2**26, weights=2**26, flops=2**40),
+    searching.Budget(elements=2**24, weights=2**24, flops=2**36),
+)
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
 
@@ -216,13 +221,20 @@ def _with_whole(
 
     first = _cut(problem, search, own, holds)
     kept = None if first is None else _kept(session, first)
-    whole = _cut(problem, search, own, WHOLE.holds)
-    timed = _cut(problem, search, own, can_be_timed)
     # What is random is drawn many times for a judgement.
-    ranged = kept if whole is None or schema.random else _ranged(session, whole)
+    budgets = () if schema.random else WHOLE
+    whole = (_cut(problem, search, own, budget.holds) for budget in budgets)
+    ranged = (_ranged(session, c) for c in whole if c is not None)
+    timed = _cut(problem, search, own, can_be_timed)
     # How large an index may be in a timed call, only a run of the problem shows.
     integers = any(i.holds_integers for i in own.inputs)
-    return replace(schema, first=kept, whole=ranged, timed=None if integers else timed)
+    known = {c.label: c for c in ranged if c is not None}
+    return replace(
+        schema,
+        first=kept,
+        whole=tuple(known.values()),
+        timed=None if integers else timed,
+    )
 
 
 def search_cost(outline: Outline) -> int:
@@ -255,6 +267,8 @@ def _kept(session: ProblemSession, choice: Choice) -> Choice | None:
 
 def _ranged(session: ProblemSession, choice: Choice) -> Choice | None:
     """The same without a run, which would take long."""
+    if not any(i.holds_integers for i in choice.outline.inputs):
+        return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
     try:
         facts = session.ask("ranges", deadline_s=_FACTS_S, constants=choice.constants)
     except Rejected:

@@ -130,7 +130,8 @@ class Schema:
         state: how the constructor fills each parameter and buffer.
         first: the file's own constants as far as a case on a CPU affords them; none where that is
             nowhere near.
-        whole: the same on a GPU.
+        whole: the same where a GPU judges, by how much of the file's sizes there is room for: the
+            largest first.
         smaller: sets to show a fault in.
         training: the mode in which the constructor leaves the model.
         modes: whether it gives something else in the other mode.
@@ -149,7 +150,7 @@ class Schema:
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     positive: bool = False
     first: Choice | None = None
-    whole: Choice | None = None
+    whole: tuple[Choice, ...] = ()
     smaller: tuple[Choice, ...] = ()
     training: bool = True
     modes: bool = False
@@ -163,10 +164,15 @@ class Schema:
         own = mode.startswith("training") == self.training
         return self.random if own else self.random_otherwise
 
+    def largest(self, room: int) -> Choice | None:
+        """What of the file's own sizes has at most so many elements, or else the least of it."""
+        known = (c for c in self.whole if c.outline.elements + c.outline.weights <= room)
+        return next(known, self.whole[-1] if self.whole else self.first)
+
     @property
     def every(self) -> tuple[Choice, ...]:
         """All sets of which a case may be made, by label each once."""
-        more = (self.timed, self.first, self.whole)
+        more = (self.timed, self.first, *self.whole)
         found = (*self.choices, *self.smaller, *(c for c in more if c is not None))
         return tuple({c.label: c for c in reversed(found)}.values())[::-1]
 

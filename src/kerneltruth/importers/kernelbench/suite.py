@@ -33,10 +33,21 @@ class Problems(Mapping[str, Task]):
         runner: Runner,
         cache: Path | None,
         *,
-        on_cpu: bool = True,
+        on_device: Runner | None = None,
+        room: int | None = None,
     ) -> None:
+        """No child is started yet.
+
+        Args:
+            problems: by name.
+            runner: for references, on the CPU.
+            cache: a folder for schemas.
+            on_device: for large references, where a GPU judges.
+            room: see `task_of`.
+        """
         self.problems = problems
-        self._on_cpu = on_cpu
+        self._on_device = on_device
+        self._room = room
         self._runner = runner
         self._cache = cache
         self._made: dict[str, tuple[Task, ProblemSession]] = {}
@@ -48,10 +59,12 @@ class Problems(Mapping[str, Task]):
             raise KeyError(key)
         if name not in self._made:
             problem = self.problems[name]
-            session = ProblemSession(problem, self._runner)
-            task = task_of(problem, self.schema(name), session, on_cpu=self._on_cpu)
+            session = ProblemSession(problem, self._runner, self._on_device)
+            task = task_of(problem, self.schema(name), session, room=self._room)
             self._made[name] = (task, session)
         self._recent = [*(n for n in self._recent if n != name), name]
+        for old in self._recent[:-1]:
+            self._made[old][1].leave_device()
         for old in self._recent[:-_WAITING]:
             self.let_go(old)
         self._recent = self._recent[-_WAITING:]

@@ -12,8 +12,9 @@ import torch
 
 from kerneltruth.clock.work import itemsize
 from kerneltruth.importers.kernelbench.chance import contract
-from kerneltruth.importers.kernelbench.child_session import Call, ProblemSession
+from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
+from kerneltruth.importers.kernelbench.reference import UPDATED, Reference, modes_of
 from kerneltruth.importers.kernelbench.schema import Input, Schema
 from kerneltruth.runner.models import CALLED, CONSTRUCTED, WEIGHTS
 from kerneltruth.tasks.gpu import GPU_DRAWS
@@ -25,6 +26,7 @@ from kerneltruth.tasks.spec import (
     Output,
     Task,
     TensorSpec,
+    WithSpread,
 )
 
 SUITE = "kernelbench"
@@ -32,8 +34,6 @@ ENTRY = "ModelNew"
 # The hidden attributes that say which constants a case has, and how the model is called.
 SIZES = "_sizes"
 MODE = "_mode"
-UPDATED = "training, and what it updates"
-PLAIN: dict[str, Any] = {"training": None, "updated": ()}
 BEYOND = "KernelBench does not ask for it"
 
 _FORMS = {
@@ -60,82 +60,8 @@ def category_of(level: int) -> str:
     return names.get(level, f"Level {level}")
 
 
-class Reference:
-    """The problem's own model, called in a child; torch tensors in and out.
-
-    It is the reference of a task: float64 inputs give the truth, others what their dtype gives.
-    """
-
-    def __init__(
-        self,
-        session: ProblemSession,
-        schema: Schema,
-        order: Sequence[str],
-        arithmetic: str | None = None,
-    ) -> None:
-        self._session = session
-        self._schema = schema
-        self._constants = {c.label: c.constants for c in schema.every}
-        self._order = tuple(order)
-        self._arithmetic = arithmetic
-
-    def __call__(
-        self, *, _sizes: str, _mode: str | None = None, **given: Any
-    ) -> tuple[torch.Tensor, ...]:
-        """The outputs.
-
-        Raises:
-            Rejected: the model does not take these inputs.
-        """
-        return self._session.outputs(_tensors(given), self._call(_sizes, _mode, given))
-
-    def runs(
-        self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any
-    ) -> tuple[torch.Tensor, ...]:
-        """The outputs of so many runs, each stacked.
-
-        Raises:
-            Rejected: the model does not take these inputs.
-        """
-        call = self._call(_sizes, _mode, given)
-        return self._session.outputs(_tensors(given), call, count=count)
-
-    def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> Call:
-        tensors = _tensors(given)
-        floats = (t.dtype for t in tensors.values() if t.is_floating_point())
-        dtype = str(next(floats, torch.float64)).removeprefix("torch.")
-        asked = modes_of(self._schema).get(mode or "", PLAIN)
-        return Call(
-            constants=self._constants[sizes],
-            order=self._order,
-            scalars={n: repr(given[n]) for n in self._order if n not in tensors},
-            dtype=dtype,
-            arithmetic=self._arithmetic,
-            training=asked["training"],
-            updated=asked["updated"],
-        )
-
-
-def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    return {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
-
-
-def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
-    """How a model is called, by name: first as KernelBench does, then what it does not look at.
-
-    `training` is None for the mode in which a constructor leaves the model.
-    """
-    names = ("training", "evaluation") if schema.training else ("evaluation", "training")
-    found: dict[str, dict[str, Any]] = {names[0]: PLAIN}
-    if schema.modes:
-        found[names[1]] = {"training": not schema.training, "updated": ()}
-    if schema.updated:
-        found[UPDATED] = {"training": None, "updated": schema.updated}
-    return found
-
-
 def task_of(
-    problem: Problem, schema: Schema, session: ProblemSession, *, on_cpu: bool = True
+    problem: Problem, schema: Schema, session: ProblemSession, *, room: int | None = None
 ) -> Task:
     """The task of a problem. One that cannot be judged on is a task too, and says why.
 
@@ -143,7 +69,8 @@ def task_of(
         problem: as its file states it.
         schema: what is known of it.
         session: its child.
-        on_cpu: whether candidates run on a CPU, where the first case is smaller.
+        room: elements that the first case may have, weights among them, where candidates run on a
+            GPU; None means that they run on a CPU.
     """
     choices = schema.choices
     if not schema.dtypes:
@@ -172,13 +99,14 @@ def task_of(
         arguments=tuple(arguments),
         outputs=tuple(_outputs(schema)),
         reference=reference,
+        with_spread=reference.with_spread,
         tf32=tuple(Reference(session, schema, order, how) for how in rounding),
         admissible=tuple(
             Reference(session, schema, order, f"gpu-{salt}") for salt in range(GPU_DRAWS)
         ),
     )
     random = tuple(m for m in modes if schema.random_in(m))
-    first = schema.first if on_cpu else schema.whole or schema.first
+    first = schema.first if room is None else schema.largest(room)
     tensors = [s.name for s in specs if isinstance(s, TensorSpec)]
     return replace(
         task,
@@ -223,6 +151,7 @@ def _task(
     arguments: tuple[Argument, ...],
     outputs: tuple[Output, ...],
     reference: Callable[..., Any],
+    with_spread: WithSpread | None = None,
     tf32: tuple[Callable[..., Any], ...] = (),
     admissible: tuple[Callable[..., Any], ...] = (),
 ) -> Task:
@@ -256,6 +185,7 @@ def _task(
         },
         smaller=tuple({SIZES: c.label} for c in schema.smaller),
         entry=ENTRY,
+        with_spread=with_spread,
         tf32=tf32,
         admissible=admissible,
         unrefereeable=schema.trouble,

@@ -148,13 +148,13 @@ def default(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def cast(model: Any, dtype: torch.dtype) -> Any:
-    """The model in a dtype, with the tensors that it holds as plain attributes."""
-    model = model.to(dtype)
+def cast(model: Any, dtype: torch.dtype, device: torch.device | None = None) -> Any:
+    """The model in a dtype, on a device, with the tensors that it holds as plain attributes."""
+    model = model.to(device, dtype)
     for module in model.modules():
         for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                setattr(module, name, value.to(dtype))
+            if isinstance(value, torch.Tensor):
+                setattr(module, name, value.to(device, dtype if is_float(value) else None))
     return model
 
 
@@ -166,6 +166,18 @@ def emptied(model: Any) -> Any:
             if isinstance(value, torch.Tensor):
                 setattr(module, name, value.to("meta"))
     return model
+
+
+def cast_tensors(
+    tensors: Mapping[str, torch.Tensor], dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """Copies of the tensors, the real ones in a dtype."""
+    return {n: t.to(dtype if is_float(t) else t.dtype, copy=True) for n, t in tensors.items()}
+
+
+def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
+    """The device on which the tensors lie; the CPU where there are none."""
+    return next((t.device for t in tensors.values()), torch.device("cpu"))
 
 
 def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:

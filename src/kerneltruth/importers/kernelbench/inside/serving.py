@@ -8,7 +8,10 @@ Requests, as JSON:
   random, constant, or too inexact for any bound;
 - `runs`: only whether a real run succeeds; `ranges`: only what integers among the inputs may be;
 - `drawn`: inputs and weights as the problem's own file makes them;
-- `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one.
+- `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one;
+- `with_spread`: the outputs in float64, and how far other evaluations stray from them.
+
+The last three are answered on the device where the inputs lie.
 """
 
 from __future__ import annotations
@@ -26,21 +29,25 @@ from kerneltruth.importers.kernelbench.inside.facts import facts, ranges, runs
 from kerneltruth.importers.kernelbench.inside.model import (
     Problem,
     cast,
+    cast_tensors,
     default,
     described,
     emptied,
     flat,
+    home,
     is_plain,
     parameters,
     seeded,
     state,
 )
 from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep, Rounding, Unfilled
+from kerneltruth.importers.kernelbench.inside.stray import Stray
 from kerneltruth.tasks.gpu import OnGpu
 
 # Models kept with the constants and dtype that they were built for, as long as they are small.
 _KEPT_MODELS = 3
 _KEPT_ELEMENTS = 2**26
+_KEPT_ON_DEVICE = 2**22
 
 
 @contextlib.contextmanager
@@ -73,6 +80,9 @@ class Harness:
 
     def __init__(self, source: str) -> None:
         self._problem = Problem(source)
+        # On a GPU: float32 is asked for, and the same twice.
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.deterministic = True
         self._models: dict[tuple[str, str, bool | None], tuple[Any, dict[str, torch.Tensor]]] = {}
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
@@ -80,22 +90,40 @@ class Harness:
         asked = json.loads(request)
         torch.set_num_threads(asked.get("threads", 1))
         with _unguarded(), torch.no_grad():
-            match asked["what"]:
-                case "truth":
-                    return self._truth(asked, tensors, 0)
-                case "draws":
-                    runs_ = [self._truth(asked, tensors, seed) for seed in range(asked["count"])]
-                    return tuple(torch.stack(same) for same in zip(*runs_, strict=True))
-                case "drawn":
-                    return self._drawn(asked)
-                case "ranges":
-                    return _packed(ranges(self._problem, asked))
-                case "facts":
-                    return _packed(facts(self._problem, asked))
-                case "runs":
-                    return _packed(runs(self._problem, asked))
-                case _:
-                    return _packed(self._outline(asked))
+            if home(tensors).type == "cpu":
+                return self._answer(asked, tensors)
+            try:
+                return tuple(o.cpu() for o in self._answer(asked, tensors))
+            finally:
+                # Others need the memory meanwhile.
+                if self._elements() > _KEPT_ON_DEVICE:
+                    self._models.clear()
+                torch.cuda.empty_cache()
+
+    def _answer(self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> Any:
+        match asked["what"]:
+            case "truth":
+                return self._truth(asked, tensors, 0)
+            case "draws":
+                runs_ = [self._truth(asked, tensors, seed) for seed in range(asked["count"])]
+                return tuple(torch.stack(same) for same in zip(*runs_, strict=True))
+            case "with_spread":
+                return self._with_spread(asked, tensors)
+            case "drawn":
+                return self._drawn(asked)
+            case "ranges":
+                return _packed(ranges(self._problem, asked))
+            case "facts":
+                return _packed(facts(self._problem, asked))
+            case "runs":
+                return _packed(runs(self._problem, asked))
+            case _:
+                return _packed(self._outline(asked))
+
+    def _elements(self) -> int:
+        """What the models that are kept hold."""
+        kept = (model for model, _ in self._models.values())
+        return sum(t.numel() for model in kept for t in state(model).values())
 
     def _outline(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """`device` is meta or cpu; `forward` says whether to call the model."""
@@ -152,8 +180,9 @@ class Harness:
         the buffers that are outputs too.
         """
         dtype = getattr(torch, asked["dtype"])
-        with default(dtype):
-            model = self._ready(asked, dtype, tensors)
+        model = self._ready(asked, dtype, tensors)
+        where = home(tensors)
+        with default(dtype), contextlib.nullcontext() if where.type == "cpu" else where:
             scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
             inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
             torch.manual_seed(seed)
@@ -163,6 +192,29 @@ class Harness:
             outputs += [own[n] for n in asked["updated"]]
             return tuple(torch.as_tensor(o).clone() for o in outputs)
 
+    def _with_spread(
+        self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """The outputs in float64; then for each how far right results stray, see `Stray`."""
+        truth = self._truth(asked, cast_tensors(tensors, torch.float64), 0)
+        if any(t.is_complex() for t in truth):
+            raise NotImplementedError("complex results are evaluated one by one")
+        strays = [Stray(t) for t in truth]
+        for run in asked["runs"]:
+            dtype = getattr(torch, run["dtype"])
+            # Models may write into their inputs.
+            given = cast_tensors(tensors, dtype)
+            try:
+                outputs = self._truth({**asked, **run}, given, 0)
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, TypeError, ValueError):
+                continue
+            for stray, output, promised in zip(strays, outputs, asked["promised"], strict=True):
+                rounds = run["dtype"] != "float64"
+                stray.add(output, promised if rounds else None, settles=run["settles"])
+        return (*truth, *(stray.spread() for stray in strays))
+
     def _ready(
         self, asked: Mapping[str, Any], dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
     ) -> Any:
@@ -170,7 +222,7 @@ class Harness:
         constants, training = asked["constants"], asked["training"]
         key = (constants, str(dtype), training)
         if key not in self._models:
-            model = cast(seeded(0, lambda: self._problem.build(constants)), dtype)
+            model = cast(seeded(0, lambda: self._problem.build(constants)), dtype, home(tensors))
             if training is not None:
                 model.train(training)
             own = state(model)

@@ -1,0 +1,120 @@
+"""The quiet of a device, with threads that ask for it and processes that only remember."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kerneltruth.clock.quiet import Quiet
+
+# Far more than it takes; a test that passes does not wait so long.
+PATIENCE_S = 30
+# How long to look whether something happens that must not: too short can only miss it.
+A_MOMENT_S = 0.1
+
+
+class Process:
+    def __init__(self):
+        self.rests = False
+        self.rested = 0
+
+    def rest(self):
+        self.rests = True
+        self.rested += 1
+
+    def go_on(self):
+        self.rests = False
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+def at_work(quiet, began, end):
+    with quiet.work():
+        began.set()
+        end.wait(PATIENCE_S)
+
+
+def test_who_is_beside_rests_while_laps_run_and_goes_on_afterwards():
+    quiet, one, always = Quiet(), Process(), Process()
+    quiet.always(lambda: [always])
+    with quiet.beside(lambda: [one]):
+        with quiet.laps():
+            assert one.rests
+            assert always.rests
+        assert not one.rests
+        assert not always.rests
+    with quiet.laps():
+        assert not one.rests
+        assert always.rests
+
+
+def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
+    quiet, one = Quiet(), Process()
+    with quiet.beside(lambda: [one]):
+        laps = quiet.laps()
+        laps.__enter__()
+    assert one.rests
+    laps.__exit__(None, None, None)
+    assert not one.rests
+
+
+def test_they_go_on_after_laps_that_failed():
+    quiet, one = Quiet(), Process()
+    with quiet.beside(lambda: [one]), pytest.raises(ValueError, match="failed"), quiet.laps():
+        raise ValueError("failed")
+    assert not one.rests
+
+
+def test_no_work_begins_while_laps_run(threads):
+    quiet, began, end = Quiet(), threading.Event(), threading.Event()
+    end.set()
+    with quiet.laps():
+        worker = threads.submit(at_work, quiet, began, end)
+        assert not began.wait(A_MOMENT_S)
+    worker.result(PATIENCE_S)
+    assert began.is_set()
+
+
+def test_laps_wait_for_the_work_that_has_begun(threads):
+    quiet, began, end, timed = Quiet(), threading.Event(), threading.Event(), threading.Event()
+
+    def laps():
+        with quiet.laps():
+            timed.set()
+
+    worker = threads.submit(at_work, quiet, began, end)
+    assert began.wait(PATIENCE_S)
+    timer = threads.submit(laps)
+    assert not timed.wait(A_MOMENT_S)
+    end.set()
+    for each in (worker, timer):
+        each.result(PATIENCE_S)
+    assert timed.is_set()
+
+
+def test_many_work_at_a_time(threads):
+    quiet, end = Quiet(), threading.Event()
+    begun = [threading.Event() for _ in range(3)]
+    workers = [threads.submit(at_work, quiet, began, end) for began in begun]
+    assert all(began.wait(PATIENCE_S) for began in begun)
+    end.set()
+    for each in workers:
+        each.result(PATIENCE_S)
+
+
+def test_work_of_whoever_has_laps_run_is_part_of_them():
+    quiet = Quiet()
+    with quiet.laps(), quiet.work():
+        pass
+
+
+def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
+    monkeypatch.setattr("kerneltruth.clock.quiet._STOP_S", 0.05)
+    quiet, one = Quiet(), Process()
+    one.rest = lambda: None
+    with quiet.beside(lambda: [one]), quiet.laps():
+        assert not one.rests
