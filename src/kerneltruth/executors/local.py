@@ -343,8 +343,9 @@ def _listen(
         raise value
     if word == "broken":
         raise InternalError(f"while judging {job}: {value}")
-    yield Done(job=job, result=value)
+    # First the next job: the caller stores the result meanwhile.
     _hand_out(judge, waiting, judges)
+    yield Done(job=job, result=value)
 
 
 class Waiting(Generic[J]):

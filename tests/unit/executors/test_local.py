@@ -99,6 +99,17 @@ def test_every_job_has_exactly_one_result():
     assert len({d.job for d in results}) == 10
 
 
+def test_a_judge_goes_on_while_its_result_is_stored(tmp_path):
+    jobs = [Sum("a", (1,), str(tmp_path / name)) for name in ("first", "second")]
+    events = run_jobs(jobs, lambda job, report: Path(job.flag).touch(), workers=1)
+    assert isinstance(next(events), Done)
+    until = time.monotonic() + 20
+    while not (tmp_path / "second").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert isinstance(next(events), Done)
+
+
 def test_progress_is_reported_for_the_job_that_makes_it():
     events = list(run_jobs([Sum(task="a", numbers=(1, 2, 3))], add_up, workers=1))
     assert [e.count for e in events if isinstance(e, Progress)] == [3]
