@@ -19,6 +19,7 @@ import torch
 
 from kerneltruth.commands.suite_audit import Proof, eager_candidate, prove
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks import core, earlier, suite, tritonbench
@@ -102,9 +103,7 @@ def main() -> int:
                     candidate,
                     runner,
                     cache,
-                    cases=options.cases,
-                    dtypes=dtypes,
-                    seed=options.seed,
+                    plan=Plan(seed=options.seed, cases=options.cases, dtypes=dtypes or None),
                 )
             except Exception:
                 bad += 1

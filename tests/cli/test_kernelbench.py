@@ -179,3 +179,9 @@ def test_a_checkout_is_audited_with_its_own_models(kt, checkout):
     assert tasks["kernelbench/level1/4"]["cases"]["float32"] == 2
     assert "No module named 'no_such_package'" in tasks["kernelbench/level1/5"]["trouble"]
     assert document["summary"]["flagged"] == 0
+
+
+def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):
+    ran = kt("audit", "--suite", f"kernelbench:{checkout}", "--budget", "0", "--device", "cpu")
+    assert "not begun: the budget was spent" in ran.out
+    assert ran.code == 1

@@ -4,6 +4,7 @@ import pytest
 
 from kerneltruth.commands.suite_audit import prove
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
@@ -18,7 +19,7 @@ def flagged(court, cache, name, source, dtype="float32", cases=24):
     """The cases on which a function is flagged, with the verdicts."""
     task = TASKS[f"kernelbenchx/{name}"]
     candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, cases=cases, dtypes=(dtype,))
+    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
     return [(flag.case, flag.verdict, flag.detail) for flag in proof.flagged]
 
 

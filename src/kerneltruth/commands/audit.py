@@ -46,8 +46,8 @@ def run_audit(options: AuditOptions) -> Generator[Step, None, dict[str, Any]]:
         EnvironmentFault: it is to be timed, and there is no GPU.
     """
     start = time.monotonic()
-    if options.budget_s is not None and not options.timed:
-        raise UserError("--budget: goes with --timed")
+    if options.budget_s is not None and options.suite is None:
+        raise UserError("--budget: goes with --suite")
     if options.timed and options.suite is None:
         raise UserError("--timed: times PyTorch's functions of a suite; name it by --suite")
     options = replace(options, targets=choose_targets(options.targets))

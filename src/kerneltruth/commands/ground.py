@@ -6,6 +6,7 @@ the processes of its baselines.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -330,7 +331,9 @@ class Grounds:
         """Have what is still due, for the task that comes next."""
         for ground in list(self._made.values()):
             if not self._closed and not ground.expected and room():
-                with self.spent.on("references"), _ASKED:
+                # Those that a device answers do not take all cores.
+                there = self.task.with_spread is not None and self._runner.device != "cpu"
+                with self.spent.on("references"), contextlib.nullcontext() if there else _ASKED:
                     ground.ask_ahead()
 
     def _sessions(self) -> list[Session]:

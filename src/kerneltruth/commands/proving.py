@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Generator
@@ -18,6 +19,7 @@ from kerneltruth.commands.suites import opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, suites, tasks_of
@@ -49,20 +51,31 @@ def _audit_suite(
     torch.set_num_threads(1)
     cache = ExpectationCache(Policy())
 
-    def hear(job: ProofJob, report: Callable[[int], None]) -> Proof:
-        proof = _proof(job, runner, cache, options)
+    until = math.inf if options.budget_s is None else start + options.budget_s
+
+    def hear(job: ProofJob, report: Callable[[int], None]) -> Proof | None:
+        if time.monotonic() > until:
+            return None
+        proof = _proof(job, runner, cache, options, until=until)
         report(sum(proof.cases.values()))
         return proof
 
     runner.versions()
     proofs: list[Proof] = []
+    not_judged: list[str] = []
     cases = 0
-    for event in run_jobs(jobs, hear, workers=_judges(options)):
+    # The last of a user's suite are mostly the largest: nobody waits for them alone at the end.
+    in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
+    for event in run_jobs(in_turn, hear, workers=_judges(options)):
         match event:
             case Progress(count=count):
                 cases += count
                 continue
+            case Done(job=job, result=None):
+                not_judged.append(job.task)
+                continue
             case Done(result=proof):
+                assert proof is not None
                 proofs.append(proof)
             case Lost(job=job, reason=reason):
                 proofs.append(_failed(job, reason))
@@ -71,7 +84,7 @@ def _audit_suite(
         yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
     order = [job.task for job in jobs]
     proofs.sort(key=lambda proof: order.index(proof.task))
-    return _document(options, runner.device, proofs, seconds=time.monotonic() - start)
+    return _document(options, runner.device, proofs, not_judged, seconds=time.monotonic() - start)
 
 
 def _judges(options: AuditOptions) -> int:
@@ -92,7 +105,9 @@ def _jobs(options: AuditOptions) -> list[ProofJob]:
     return [ProofJob(task=key) for key in dict.fromkeys(keys)]
 
 
-def _proof(job: ProofJob, runner: Runner, cache: ExpectationCache, options: AuditOptions) -> Proof:
+def _proof(
+    job: ProofJob, runner: Runner, cache: ExpectationCache, options: AuditOptions, *, until: float
+) -> Proof:
     task = find(job.task)
     try:
         candidate = eager_of(task) or own_function(task)
@@ -102,9 +117,8 @@ def _proof(job: ProofJob, runner: Runner, cache: ExpectationCache, options: Audi
             candidate,
             runner,
             cache,
-            cases=options.cases,
-            promises=options.promises,
-            seed=options.seed,
+            plan=Plan(seed=options.seed, cases=options.cases, promises=options.promises),
+            until=until,
         )
     except UserError:
         raise
@@ -119,7 +133,12 @@ def _failed(job: ProofJob, reason: str) -> Proof:
 
 
 def _document(
-    options: AuditOptions, device: str, proofs: list[Proof], *, seconds: float
+    options: AuditOptions,
+    device: str,
+    proofs: list[Proof],
+    not_judged: list[str],
+    *,
+    seconds: float,
 ) -> dict[str, Any]:
     categories = by_category(proofs)
     total = {
@@ -134,5 +153,7 @@ def _document(
         "tasks": [proof.document() for proof in proofs],
         "categories": categories,
         "summary": {**total, "good": total["hold"] == total["tasks"] > 0},
+        # The budget was spent before they were begun.
+        "not_judged": sorted(not_judged),
         "seconds": seconds,
     }

@@ -6,10 +6,11 @@ For each task and dtype, cases of all strategies are judged with the eager funct
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kerneltruth.commands.idle import idle_attributes, idle_dims
@@ -24,6 +25,9 @@ from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import eager_modules
 from kerneltruth.tasks.spec import Task
+
+# Why further cases of a dtype were not begun.
+NO_TIME = "no time was left for more cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +118,12 @@ def prove(
     runner: Runner,
     cache: ExpectationCache,
     *,
-    cases: int,
-    promises: bool = False,
-    dtypes: tuple[str, ...] = (),
-    seed: int = 0,
+    plan: Plan,
+    until: float = math.inf,
 ) -> Proof:
-    """Judge a candidate that must be right, on `cases` cases of each dtype.
+    """Judge a candidate that must be right, on the plan's cases in each dtype.
 
-    With `promises` on more in the dtypes where it takes more to try all that the task promises.
+    After the moment `until`, on the monotonic clock, no case is begun.
 
     Raises:
         UserError: the task has none of the dtypes.
@@ -131,20 +133,13 @@ def prove(
     if task.unrefereeable is not None:
         return proof
     declared = (*task.dtypes, *task.extended_dtypes)
-    chosen = tuple(d for d in declared if not dtypes or d in dtypes)
+    chosen = tuple(d for d in declared if plan.dtypes is None or d in plan.dtypes)
     if not chosen:
-        raise UserError(f"{task.key} has none of the dtypes {', '.join(dtypes)}")
+        raise UserError(f"{task.key} has none of the dtypes {', '.join(plan.dtypes or ())}")
     with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
         for dtype in chosen:
-            plan = Plan(
-                seed=seed,
-                cases=cases,
-                promises=promises,
-                dtypes=(dtype,),
-                stop_at_first=False,
-                compile=False,
-            )
-            _judge(trial, plan, dtype, proof)
+            here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
+            _judge(trial, here, dtype, proof, until)
     if task.foreign:
         # What a problem is in another dtype, its author does not say.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
@@ -154,8 +149,11 @@ def prove(
     return proof
 
 
-def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof) -> None:
-    for event in try_candidate(trial, plan):
+def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof, until: float) -> None:
+    if time.monotonic() > until:
+        proof.skipped[NO_TIME] += 1
+        return
+    for count, event in enumerate(try_candidate(trial, plan), 1):
         if isinstance(event, AttemptEnded):
             attempt = event.attempt
             proof.cases[dtype] = attempt.cases
@@ -181,6 +179,10 @@ def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof) -> None:
             proof.flagged.append(
                 Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
             )
+        if time.monotonic() > until:
+            proof.cases[dtype] = count
+            proof.skipped[NO_TIME] += 1
+            return
 
 
 def by_category(proofs: Iterable[Proof]) -> dict[str, dict[str, int]]:

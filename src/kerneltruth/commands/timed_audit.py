@@ -26,6 +26,7 @@ from kerneltruth.commands.timed_shape import CONTRADICTED, NOT_GRADED
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.errors import UserError
+from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find, tasks_of
 from kerneltruth.tasks.spec import Task
@@ -189,6 +190,8 @@ def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
 def _tasks(suite: str, only: Sequence[str]) -> list[Task]:
     """The tasks that have a function of PyTorch's."""
     known = tasks_of(suite)
+    if isinstance(known, Problems) and not only:
+        known.derive(known.problems)
     keys = [find(name, suite).key for name in only] or list(known)
     tasks = [find(key, suite) for key in dict.fromkeys(keys)]
     tasks = [task for task in tasks if task.unrefereeable is None and opponents(task).get(EAGER)]

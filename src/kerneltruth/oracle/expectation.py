@@ -134,8 +134,11 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     # A contract looks at no bound.
     bounded = policy.method == "spread" and any(o.compare != "contract" for o in due)
     try:
-        both = _with_spread(task, case, inputs, due, policy) if bounded else None
-        truth, known = both or (reference(task, inputs.tensors, inputs.scalars), _Known())
+        both = with_spread(task, case, inputs, tf32=policy.tf32) if bounded else None
+        if both is None:
+            truth, known = reference(task, inputs.tensors, inputs.scalars), _Known()
+        else:
+            truth, known = both[0], _Known(implementations=(both[1],), slack=SLACK)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
@@ -161,23 +164,25 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
 
 
-def _with_spread(
-    task: Task, case: Case, inputs: Inputs, due: Sequence[Output], policy: Policy
-) -> tuple[tuple[torch.Tensor, ...], _Known] | None:
-    """Reference and spread, where the task gives both at once: for large inputs."""
+def with_spread(
+    task: Task, case: Case, inputs: Inputs, *, tf32: bool
+) -> tuple[tuple[torch.Tensor, ...], Implementation] | None:
+    """The reference and the farthest that right results stray from it.
+
+    Where the task gives both at once: for large inputs.
+    """
     if task.with_spread is None:
         return None
     working = task.asked_dtype(inputs.scalars) or case.dtype
     given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
-    promised = tuple(o.parts_at(working) for o in due)
-    found = task.with_spread(given, working=working, promised=promised, tf32=policy.tf32)
+    promised = tuple(o.parts_at(working) for o in task.due(inputs.scalars, inputs.tensors))
+    found = task.with_spread(given, working=working, promised=promised, tf32=tf32)
     if found is None:
         return None
     truth, spread = found
     # Deviations add to 0 there, and NaN is what an unsettled element gives.
     farthest = tuple(t.to(torch.float64) + s for t, s in zip(truth, spread, strict=True))
-    known = Implementation(name="farthest", outputs=farthest, settles=True)
-    return truth, _Known(implementations=(known,), slack=SLACK)
+    return truth, Implementation(name="farthest", outputs=farthest, settles=True)
 
 
 def _elements(inputs: Inputs, truth: Sequence[torch.Tensor]) -> int:

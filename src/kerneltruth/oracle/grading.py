@@ -19,7 +19,7 @@ from kerneltruth.oracle.admissible import Implementation, compute_dtype, impleme
 from kerneltruth.oracle.bounds import spread_bound
 from kerneltruth.oracle.contract import broken_claim, cannot_be_computed, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
-from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.expectation import Expectation, ExpectedOutput, with_spread
 from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
 from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, quietly
 from kerneltruth.oracle.verdict import Failed, Infra, Passed, Verdict
@@ -37,12 +37,9 @@ def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expec
         Exception: whatever torch raises where the operator does not accept the inputs.
     """
     with quietly(), torch.device(device):
-        tensors = {n: None if t is None else t.to(device) for n, t in inputs.tensors.items()}
-        truth = evaluate(task, cast(task, tensors, torch.float64), inputs.scalars)
         specs = task.due(inputs.scalars, inputs.tensors)
-        known: tuple[Implementation, ...] = ()
-        if any(o.compare != "contract" for o in specs):
-            known = tuple(_implementations(task, case, tensors, inputs.scalars))
+        bounded = any(o.compare != "contract" for o in specs)
+        truth, known = _evaluated(task, case, inputs, bounded=bounded, device=device)
         outputs = []
         for index, (spec, value) in enumerate(zip(specs, truth, strict=True)):
             dtype = spec.parts_at(case.dtype)
@@ -65,6 +62,22 @@ def due(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expec
                 )
             )
     return Expectation(case=case, inputs=inputs, outputs=tuple(outputs))
+
+
+def _evaluated(
+    task: Task, case: Case, inputs: Inputs, *, bounded: bool, device: str
+) -> tuple[tuple[torch.Tensor, ...], tuple[Implementation, ...]]:
+    """The reference, and admissible results where there is a bound to be made."""
+    both = with_spread(task, case, inputs, tf32=True) if bounded else None
+    if both is not None:
+        truth, farthest = both
+        there = tuple(o.to(device) for o in farthest.outputs)
+        return tuple(o.to(device) for o in truth), (replace(farthest, outputs=there),)
+    tensors = {n: None if t is None else t.to(device) for n, t in inputs.tensors.items()}
+    truth = evaluate(task, cast(task, tensors, torch.float64), inputs.scalars)
+    if not bounded:
+        return truth, ()
+    return truth, tuple(_implementations(task, case, tensors, inputs.scalars))
 
 
 def spotwise(task: Task, expectation: Expectation) -> bool:

@@ -37,6 +37,11 @@ def suite_view(document: dict[str, Any]) -> RenderableType:
             if not task["flagged"]:
                 empty = [d for d, n in task["cases"].items() if not n]
                 parts.append(Text(f"  no case judged in {', '.join(empty) or 'any dtype'}"))
+    left = document["not_judged"]
+    if left:
+        parts.append(
+            Text(f"{len(left)} tasks were not begun: the budget was spent", style="yellow")
+        )
     count = (
         f"{summary['hold']} of {summary['tasks']} tasks hold: PyTorch was flagged on "
         f"{summary['flagged']} of {summary['cases']:,} cases on {document['device']}, "

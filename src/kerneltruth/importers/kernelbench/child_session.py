@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +67,38 @@ class Run:
     settles: bool = True
 
 
+class FewChildren:
+    """Children that wait for their next call on a device: few, since each holds memory there."""
+
+    def __init__(self, most: int = 1) -> None:
+        self._most = most
+        self._idle: list[Remote] = []
+        self._changing = threading.Lock()
+
+    @contextlib.contextmanager
+    def using(self, child: Remote) -> Iterator[None]:
+        """Ask a child, after which it waits; of those that wait already, the first ones end."""
+        with self._changing:
+            self._idle = [c for c in self._idle if c is not child]
+            while len(self._idle) > self._most - 1:
+                self._idle.pop(0).close()
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._idle.append(child)
+
+
 class ProblemSession:
     """Runs one problem inside the wall, in children of this process and of no other."""
 
-    def __init__(self, problem: Problem, runner: Runner, on_device: Runner | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        runner: Runner,
+        on_device: Runner | None = None,
+        waiting: FewChildren | None = None,
+    ) -> None:
         """No child is started yet.
 
         Args:
@@ -76,6 +106,7 @@ class ProblemSession:
             runner: for a child on the CPU.
             on_device: for one where candidates are judged, of which large calls are asked; apart
                 from them it is a child like theirs.
+            waiting: those of all problems that wait on the device.
         """
         source = (
             "from kerneltruth.importers.kernelbench.inside.serving import Harness\n"
@@ -91,6 +122,7 @@ class ProblemSession:
         self._remote = Remote(candidate, runner)
         self._device = None if on_device is None else on_device.device
         self._near = None if on_device is None else Remote(candidate, on_device)
+        self._waiting = waiting or FewChildren()
 
     @property
     def has_device(self) -> bool:
@@ -100,10 +132,6 @@ class ProblemSession:
     def close(self) -> None:
         """End the children, if this process has any."""
         self._remote.close()
-        self.leave_device()
-
-    def leave_device(self) -> None:
-        """End the child there, which holds some of its memory; it starts again when needed."""
         if self._near is not None:
             self._near.close()
 
@@ -192,13 +220,13 @@ class ProblemSession:
         assert self._near is not None
         assert self._device is not None
         try:
-            with much_memory(self._device):
+            with much_memory(self._device), self._waiting.using(self._near):
                 return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
         except Rejected as refusal:
             if not lacks_memory(str(refusal)):
                 raise
         self._near.close()
-        with much_memory(self._device, alone=True):
+        with much_memory(self._device, alone=True), self._waiting.using(self._near):
             return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
 
     def _on_cpu(self, call: Call, refusal: Rejected) -> None:
@@ -210,5 +238,6 @@ class ProblemSession:
         if lacks_memory(str(refusal)):
             if not call.on_cpu:
                 raise Rejected(f"{refusal}; too many operations for float64 on a CPU") from refusal
-            self.leave_device()
+            if self._near is not None:
+                self._near.close()
             self._near = None

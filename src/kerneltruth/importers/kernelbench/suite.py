@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kerneltruth.importers.kernelbench.child_session import ProblemSession
+from kerneltruth.importers.kernelbench.child_session import FewChildren, ProblemSession
 from kerneltruth.importers.kernelbench.derive import schema_of
 from kerneltruth.importers.kernelbench.problem import Problem
 from kerneltruth.importers.kernelbench.schema import Schema
@@ -47,6 +48,7 @@ class Problems(Mapping[str, Task]):
         """
         self.problems = problems
         self._on_device = on_device
+        self._waiting = FewChildren()
         self._room = room
         self._runner = runner
         self._cache = cache
@@ -59,12 +61,10 @@ class Problems(Mapping[str, Task]):
             raise KeyError(key)
         if name not in self._made:
             problem = self.problems[name]
-            session = ProblemSession(problem, self._runner, self._on_device)
+            session = ProblemSession(problem, self._runner, self._on_device, self._waiting)
             task = task_of(problem, self.schema(name), session, room=self._room)
             self._made[name] = (task, session)
         self._recent = [*(n for n in self._recent if n != name), name]
-        for old in self._recent[:-1]:
-            self._made[old][1].leave_device()
         for old in self._recent[:-_WAITING]:
             self.let_go(old)
         self._recent = self._recent[-_WAITING:]
@@ -82,6 +82,13 @@ class Problems(Mapping[str, Task]):
     def schema(self, name: str) -> Schema:
         """The schema of a problem."""
         return schema_of(self.problems[name], self._runner, self._cache)
+
+    def derive(self, names: Iterable[str]) -> None:
+        """Have the schemas of these problems in the cache: side by side, one child a core."""
+        if self._cache is not None:
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                # The last ones are whole networks, which take longest.
+                list(pool.map(self.schema, reversed(list(names))))
 
     def listed(self) -> dict[str, Listed]:
         """What is known of each problem without running it, by name."""
