@@ -7,6 +7,7 @@ A kind may have several forms, the first of which is meant where none is named:
 
 - `matrix`: `raw`, the values as they are, perhaps singular; `shuffled`, well-conditioned, with rows
   in any order, so that pivoting matters; `ordered`, well-conditioned without a need of pivoting;
+  `near_one`, like `shuffled`, but with a determinant near 1 or -1 at any size;
   `spread`, dense, with singular values over ten powers of two.
 - `spd` and `indefinite`: `scaled`, with condition numbers up to a few hundred, and `spread`.
 - `triangular`: `lower` and `upper`.
@@ -27,7 +28,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "spd": ("scaled", "spread"),
     "indefinite": ("scaled", "spread"),
     "triangular": ("lower", "upper"),
-    "matrix": ("raw", "shuffled", "ordered", "spread"),
+    "matrix": ("raw", "shuffled", "ordered", "spread", "near_one"),
 }
 # Powers of two over which `spread` puts singular values.
 SPREAD = 10
@@ -68,6 +69,8 @@ def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:
     if form == "ordered":
         return dominant * _powers(x, rng).unsqueeze(-1)
     order = _orders(x, rng).unsqueeze(-1).expand(x.shape)
+    if form == "near_one":
+        return torch.where(_diagonal(x), 1 + x * 2.0**-6, dominant).gather(-2, order)
     if form == "shuffled":
         return dominant.gather(-2, order) * _powers(x, rng).unsqueeze(-1)
     rows, columns = x.shape[-2:]

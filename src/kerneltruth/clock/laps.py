@@ -65,6 +65,7 @@ class Laps:
     Attributes:
         ahead_s: for which a lap's first call waits on the device, the same for every side.
         hides: whether contents are hidden meanwhile; a graph's calls cannot begin before it ends.
+        gauged: how many calls it took to gauge the last side.
         spent: seconds that went into laps: with all around them (`calls`), and within these by
             the device's events (`device`) and waiting for the host (`ahead`).
     """
@@ -75,6 +76,7 @@ class Laps:
     on_gpu: bool
     ahead_s: float = AHEAD_S
     hides: bool = False
+    gauged: int = SPARE
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
     def warm_up(self, side: Contestant) -> None:
@@ -124,7 +126,9 @@ class Laps:
         # more looks at a host that waits for the device in each call.
         waits = side.ran is not None and side.ran.waits
         looks = 1 if waits or side.second_s > SLOW_S else LOOKS
-        calls = 1 if side.second_s > self.effort.lap_s else SPARE
+        # As many as the side before needed, if that takes no long.
+        known = min(self.gauged, int(SLOW_S / max(side.second_s, 1e-6)))
+        calls = 1 if side.second_s > self.effort.lap_s else max(SPARE, known)
         ahead_s = self.ahead_s
         least_s = side.launch_s = math.inf
         while True:
@@ -143,6 +147,7 @@ class Laps:
             # Of calls so short that this does not suffice there are as many as can be in any case.
             self.ahead_s = max(self.ahead_s, min(_needed(lap, calls), MOST_AHEAD_S / 4))
         self.ahead_s = ahead_s
+        self.gauged = calls
         side.warm_up_s = least_s / calls
 
     def gauge_again(self, side: Contestant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -61,9 +62,16 @@ def _elements(task: Task, dims: Mapping[str, Any], settings: Mapping[str, Scalar
     return sum(math.prod(task.shape(spec, dims, settings)) for spec in task.tensors)
 
 
-def stocked(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
-    """The inputs of a contest on a case; pools are drawn on `device`."""
-    pools = pools_of(task, case, device=device)
+def stocked(
+    task: Task,
+    case: Case,
+    *,
+    device: str = "cpu",
+    leave: contextlib.AbstractContextManager[None] | None = None,
+) -> Inputs:
+    """The inputs of a contest on a case; pools are drawn on `device`, within `leave` to use it."""
+    with leave or contextlib.nullcontext():
+        pools = pools_of(task, case, device=device)
     settings = task.scalars(case.sizes, case.settings)
     present = dict.fromkeys(pools, True)
     written = task.written(settings, present)

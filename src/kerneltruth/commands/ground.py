@@ -300,8 +300,9 @@ class Grounds:
         if found is None:
             # First: their processes get ready while the inputs are drawn.
             sides = [self._side(name, source) for name, source in self._baselines.items()]
-            with _DRAWN, self._quiet.work():
-                inputs = stocked(self.task, case, device=self._runner.device)
+            with _DRAWN:
+                leave = self._quiet.work()
+                inputs = stocked(self.task, case, device=self._runner.device, leave=leave)
             found = self._made[case.identity] = Ground(
                 task=self.task,
                 case=case,

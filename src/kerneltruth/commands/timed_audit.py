@@ -49,7 +49,6 @@ QUICK = replace(
     precision=WIDEST / 2,
     budget_s=0.2,
     sampled=1,
-    warm=False,
 )
 # What was no tie is timed once more, as long as `time` does: of hundreds of intervals of 95% some
 # do not contain 1.

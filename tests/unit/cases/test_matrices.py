@@ -125,3 +125,14 @@ def test_integers_may_be_bools():
     spec = TensorSpec(name="x", dims=("N",), kind="integer")
     values = draw(spec, (64,), dtype="bool", recipe="uniform", rng=stream(1, "b"))
     assert set(values.tolist()) == {True, False}
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 64, 257])
+def test_a_determinant_near_one_is_near_one_at_any_size_and_has_either_sign(n):
+    a = made("matrix", n, batch=(16,), form="near_one")
+    det = torch.linalg.det(a)
+    assert ((det.abs() > 0.2) & (det.abs() < 5)).all()
+    if n > 1:
+        assert len(det.sign().unique()) == 2
+    values = torch.linalg.svdvals(a)
+    assert ((values > 0.3) & (values < 3)).all()
