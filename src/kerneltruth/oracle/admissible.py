@@ -98,7 +98,7 @@ def overflowing(
         return None
     floats = [t for t in tensors.values() if t is not None and t.is_floating_point()]
     limit = largest(compute_dtype(working)) if is_float(working) else math.inf
-    if not any(t.numel() and float(_magnitude(t).amax()) > limit**0.25 for t in floats):
+    if not any(_has_above(t, limit**0.25) for t in floats):
         return None
     sizes = {
         n: None if t is None else _magnitude(t) if t.is_floating_point() else t
@@ -111,6 +111,13 @@ def overflowing(
         ~(o.abs() < limit) if o.is_floating_point() else torch.zeros_like(o, dtype=torch.bool)
         for o in outputs
     )
+
+
+def _has_above(t: torch.Tensor, limit: float) -> bool:
+    """Whether a finite element is larger; most tensors are seen through in one pass."""
+    if not t.numel() or (t.element_size() > 1 and float(t.abs().amax()) <= limit):
+        return False
+    return float(_magnitude(t).amax()) > limit
 
 
 def _magnitude(t: torch.Tensor) -> torch.Tensor:

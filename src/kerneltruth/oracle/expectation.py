@@ -135,21 +135,20 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     bounded = policy.method == "spread" and any(o.compare != "contract" for o in due)
     try:
         both = with_spread(task, case, inputs, tf32=policy.tf32) if bounded else None
-        if both is None:
-            truth, known = reference(task, inputs.tensors, inputs.scalars), _Known()
-        else:
-            truth, known = both[0], _Known(implementations=(both[1],), slack=SLACK)
+        truth = both[0] if both else reference(task, inputs.tensors, inputs.scalars)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
-    if bounded and both is None:
+    known = _Known()
+    if bounded:
         working = task.asked_dtype(inputs.scalars) or case.dtype
         given = (task, working, inputs.tensors, inputs.scalars)
-        large = task.foreign and _elements(inputs, truth) > LARGE
-        shown = implementations(*given, seed=case.seed, tf32=policy.tf32, few=large)
+        large = both is not None or (task.foreign and _elements(inputs, truth) > LARGE)
+        few = [both[1]] if both else None
+        shown = few or implementations(*given, seed=case.seed, tf32=policy.tf32, few=large)
         known = _Known(
             implementations=tuple(shown),
-            overflowing=None if large else overflowing(*given),
+            overflowing=overflowing(*given),
             slack=SLACK if large else 1.0,
         )
     outputs = tuple(

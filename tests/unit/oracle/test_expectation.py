@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
-from scripted import RELU, SUM, case_of, declare
+from scripted import MATMUL, RELU, SUM, case_of, declare
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.bounds import Policy
@@ -119,3 +120,16 @@ def test_the_same_inputs_under_another_strategy_keep_their_own_case():
     other = cache.get(RELU, case_of(RELU, strategy="boundary"))
     assert other.case.strategy == "boundary"
     assert other.inputs is first.inputs
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_partial_sums_that_overflow_settle_nothing_however_large_the_inputs(large, monkeypatch):
+    monkeypatch.setattr("kerneltruth.oracle.expectation.LARGE", 0 if large else 2**20)
+    declared = replace(MATMUL, foreign=True)
+    case = case_of(declared, K=2)
+    inputs = materialize(declared, case)
+    inputs.tensors["a"].fill_(1e30)
+    inputs.tensors["b"].copy_(torch.tensor([[1e30] * 5, [-1e30] * 5]))
+    (output,) = expect_on(declared, case, inputs, Policy()).outputs
+    assert output.reference.eq(0).all()
+    assert not output.rejects(torch.full_like(output.rounded, float("nan")))
