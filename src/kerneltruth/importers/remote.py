@@ -109,7 +109,9 @@ def _why(seen: Observation, deadline_s: float) -> str:
 
 
 def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
-    flat = tensor.contiguous().reshape(-1)
+    # What lies column by column stays so: a program may compute with it otherwise.
+    turned = tensor.ndim > 1 and not tensor.is_contiguous() and tensor.mT.is_contiguous()
+    flat = (tensor.mT if turned else tensor).contiguous().reshape(-1)
     strides, step = [], 1
     for size in reversed(tensor.shape):
         strides.append(step)
@@ -118,7 +120,7 @@ def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
         name=name,
         dtype=str(tensor.dtype).removeprefix("torch."),
         shape=tuple(tensor.shape),
-        strides=tuple(reversed(strides)),
+        strides=tuple(tensor.stride() if turned else reversed(strides)),
         offset=0,
         buffer=flat.cpu().view(torch.uint8).numpy().data,
         shown=False,

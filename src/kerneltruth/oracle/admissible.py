@@ -71,6 +71,8 @@ def implementations(
         if narrow is not None:
             outputs = _widen(narrow)
             yield Implementation(name=working, outputs=outputs, settles=task.as_written)
+        if task.as_written and not few:
+            yield from _column_by_column(task, working, tensors, scalars)
     yield from _other_formulas(task, working, inner, tensors, scalars)
     if is_float(inner) and not (few or task.foreign):
         yield from _on_gpu(task, working, inner, tensors, scalars)
@@ -83,6 +85,17 @@ def implementations(
             yield from _nudged(task, inner, tensors, scalars)
     if tf32 and working == "float32" and task.contracted():
         yield from _tf32(task, tensors, scalars)
+
+
+def _column_by_column(
+    task: Task, working: str, tensors: Tensors, scalars: Scalars
+) -> Iterator[Implementation]:
+    """The reference in a narrow dtype on inputs that lie so: PyTorch may add up in it there."""
+    given = cast(task, tensors, DTYPES[working])
+    turned = {n: t if t is None or t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
+    outputs = _attempt(task, turned, scalars)
+    if outputs is not None:
+        yield Implementation(name=f"{working}-columns", outputs=_widen(outputs), settles=False)
 
 
 def overflowing(

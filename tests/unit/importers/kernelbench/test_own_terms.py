@@ -6,6 +6,8 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.recipes import OWN
 from kerneltruth.cases.strategies import generate
 from kerneltruth.importers.kernelbench.tasks import MODE, SIZES, UPDATED
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import expect
 from kerneltruth.oracle.verdict import Failed, Passed
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function
@@ -165,6 +167,19 @@ def test_sizes_at_which_the_reference_broadcasts_by_accident_are_not_tried(made)
         rows, dim = materialize(task, case).tensors["x"].shape
         assert dim % 2 == 0
         assert rows >= 1
+
+
+OF_LAYOUT = function("return a0 * (1.0 if a0.is_contiguous() else 1.05)", "torch.rand(n, m)")
+
+
+def test_in_half_precision_pytorch_itself_may_differ_with_the_strides_of_its_inputs(made):
+    _, task = made(OF_LAYOUT)
+    for dtype, wide in (("float32", False), ("float16", True)):
+        cases = generate(task, seed=1, count=12, dtypes=(dtype,))
+        made_of = (expect(task, case, Policy()) for case in cases)
+        shown = next(e for e in made_of if min(e.outputs[0].shape) > 1)
+        (output,) = shown.outputs
+        assert output.rejects(output.rounded * 1.05) is not wide
 
 
 MANY = """
