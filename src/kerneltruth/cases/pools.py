@@ -30,6 +30,8 @@ DRAWS = 5
 RECIPES = ("uniform", "normal")
 # Factors with few bits: a product with one is rounded alike everywhere, if at all.
 _FACTORS = tuple(k / 64 for k in range(32, 65))
+# Of matrices whose determinants must stay near 1.
+_NEAR_ONE = tuple(1 - k / 2**14 for k in range(33))
 _WHOLE = ("tril", "triu", "stochastic", "mask", *MATRIX_KINDS)
 
 
@@ -42,7 +44,7 @@ class Pool:
         shape: of each window.
         elements: flat, in the tensor's dtype, on the CPU.
         step: windows begin at multiples of it.
-        scaled: whether a window may be multiplied by a factor.
+        factors: by one of which a window may be multiplied; none where it may not.
         fixed: all calls share the first window: weights, and what a task prescribes.
     """
 
@@ -50,8 +52,13 @@ class Pool:
     shape: tuple[int, ...]
     elements: Tensor
     step: int = 1
-    scaled: bool = False
+    factors: tuple[float, ...] = ()
     fixed: bool = False
+
+    @property
+    def scaled(self) -> bool:
+        """Whether windows are multiplied by factors."""
+        return bool(self.factors)
 
     @property
     def windows(self) -> int:
@@ -73,8 +80,8 @@ class Pool:
         starts = tuple(rng.integers(count, 0, self.windows).mul_(self.step).tolist())
         if not self.scaled:
             return Choices(starts=starts)
-        factors = rng.integers(count, 0, len(_FACTORS)).tolist()
-        return Choices(starts=starts, factors=tuple(_FACTORS[f] for f in factors))
+        chosen = rng.integers(count, 0, len(self.factors)).tolist()
+        return Choices(starts=starts, factors=tuple(self.factors[f] for f in chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +147,24 @@ def _pool(
     if spec.kind in _WHOLE or _counts_up(spec):
         recipes = tuple(RECIPES[i % len(RECIPES)] for i in range(DRAWS))
         parts = list(_draws(task, case, spec, shape, settings, device, recipes))
-        scaled = spec.kind not in ("stochastic", "mask") and parts[0].is_floating_point()
+        floats = parts[0].is_floating_point()
         return Pool(
-            spec=spec, shape=shape, elements=torch.cat(parts), step=max(count, 1), scaled=scaled
+            spec=spec,
+            shape=shape,
+            elements=torch.cat(parts),
+            step=max(count, 1),
+            factors=_factors(spec, {**settings, **case.sizes}) if floats else (),
         )
     share = (count + min(SLACK, max(64 * count, 1024))) // len(RECIPES) + 1
     flat = list(_draws(task, case, spec, (share,), settings, device, RECIPES))
     return Pool(spec=spec, shape=shape, elements=torch.cat(flat))
+
+
+def _factors(spec: TensorSpec, scope: dict[str, Scalar]) -> tuple[float, ...]:
+    """What a whole draw may be multiplied by and stays what it is."""
+    if spec.kind in ("stochastic", "mask"):
+        return ()
+    return _NEAR_ONE if spec.form and evaluate(spec.form, scope) == "near_one" else _FACTORS
 
 
 def _counts_up(spec: TensorSpec) -> bool:
