@@ -78,6 +78,8 @@ class Remote:
             Rejected: there is none.
         """
         where = next((t.device for t in tensors.values()), torch.device("cpu"))
+        if where.type == "meta":
+            raise Rejected("shapes alone cannot be sent to another process")
         if where.type != "cpu" or sum(t.numel() for t in tensors.values()) > _LARGE:
             # What is small gets one thread, for the same bits everywhere.
             request = {**request, "threads": min(len(os.sched_getaffinity(0)), _THREADS)}

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.importers.kernelbench import child_session
 from kerneltruth.importers.kernelbench.inside.stray import Stray
 from kerneltruth.importers.kernelbench.suite import Problems
@@ -11,6 +13,7 @@ from kerneltruth.importers.kernelbench.tasks import SIZES
 from kerneltruth.importers.remote import Rejected, Remote
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.grading import due
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
 
@@ -98,6 +101,17 @@ def test_a_model_is_judged_with_references_from_the_device(made, runner):
     assert isinstance(attempt.verdict, Passed), attempt
     wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
     assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
+
+
+def test_what_timed_calls_must_give_comes_from_there_too(made, device):
+    _, task = made(LARGE)
+    case = timed_cases(task)[-1]
+    before = device.opened
+    (output,) = due(task, case, materialize(task, case)).outputs
+    assert device.opened == before + 1
+    assert output.shape == (2048, 128)
+    assert not output.rejects(output.rounded)
+    assert output.rejects(output.rounded * 1.05)
 
 
 @pytest.fixture
