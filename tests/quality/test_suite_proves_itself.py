@@ -59,8 +59,12 @@ OWN_COUNTS = {
 IDLE = {
     "determinant_via_qr": ("mode",),
     "expand_where": ("_kept",),
-    "fused_embedding_add_tanh": ("padding_idx",),
+    "fused_bmm_rmsnorm_gelu_dropout": ("_shape",),
+    "fused_bmm_rmsnorm_gelu_dropout_sub": ("_shape",),
+    "fused_embedding_add_tanh": ("padding_idx", "scale_grad_by_freq"),
+    "fused_layer_norm_relu_linear": ("elementwise_affine",),
     "fused_mv_logsoftmax_dropout": ("dim",),
+    "fused_repeat_interleave_log_softmax": ("_sized",),
     "fused_transformer_block": ("dropout_p",),
     "gelu_int8": ("approximate",),
     "ldl_factor": ("hermitian",),

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from kerneltruth.cases.recipes import torch_dtype
 from kerneltruth.errors import InternalError
+from kerneltruth.tasks.arguments import PARTS
 
 LAYOUTS = (
     "contiguous",
@@ -41,8 +42,15 @@ _POISON_PERIOD = 65_521
 # Of buffers with more elements and no gaps, only the ends are poisoned.
 _LARGE = 2**16
 
-_BITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_TORCH_BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_BITS: dict[int, Any] = {
+    **{1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64},
+    16: np.dtype([("real", np.uint64), ("imaginary", np.uint64)]),
+}
+_TORCH_BITS: dict[int, Any] = {
+    **{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64},
+    # Two for each element, which NumPy takes together.
+    16: torch.int64,
+}
 
 Array = NDArray[Any]
 
@@ -98,6 +106,9 @@ def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
 
     `small`: finite numbers near zero, each of them another than the same seed gives otherwise.
     """
+    if dtype in PARTS:
+        parts = poison(2 * count, PARTS[dtype], seed, small=small)
+        return parts.view(_BITS[2 * parts.itemsize])
     itemsize = torch_dtype(dtype).itemsize
     need = count * (itemsize + 1)
     noise = _noise(need, seed)
@@ -114,6 +125,10 @@ def _poison_around(
 
     Making all of it would take longer than anything else that is done with a large tensor.
     """
+    if dtype in PARTS:
+        own = PARTS[dtype]
+        parts = _poison_around(2 * count, 2 * before, 2 * after, own, seed, small=small)
+        return parts.view(_BITS[2 * parts.itemsize])
     itemsize = torch_dtype(dtype).itemsize
     noise = _noise(count * (itemsize + 1), seed)
     at = np.concatenate([np.arange(before), np.arange(count - after, count)])
@@ -311,7 +326,8 @@ def inspect(placed: Placed, after: bytes | bytearray | memoryview) -> Inspection
     left = np.frombuffer(after, _BITS[itemsize])
     empty = 0 in placed.shape
     logical = np.zeros(placed.shape, left.dtype) if empty else _view(left, placed).copy()
-    flat = torch.from_numpy(logical.reshape(-1).view(f"i{itemsize}" if itemsize > 1 else "u1"))
+    plain = f"i{min(itemsize, 8)}" if itemsize > 1 else "u1"
+    flat = torch.from_numpy(logical.reshape(-1).view(plain))
     tensor = flat.view(torch_dtype(placed.dtype)).reshape(placed.shape)
     if after == placed.buffer:
         return Inspection(guards_intact=True, gaps_intact=True, elements_intact=True, tensor=tensor)

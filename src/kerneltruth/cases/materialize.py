@@ -96,7 +96,8 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
     number = task.number_for(settings)
     given = tensors.get(number) if number is not None else None
     if number is not None and given is not None:
-        settings[number] = given.reshape(-1)[0].item()
+        # A real number also where the tensors are complex.
+        settings[number] = given.real.reshape(-1)[0].item()
         tensors[number] = None
     return Inputs(order=task.call_order(), tensors=tensors, scalars=settings, lists=task.lists())
 

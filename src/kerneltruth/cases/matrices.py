@@ -10,10 +10,13 @@ A kind may have several forms, the first of which is meant where none is named:
   `near_one`, like `shuffled`, but with a determinant near 1 or -1 at any size;
   `spread`, dense, with singular values over ten powers of two.
 - `spd` and `indefinite`: `scaled`, with condition numbers up to a few hundred, and `spread`.
+  Complex ones are Hermitian, unless the form of an `indefinite` one ends in `symmetric`.
 - `triangular`: `lower` and `upper`.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import torch
 from torch import Tensor
@@ -26,10 +29,12 @@ FORMS: dict[str, tuple[str, ...]] = {
     "lower": ("lower",),
     "invertible": ("shuffled",),
     "spd": ("scaled", "spread"),
-    "indefinite": ("scaled", "spread"),
+    "indefinite": ("scaled", "spread", "scaled symmetric", "spread symmetric"),
     "triangular": ("lower", "upper"),
     "matrix": ("raw", "shuffled", "ordered", "spread", "near_one"),
 }
+_SYMMETRIC = " symmetric"
+_UNITS = ((0.6, 0.8), (-0.8, 0.6), (0.8, -0.6), (0.28, 0.96), (-0.96, -0.28), (1.0, 0.0))
 # Powers of two over which `spread` puts singular values.
 SPREAD = 10
 
@@ -43,6 +48,7 @@ def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor
     form = FORMS[kind][0] if form is None else form
     if form not in FORMS[kind]:
         raise InternalError(f"kind {kind!r} has no form {form!r}")
+    form = form.removesuffix(_SYMMETRIC)
     if kind == "matrix":
         return _rectangular(x, rng, form)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -60,6 +66,36 @@ def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor
         return _symmetric(mixed)
     scale = _powers(x, rng)
     return half * scale.unsqueeze(-1) * scale.unsqueeze(-2)
+
+
+def turned(kind: str, a: Tensor, rng: Stream, form: str | None = None) -> Tensor:
+    """A complex matrix made of a real one of that kind: D A E with unitary diagonal D and E.
+
+    Singular values, dominance and triangles are the real matrix's. E is D's conjugate, which keeps
+    the eigenvalues and makes a symmetric matrix Hermitian, except for the kind `matrix`, and D
+    itself where the form says `symmetric`.
+    """
+    real, imaginary = _directions(a.shape[:-1], rng)
+    other = real, -imaginary
+    if kind == "matrix":
+        other = _directions((*a.shape[:-2], a.shape[-1]), rng)
+    elif form is not None and form.endswith(_SYMMETRIC):
+        other = real, imaginary
+    rows = real.unsqueeze(-1), imaginary.unsqueeze(-1)
+    columns = other[0].unsqueeze(-2), other[1].unsqueeze(-2)
+    both = rows[0] * columns[0], rows[1] * columns[1]
+    mixed = rows[0] * columns[1], rows[1] * columns[0]
+    wide = a.double()
+    parts = wide * (both[0] - both[1]), wide * (mixed[0] + mixed[1])
+    return torch.complex(*(part.to(a.dtype) for part in parts))
+
+
+def _directions(shape: tuple[int, ...], rng: Stream) -> tuple[Tensor, Tensor]:
+    """Real and imaginary parts of complex numbers of length 1."""
+    which = rng.integers(prod(shape), 0, len(_UNITS))
+    table = torch.tensor(_UNITS, dtype=torch.float64, device=rng.device)
+    chosen = table[which].reshape(*shape, 2)
+    return chosen[..., 0], chosen[..., 1]
 
 
 def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:

@@ -62,7 +62,7 @@ def singles_of(task: Task) -> list[Single]:
             found += [Single(absent=(name,)) for name in optional]
     first, *others = task.promised_dtypes
     found += [Single(dtype=dtype) for dtype in others]
-    for dtype in (d for d in task.dtypes if d != first):
+    for dtype in (d for d in dict.fromkeys((*task.dtypes, *others)) if d != first):
         promised = dtype in others
         found += [Single(absent=(n,), dtype=dtype, promised=promised) for n in optional]
     return sorted(found, key=lambda single: not single.promised)

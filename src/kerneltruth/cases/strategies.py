@@ -21,8 +21,10 @@ from kerneltruth.cases.drafts import TURNS, Draft, Scene, departures_of
 from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.promised import domain_of, promises_of
+from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.errors import UserError
+from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import Scalar, Task
 
 # How many times the usual number of cases are looked through for those that try a promise.
@@ -49,11 +51,16 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
         sizes = _fitted(scene, draft, settings)
     if sizes is None:
         return "no sizes satisfy the task's constraints"
+    dtype = _dtype(scene, strategy, k, draft)
+    if dtype in PARTS and RECIPES[draft.recipe].domain != "core":
+        return "what complex infinities and NaN give, no standard says"
+    if dtype in PARTS and task.asked_dtype(settings) not in (None, *PARTS):
+        return "a complex number is none of a real dtype"
     case = Case(
         task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),
         attributes=tuple(settings.items()),
-        dtype=_dtype(scene, strategy, k, draft),
+        dtype=dtype,
         layout=draft.layout,
         recipe=draft.recipe,
         seed=derive(scene.seed, task.name, strategy, str(k)),

@@ -14,10 +14,11 @@ from math import prod, sqrt
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.matrices import matrix
+from kerneltruth.cases.matrices import matrix, turned
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.recipes import RECIPES, Recipe, some_rows, torch_dtype
 from kerneltruth.errors import InternalError
+from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, TensorSpec
 
 __all__ = ["FLOAT_KINDS", "RECIPES", "draw", "recipe_of", "rounded", "torch_dtype", "within"]
@@ -59,6 +60,9 @@ def rounded(values: Tensor, dtype: str) -> Tensor:
     Integers saturate and take 0 for NaN. So do finite values in fp8, whose overflow is not
     agreed upon; an infinity becomes NaN in float8_e4m3fn, which has none. A bool is `value > 0`.
     """
+    if dtype in PARTS:
+        real = rounded(values, PARTS[dtype])
+        return torch.complex(real, torch.zeros_like(real))
     target = torch_dtype(dtype)
     if dtype == "bool":
         return values > 0
@@ -125,6 +129,12 @@ def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
     own = spec.dtype(dtype)
     if 0 in shape:
         return torch.empty(shape, dtype=torch_dtype(own), device=rng.device)
+    if own in PARTS:
+        drawn = {"recipe": recipe, "rng": rng, "limits": limits, "form": form}
+        real = draw(spec, shape, dtype=PARTS[own], **drawn)  # type: ignore[arg-type]
+        if spec.kind in MATRIX_KINDS and form != "raw":
+            return turned(spec.kind, real, rng, form)
+        return torch.complex(real, draw(spec, shape, dtype=PARTS[own], **drawn))  # type: ignore[arg-type]
     columns = shape[-1] if shape else 1
     rows = prod(shape) // columns
     if spec.kind in INDEX_KINDS:

@@ -44,7 +44,7 @@ def tensor(spec):
 
 def surroundings(dtype, pattern):
     """A value that nothing should read."""
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype.is_complex:
         return math.nan if pattern == 0 else torch.finfo(dtype).max / 4
     if dtype == torch.bool:
         return pattern == 0

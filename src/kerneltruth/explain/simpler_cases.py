@@ -40,6 +40,7 @@ DTYPES = (
     "int8",
     "uint8",
     "bool",
+    "complex64",
 )
 RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.case import Case
+from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Task
 
 # Above this many elements the values stay drawn by a recipe: a reader does not look at more.
@@ -56,7 +57,7 @@ def elements(case: Case, task: Task) -> int:
 
 def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Iterator[Case]:
     """The same case with its drawn values written out, where they are few and not all 0."""
-    if case.literals or not 0 < elements(case, task) <= MOST_LITERALS:
+    if case.literals or case.dtype in PARTS or not 0 < elements(case, task) <= MOST_LITERALS:
         return
     if any(spec.held is not None for spec in task.tensors):
         # Offsets and page tables that are stored fit together; simpler ones would not.

@@ -125,17 +125,19 @@ def _tensor(spec: Argument, hidden: frozenset[str]) -> str:
 
 
 def _returns(task: Task) -> str:
-    due = [_output(o) for o in task.outputs]
+    # Which of several outputs of one name is due, an attribute says.
+    outputs = {o.name: o for o in task.outputs}.values()
+    due = [_output(o) for o in outputs]
     if task.mutates and {o.name for o in task.outputs} <= set(task.mutates):
         return f"nothing that counts: it writes {', '.join(task.mutates)} in place"
     if len(due) == 1:
         return f"one tensor, {due[0]}"
-    return "a tuple: " + ", ".join(f"{o.name}, {d}" for o, d in zip(task.outputs, due, strict=True))
+    return "a tuple: " + ", ".join(f"{o.name}, {d}" for o, d in zip(outputs, due, strict=True))
 
 
 def _output(output: Output) -> str:
     match output.dtype:
-        case "same":
+        case "same" | "float" | "real":
             return "of the input's data type"
         case "complex":
             return "complex64"

@@ -15,7 +15,8 @@ import torch
 
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float, largest, smallest_normal
 from kerneltruth.oracle.moves import MOVES, each_move, flush, has_subnormal
-from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate, real_parts, widened
+from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
 from kerneltruth.tasks.spec import Output, Task
 
@@ -58,9 +59,10 @@ def implementations(
 ) -> Iterator[Implementation]:
     """Yield every admissible implementation that torch can evaluate for these inputs.
 
-    To be consumed within `reference.quietly`. With `few` only other formulas and precisions, for
-    inputs that are too large for the rest.
+    To be consumed within `reference.quietly`. Complex numbers are as precise as their parts. With
+    `few` only other formulas and precisions, for inputs that are too large for the rest.
     """
+    working = PARTS.get(working, working)
     inner = compute_dtype(working)
     plain = _attempt(task, cast(task, tensors, DTYPES[inner]), scalars)
     if plain is not None:
@@ -257,9 +259,11 @@ def _perturbed(
     """
     ulp = epsilon(inner)
     tiny = smallest_normal(inner)
-    wide = {n: None if t is None else _f64(t) for n, t in tensors.items()}
-    for name, moved in zip(MOVES, each_move(wide, ulp, seed), strict=True):
-        outputs = _attempt(task, wide | moved, scalars)
+    wide = {n: None if t is None else widened(t, torch.float64) for n, t in tensors.items()}
+    parts = {n: None if t is None else real_parts(t) for n, t in wide.items()}
+    for name, moved in zip(MOVES, each_move(parts, ulp, seed), strict=True):
+        whole = {n: _as(wide[n], t) for n, t in moved.items()}
+        outputs = _attempt(task, wide | whole, scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)
     if any(t is not None and has_subnormal(t, tiny) for t in wide.values()):
@@ -281,7 +285,7 @@ def _nudged(task: Task, inner: str, tensors: Tensors, scalars: Scalars) -> Itera
     for name, ulps in (("nudged-up", NUDGE_ULPS), ("nudged-down", -NUDGE_ULPS)):
         moved: dict[str, torch.Tensor | None] = {}
         for key, t in tensors.items():
-            wide = None if t is None else _f64(t)
+            wide = None if t is None else widened(t, torch.float64)
             if wide is not None and wide.is_floating_point() and wide.ndim and wide.numel():
                 largest_of_row = wide.abs() == wide.abs().amax(-1, keepdim=True)
                 step = torch.where(largest_of_row, 0.0, ulps * epsilon(inner))
@@ -292,8 +296,11 @@ def _nudged(task: Task, inner: str, tensors: Tensors, scalars: Scalars) -> Itera
             yield Implementation(name=name, outputs=outputs, settles=False)
 
 
-def _f64(t: torch.Tensor) -> torch.Tensor:
-    return t.to(torch.float64) if t.is_floating_point() else t
+def _as(like: torch.Tensor | None, parts: torch.Tensor) -> torch.Tensor:
+    """Real and imaginary parts as a complex tensor, where `like` is one."""
+    if like is None or not like.is_complex():
+        return parts
+    return torch.complex(parts[..., 0], parts[..., 1])
 
 
 def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
@@ -308,13 +315,14 @@ def _tf32(task: Task, tensors: Tensors, scalars: Scalars) -> Iterator[Implementa
     for name, half in (("tf32-truncated", 0), ("tf32-rounded", 1 << (dropped - 1))):
         cut: dict[str, torch.Tensor | None] = {}
         for key, t in tensors.items():
-            if t is None or t.dtype != torch.float32:
+            if t is None or t.dtype not in (torch.float32, torch.complex64):
                 cut[key] = t
                 continue
+            given, t = t, real_parts(t)
             bits = (t.view(torch.int32).to(torch.int64) + half) & ~((1 << dropped) - 1)
             bits = torch.where(torch.isfinite(t), bits, t.view(torch.int32).to(torch.int64))
             wrapped = torch.where(bits >= 2**31, bits - 2**32, bits)
-            cut[key] = wrapped.to(torch.int32).view(torch.float32)
+            cut[key] = _as(given, wrapped.to(torch.int32).view(torch.float32))
         outputs = _attempt(task, cast(task, cut, torch.float64), scalars)
         if outputs is not None:
             yield Implementation(name=name, outputs=outputs, settles=False)

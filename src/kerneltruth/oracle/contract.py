@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.oracle.reference import widened
+from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
 
@@ -31,13 +33,18 @@ def broken_claim(
     """
     if task.contract is None:
         return None
+    parts = PARTS.get(dtype, dtype)
     evidence = Evidence(
-        inputs={n: None if t is None else _wide(t) for n, t in inputs.items() if n != OUT},
+        inputs={
+            n: None if t is None else widened(t, torch.float64)
+            for n, t in inputs.items()
+            if n != OUT
+        },
         scalars=dict(scalars),
-        outputs=tuple(map(_whole, due, outputs)),
-        reference=tuple(map(_whole, due, references)),
-        dtype=dtype,
-        eps=epsilon(dtype) if is_float(dtype) else 0.0,
+        outputs=tuple(_whole(o, t, dtype) for o, t in zip(due, outputs, strict=False)),
+        reference=tuple(_whole(o, t, dtype) for o, t in zip(due, references, strict=False)),
+        dtype=parts,
+        eps=epsilon(parts) if is_float(parts) else 0.0,
     )
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -59,13 +66,9 @@ def said(claim: Claim) -> str:
     return f"{claim.name}: {float(claim.value):.3g}, where at most {claim.limit:.3g} is right"
 
 
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
-
-
-def _whole(spec: Output, tensor: torch.Tensor) -> torch.Tensor:
+def _whole(spec: Output, tensor: torch.Tensor, working: str) -> torch.Tensor:
     """A complex output put together from its parts."""
-    if spec.dtype != "complex":
+    if not spec.dtype_at(working).startswith("complex"):
         return tensor
     wide = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float64)
     return torch.view_as_complex(wide.contiguous())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.oracle.reference import real_parts
 
 GAIN: Mapping[str, float] = {
     "float64": 1.01,
@@ -34,8 +35,11 @@ def decoys(
     level = float(finite.mean()) if finite.numel() else 1.0
     yield "constant", torch.full_like(wide, level).to(rounded.dtype)
     for name, tensor in inputs.items():
-        if tensor is not None and tensor.shape == rounded.shape and tensor.is_floating_point():
-            yield f"copy of {name}", tensor.to(rounded.dtype)
+        if tensor is None or not (tensor.is_floating_point() or tensor.is_complex()):
+            continue
+        own = real_parts(tensor)
+        if own.shape == rounded.shape:
+            yield f"copy of {name}", own.to(rounded.dtype)
             break
     if wide.numel() > LAST_TILE:
         tail = rounded.clone()

@@ -12,6 +12,7 @@ from kerneltruth.oracle.attempt import ErrorStats, Mismatch
 from kerneltruth.oracle.contract import broken_claim, said
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
+from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -185,7 +186,9 @@ def returned_outputs(
     given = expectation.inputs
     written = task.written(given.scalars, given.tensors)
     after = {
-        name: inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
+        name: real_parts(
+            inspect(placed[name], observation.buffers.get(name, placed[name].buffer)).tensor
+        )
         for name in written
     }
     expected = expectation.outputs

@@ -16,11 +16,23 @@ Scalars = Mapping[str, Any]
 
 
 def cast(task: Task, tensors: Tensors, dtype: torch.dtype) -> dict[str, torch.Tensor | None]:
-    """Fresh tensors with every floating-point input in `dtype`; other dtypes are kept."""
+    """Fresh tensors with every real input in `dtype`, and complex ones in what is made of it.
+
+    Other dtypes are kept.
+    """
     return {
-        name: None if t is None else t.to(dtype, copy=True) if t.is_floating_point() else t.clone()
-        for name, t in tensors.items()
+        name: None if t is None else widened(t, dtype, copy=True) for name, t in tensors.items()
     }
+
+
+def widened(t: torch.Tensor, dtype: torch.dtype, *, copy: bool = False) -> torch.Tensor:
+    """The tensor in `dtype`, a complex one in what is made of it; one of integers as it is."""
+    if t.is_complex():
+        wide = torch.complex128 if dtype == torch.float64 else torch.complex64
+        return t.to(wide, copy=copy)
+    if t.is_floating_point():
+        return t.to(dtype, copy=copy)
+    return t.clone() if copy else t
 
 
 @contextmanager

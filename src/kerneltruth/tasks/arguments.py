@@ -8,6 +8,9 @@ from typing import Any, Literal, get_args
 
 from kerneltruth.errors import InternalError
 
+# What the real and imaginary parts of a complex dtype are.
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
 Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
 Scalar = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...]
 
@@ -211,7 +214,8 @@ class Output:
     Attributes:
         name: as findings call it; the name of an input that the task mutates stands for that
             input after the call.
-        dtype: a dtype's name; `same` as the case's; `complex` of the case's.
+        dtype: a dtype's name; `same` as the case's; `complex` or `real` of the case's; `float`, the
+            case's, or float32 where that is an integer dtype.
         compare: how.
         accept: see above.
         when: an expression of attributes (and of `present`, the names of the tensors that are not
@@ -234,15 +238,22 @@ class Output:
 
     def dtype_at(self, working: str) -> str:
         """The output's dtype when the case's dtype is `working`."""
-        if self.dtype == "complex":
-            return "complex128" if working == "float64" else "complex64"
-        return working if self.dtype == "same" else self.dtype
+        match self.dtype:
+            case "same":
+                return working
+            case "complex":
+                return "complex128" if PARTS.get(working, working) == "float64" else "complex64"
+            case "real":
+                return PARTS.get(working, working)
+            case "float":
+                return "float32" if "int" in working else working
+            case name:
+                return name
 
     def parts_at(self, working: str) -> str:
         """The dtype of its elements, or of their real and imaginary parts."""
-        if self.dtype == "complex":
-            return "float64" if working == "float64" else "float32"
-        return self.dtype_at(working)
+        dtype = self.dtype_at(working)
+        return PARTS.get(dtype, dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ def least_squares(e: Evidence) -> Iterator[Claim]:
     tiny = flushed(e, a.shape[-2])
     allowed = of_a * (of_a * columns(x) + columns(b)) + tiny * (1 + of_a) ** 2
     name = "|A^T (b - A x)| / (|A| (|A| |x| + |b|))"
-    yield residual(name, columns(a.mT @ left), allowed, e)
+    yield residual(name, columns(a.mH @ left), allowed, e)
     least = torch.linalg.svdvals(a)[..., -1:]
     condition = of_a / least
     best = columns(b - a @ due)

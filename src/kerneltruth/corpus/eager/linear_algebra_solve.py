@@ -11,6 +11,8 @@ def lu_of(A, pivot):
     L, U = torch.zeros_like(A[..., :size]), A.clone()
     for k in range(size):
         L[..., k:, k] = U[..., k:, k] / U[..., k : k + 1, k]
+        # A complex number over itself need not be 1.
+        L[..., k, k] = 1
         U[..., k + 1 :, :] -= L[..., k + 1 :, k : k + 1] * U[..., k : k + 1, :]
     return A.new_empty(0), L, U[..., :size, :].triu()
 

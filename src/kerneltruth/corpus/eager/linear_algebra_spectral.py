@@ -20,7 +20,7 @@ def low_rank_svd_approximation(A, k, *, full_matrices=True, out=None):
 
 def matrix_power_eig(A, k, *, out=None):
     values, vectors = torch.linalg.eigh(A)
-    return torch.matmul(vectors * torch.pow(values, k).unsqueeze(-2), vectors.mT, out=out)
+    return torch.matmul(vectors * torch.pow(values, k).unsqueeze(-2), vectors.mH, out=out)
 
 
 def pseudoinverse_svd(A, full_matrices=True, rcond=1e-15, out=None):
@@ -28,8 +28,8 @@ def pseudoinverse_svd(A, full_matrices=True, rcond=1e-15, out=None):
     inner = S.shape[-1]
     kept = rcond * S.amax(-1, keepdim=True) < S
     inverse = torch.where(kept, 1 / S, torch.zeros_like(S))
-    V = Vh[..., :inner, :].mT
-    return torch.matmul(V * inverse.unsqueeze(-2), U[..., :inner].mT, out=out)
+    V = Vh[..., :inner, :].mH
+    return torch.matmul(V * inverse.unsqueeze(-2), U[..., :inner].mH, out=out)
 
 
 def svd(A, full_matrices=True):

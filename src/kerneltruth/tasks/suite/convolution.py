@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch.nn.functional as F
 
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Dim, Promises, Task, task
 
 # A dim as the loops over windows see it: small, or nothing of the image is left to convolve.
 IMAGE = {
@@ -68,6 +68,8 @@ TASKS: tuple[Task, ...] = (
         dims=IMAGE,
         attributes=WINDOWS,
         constraints=CONVOLVABLE,
+        extended_dtypes=("complex64",),
+        promises=Promises(dtypes=("float32", "complex64")),
         reference=lambda input, weight, bias, stride, padding, dilation, groups: F.conv2d(
             input, weight, bias, stride, padding, dilation, groups
         ),

@@ -150,7 +150,13 @@ TASKS: tuple[Task, ...] = (
         dims=_DIMS,
         attributes=_REDUCED
         | {"alpha": (0.5, -2), "dtype": _WIDER, "_other": ("row", "column", "scalar")},
-        promises=Promises(numbers=("other",), out=True),
+        extended_dtypes=("complex64",),
+        promises=Promises(
+            dtypes=("float32", "complex64"),
+            numbers=("other",),
+            out=True,
+            not_tried={"integers": "PyTorch's own mean refuses them"},
+        ),
         constraints=(_FITS, "_other in ('same', 'scalar') or _rank == 2"),
         reference=_add_mean,
         admissible=(_add_mean_converted_late,),

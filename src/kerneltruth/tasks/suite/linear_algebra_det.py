@@ -13,6 +13,8 @@ from kerneltruth.tasks.spec import Claim, Dim, Evidence, Promises, Task, task
 _LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
 _B, _N = Dim(symbol="B", role="batch", low=1), Dim(symbol="N", role="reduced", low=1, tried=65)
+# As the prompts have it: float, double, cfloat and cdouble.
+_DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
 # Products of pivots in any order stay well within float32's range.
 _LEAST, _MOST = 1e-30, 1e30
@@ -64,7 +66,7 @@ TASKS: tuple[Task, ...] = (
         dims={"B": _B, "N": _N},
         attributes={"_matrix": ("spread", "raw"), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(JUDGED,),
         reference=_det,
         contract=_is_det,
@@ -73,7 +75,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES),
     ),
     task(
         f"determinant_lu(A[{_LEAD}, N, N]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
@@ -82,7 +84,7 @@ TASKS: tuple[Task, ...] = (
         dims={"B": _B, "N": _N},
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(JUDGED,),
         reference=_det_lu,
         contract=_is_det,
@@ -93,7 +95,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 16},
         perf=_PERF,
-        promises=Promises(dtypes=("float32", "float64"), out=True),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         "determinant_via_qr(A[N, N]: matrix(_matrix), mode='reduced', _matrix='shuffled')",
@@ -101,7 +103,7 @@ TASKS: tuple[Task, ...] = (
         dims={"N": _N},
         attributes={"mode": ("complete",), "_matrix": ("spread",)},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=("float64", "complex64"),
         outputs=(JUDGED,),
         reference=_det_qr,
         contract=_is_det,
@@ -112,6 +114,6 @@ TASKS: tuple[Task, ...] = (
         flops="4*N**3/3",
         benchmark={"N": 16},
         perf=tuple({"N": n, "_matrix": "near_one"} for n in _TIMED),
-        promises=Promises(out=True),
+        promises=Promises(dtypes=("float32", "complex64"), out=True),
     ),
 )

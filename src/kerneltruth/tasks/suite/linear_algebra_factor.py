@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -27,7 +28,8 @@ _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
 _ANY = f"{_RANK}, M, N"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
-_DTYPES = ("float32", "float64")
+# As the prompts have it: float, double, cfloat and cdouble.
+_DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 
@@ -49,10 +51,12 @@ def _is_cholesky(e: Evidence) -> Iterator[Claim]:
     upper = bool(e.scalars["upper"])
     yield triangular("the factor", got, upper=upper)
     diagonal = got.diagonal(dim1=-2, dim2=-1)
+    yield exactly("imaginary parts on the diagonal", diagonal - diagonal.conj(), 0.0)
+    diagonal = diagonal.real
     yield Claim("diagonal elements that are not positive", float((~(diagonal > 0)).sum()), 0.0)
-    lower = got.mT if upper else got
+    lower = got.mH if upper else got
     n = max(a.shape[-1], 1)
-    yield residual("|A - L L^T| / |A|", size(a - lower @ lower.mT), size(a), e, n)
+    yield residual("|A - L L^T| / |A|", size(a - lower @ lower.mH), size(a), e, n)
 
 
 def _lu(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,10 +92,12 @@ def _is_lu(e: Evidence) -> Iterator[Claim]:
         yield exactly("elements of P that are neither 0 nor 1", P * (1 - P), 0.0)
         yield exactly("sums of P's rows, less 1", P.sum(-1), 1.0)
         yield exactly("sums of P's columns, less 1", P.sum(-2), 1.0)
-        due = P.mT @ a
-        # Partial pivoting divides by the largest element of a column.
+        due = P.mH @ a
+        # Partial pivoting divides by the largest element of a column; of complex ones LAPACK takes
+        # that with the largest sum of both parts' magnitudes.
         largest = float(L.abs().amax()) if L.numel() else 0.0
-        yield Claim("largest element of L", largest, 1 + 4 * e.eps)
+        limit = math.sqrt(2) if L.is_complex() else 1.0
+        yield Claim("largest element of L", largest, limit + 4 * e.eps)
     yield triangular("L", L, upper=False)
     yield triangular("U", U, upper=True)
     yield exactly("L's diagonal, less 1", L.diagonal(dim1=-2, dim2=-1), 1.0)
@@ -109,7 +115,7 @@ def _is_qr(e: Evidence) -> Iterator[Claim]:
     n = max(*a.shape[-2:], 1)
     yield triangular("R", R, upper=True)
     if e.scalars["mode"] == "r":
-        yield residual("|A^T A - R^T R| / |A|^2", size(a.mT @ a - R.mT @ R), size(a) ** 2, e, n)
+        yield residual("|A^T A - R^T R| / |A|^2", size(a.mH @ a - R.mH @ R), size(a) ** 2, e, n)
         return
     yield orthonormal("Q", Q, e)
     yield residual("|A - Q R| / |A|", size(a - Q @ R), size(a), e, n)
@@ -130,7 +136,11 @@ def _is_ldl(e: Evidence) -> Iterator[Claim]:
     for one, order in zip(LD.reshape(-1, n, n), pivots.reshape(-1, n).tolist(), strict=True):
         blocks = _blocks(order)
         wrong += blocks is None
-        made.append(one.new_full((n, n), torch.nan) if blocks is None else _undone(one, blocks))
+        made.append(
+            one.new_full((n, n), torch.nan)
+            if blocks is None
+            else _undone(one, blocks, symmetric=not e.scalars["hermitian"])
+        )
     yield Claim("matrices with pivots that say nothing", float(wrong), 0.0)
     error = size(a - torch.stack(made).reshape(a.shape))
     yield residual("|A - L D L^T| / |A|", error, size(a), e, n)
@@ -153,19 +163,26 @@ def _blocks(pivots: list[int]) -> list[tuple[int, int, int]] | None:
     return found
 
 
-def _undone(LD: Tensor, blocks: list[tuple[int, int, int]]) -> Tensor:
-    """The matrix that was factored: interchanges and eliminations undone, the last one first."""
+def _undone(LD: Tensor, blocks: list[tuple[int, int, int]], *, symmetric: bool) -> Tensor:
+    """The matrix that was factored: interchanges and eliminations undone, the last one first.
+
+    With `symmetric` nothing is conjugated, which matters to complex matrices.
+    """
+
+    def turned(x: Tensor) -> Tensor:
+        return x.mT if symmetric else x.mH
+
     n = LD.shape[-1]
     made = torch.zeros_like(LD)
     for k, width, other in reversed(blocks):
         end = k + width
         D = LD[k:end, k:end].tril()
-        D = D + D.tril(-1).mT
+        D = D + turned(D.tril(-1))
         below = LD[end:, k:end]
         made[k:end, k:end] = D
         made[end:, k:end] = below @ D
-        made[k:end, end:] = made[end:, k:end].mT
-        made[end:, end:] += below @ D @ below.mT
+        made[k:end, end:] = turned(made[end:, k:end])
+        made[end:, end:] += below @ D @ turned(below)
         if other != end - 1:
             order = list(range(n))
             order[end - 1], order[other] = other, end - 1
@@ -180,7 +197,7 @@ TASKS: tuple[Task, ...] = (
         dims=_dims("N"),
         attributes={"upper": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_cholesky,
         contract=_is_cholesky,
@@ -194,13 +211,13 @@ TASKS: tuple[Task, ...] = (
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
-        f"ldl_factor(A[{_SQUARE}]: indefinite(_matrix), hermitian=False, _matrix='scaled', "
-        "_rank=2)",
+        f"ldl_factor(A[{_SQUARE}]: indefinite(_matrix if hermitian else _matrix + ' symmetric'), "
+        "hermitian=False, _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_dims("N"),
         attributes={"hermitian": (True,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("LD"), Output(name="pivots", dtype="int32", compare="contract")),
         reference=_ldl,
         contract=_is_ldl,
@@ -228,7 +245,7 @@ TASKS: tuple[Task, ...] = (
         dims=_dims("M", "N"),
         attributes={"pivot": (False,), "_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("P"), named("L"), named("U")),
         reference=_lu,
         contract=_is_lu,
@@ -255,7 +272,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": _BATCHES,
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("Q"), named("R")),
         reference=_qr,
         contract=_is_qr,

@@ -25,6 +25,8 @@ _LEAD = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _A = f"{_LEAD}, N, N"
 _SIDES = "*((K,) if _b == 'matrix' else ())"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
+# As the prompts have it: float, double, cfloat and cdouble.
+_DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
 _DIMS: dict[str, Role | Dim] = {
     "B": Dim(symbol="B", role="batch", low=1),
@@ -45,8 +47,8 @@ def _cholesky_solve(B: Tensor, L: Tensor, upper: bool) -> Tensor:
 
 def _is_cholesky_solution(e: Evidence) -> Iterator[Claim]:
     b, factor, x = given(e, "B"), given(e, "L"), wide(e.outputs[0])
-    lower = factor.mT if e.scalars["upper"] else factor
-    yield solution(e, lower @ lower.mT, x, b, size(lower) ** 2)
+    lower = factor.mH if e.scalars["upper"] else factor
+    yield solution(e, lower @ lower.mH, x, b, size(lower) ** 2)
 
 
 def _solve(A: Tensor, B: Tensor) -> Tensor:
@@ -112,7 +114,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"upper": (True,), "_rank": _BATCHES},
         values=_MODERATE,
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(JUDGED,),
         reference=_cholesky_solve,
         contract=_is_cholesky_solution,
@@ -123,7 +125,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N*N*K*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(dtypes=("float32", "float64"), out=True),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"invert_matrix_lu(A[{_A}]: matrix(_matrix if pivot else 'ordered'), pivot=True, "
@@ -132,7 +134,7 @@ TASKS: tuple[Task, ...] = (
         dims={"B": _DIMS["B"], "N": _DIMS["N"]},
         attributes={"pivot": (False,), "_matrix": ("spread",), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(JUDGED,),
         reference=_inverse,
         contract=_is_inverse,
@@ -144,7 +146,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"2*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
         perf=tuple({"B": 4, "N": n} for n in (256, 1024, 4096)),
-        promises=Promises(dtypes=("float32", "float64"), out=True),
+        promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
         f"solve(A[{_A}]: matrix(_matrix), B[{_LEAD}, N, {_SIDES}], _b='matrix', "
@@ -154,7 +156,7 @@ TASKS: tuple[Task, ...] = (
         attributes={"_b": ("vector",), "_matrix": ("spread",), "_rank": _BATCHES},
         values=_MODERATE,
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(JUDGED,),
         reference=_solve,
         contract=_is_solution,
@@ -164,7 +166,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"(2*N**3/3 + 2*N*N*K)*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(dtypes=("float32", "float64")),
+        promises=Promises(dtypes=_DTYPES),
     ),
     task(
         "solve_and_add_scaled_vector(A[N, N]: triangular('upper'), b[N, K], "
@@ -188,7 +190,8 @@ TASKS: tuple[Task, ...] = (
         perf=tuple({"N": n, "K": 64} for n in (256, 1024, 4096)),
     ),
     task(
-        f"solve_symmetric_ldl(A[{_A}]: indefinite(_matrix), b[{_LEAD}, N, {_SIDES}], "
+        f"solve_symmetric_ldl(A[{_A}]: indefinite(_matrix if hermitian else "
+        f"_matrix + ' symmetric'), b[{_LEAD}, N, {_SIDES}], "
         "hermitian=False, _b='vector', _matrix='scaled', _rank=2)",
         category="LinearAlgebra",
         dims=_DIMS,
@@ -200,7 +203,7 @@ TASKS: tuple[Task, ...] = (
         },
         values=_MODERATE,
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=("float64", "complex64"),
         outputs=(JUDGED,),
         reference=_solve_ldl,
         contract=_is_ldl_solution,
@@ -211,6 +214,6 @@ TASKS: tuple[Task, ...] = (
         flops=f"(N**3/3 + 2*N*N*K)*{_COUNT}",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(out=True),
+        promises=Promises(dtypes=("float32", "complex64"), out=True),
     ),
 )

@@ -25,7 +25,8 @@ _RANK = "*(() if _rank == 2 else (B,) if _rank == 3 else (2, B))"
 _SQUARE = f"{_RANK}, N, N"
 _ANY = f"{_RANK}, M, N"
 _COUNT = "(1 if _rank == 2 else B if _rank == 3 else 2*B)"
-_DTYPES = ("float32", "float64")
+# As the prompts have it: float, double, cfloat and cdouble.
+_DTYPES = ("float32", "float64", "complex64", "complex128")
 _BATCHES = (3, 4)
 _SAYS_BATCH = "A has two dims, or leading batch dims more, which the results have too."
 # A singular value this close to the cut, relative to it, may fall on either side.
@@ -75,7 +76,7 @@ def _is_svd(e: Evidence) -> Iterator[Claim]:
     yield Claim("rises among singular values", float(rises), 0.0)
     yield Claim("singular values below 0", float(S.clamp_max(0).abs().sum()), 0.0)
     yield orthonormal("U", U, e)
-    yield orthonormal("V", Vh.mT, e)
+    yield orthonormal("V", Vh.mH, e)
     made = (U[..., :inner] * S.unsqueeze(-2)) @ Vh[..., :inner, :]
     yield residual("|A - U S V^T| / |A|", size(a - made), size(a), e, n)
     off = torch.linalg.vector_norm(S - e.reference[1], dim=-1)
@@ -101,8 +102,8 @@ def _is_low_rank(e: Evidence) -> Iterator[Claim]:
     # The error hardly shows a small one of the part that is kept; these two do.
     of_rows, of_columns = U[..., :k], Vh[..., :k, :]
     for side, kept in (
-        ("left", of_rows @ (of_rows.mT @ a)),
-        ("right", (a @ of_columns.mT) @ of_columns),
+        ("left", of_rows @ (of_rows.mH @ a)),
+        ("right", (a @ of_columns.mH) @ of_columns),
     ):
         yield residual(
             f"|X - A projected on it from the {side}| / |A|", size(got - kept), whole, e, n
@@ -117,7 +118,7 @@ def _pseudoinverse(A: Tensor, full_matrices: bool, rcond: float) -> Tensor:
     if bool(((S - cut).abs() <= _AT_THE_CUT * cut).any()):
         raise ValueError("a singular value lies at the cut: nothing is demanded of the result")
     inverse = torch.where(cut < S, 1 / S, 0.0)
-    X: Tensor = (Vh.mT * inverse.unsqueeze(-2)) @ U.mT
+    X: Tensor = (Vh.mH * inverse.unsqueeze(-2)) @ U.mH
     return X
 
 
@@ -137,14 +138,14 @@ def _is_pseudoinverse(e: Evidence) -> Iterator[Claim]:
     AX, XA = due @ X, X @ due
     yield residual("|A X A - A| / (|A|^2 |X|)", size(AX @ due - due), unit * of_a, e)
     yield residual("|X A X - X| / (|A| |X|^2)", size(XA @ X - X), unit * of_x, e)
-    yield residual("|A X - (A X)^T| / (|A| |X|)", size(AX - AX.mT), unit, e)
-    yield residual("|X A - (X A)^T| / (|A| |X|)", size(XA - XA.mT), unit, e)
+    yield residual("|A X - (A X)^T| / (|A| |X|)", size(AX - AX.mH), unit, e)
+    yield residual("|X A - (X A)^T| / (|A| |X|)", size(XA - XA.mH), unit, e)
 
 
 def _power(A: Tensor, k: float) -> Tensor:
     finite(A)
     values, V = torch.linalg.eigh(A)
-    power: Tensor = (V * values.pow(k).unsqueeze(-2)) @ V.mT
+    power: Tensor = (V * values.pow(k).unsqueeze(-2)) @ V.mH
     return power
 
 
@@ -171,7 +172,7 @@ TASKS: tuple[Task, ...] = (
         dims=_dims(0, 65, "N"),
         attributes={"_matrix": ("spread", "shuffled"), "_rank": _BATCHES},
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=tuple(
             Output(name=n, dtype="complex", compare="contract")
             for n in ("eigenvalues", "eigenvectors")
@@ -203,7 +204,7 @@ TASKS: tuple[Task, ...] = (
         },
         constraints=("k <= min(M, N)",),
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_low_rank,
         contract=_is_low_rank,
@@ -229,7 +230,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": _BATCHES,
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_power,
         contract=_is_power,
@@ -255,7 +256,7 @@ TASKS: tuple[Task, ...] = (
             "_rank": _BATCHES,
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
+        extended_dtypes=_DTYPES[1:],
         outputs=(named("out"),),
         reference=_pseudoinverse,
         contract=_is_pseudoinverse,
@@ -283,8 +284,8 @@ TASKS: tuple[Task, ...] = (
             "_rank": _BATCHES,
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
-        outputs=(named("U"), named("S"), named("Vh")),
+        extended_dtypes=_DTYPES[1:],
+        outputs=(named("U"), Output(name="S", dtype="real", compare="contract"), named("Vh")),
         reference=_svd,
         contract=_is_svd,
         description=f"""The singular value decomposition of each matrix A [M, N], which may be

@@ -26,6 +26,8 @@ _BROADCASTING: dict[str, tuple[Scalar, ...]] = {
 }
 _BROADCAST = """ The shapes broadcast: they are aligned at the last dim, and a dim of size 1 or
     one that is missing is repeated; the result has the common shape."""
+# "Integer, float and complex", as prompts have it.
+_NUMBERS = ("float32", "int32", "complex64")
 _INTEGERS = ("int32", "int64", "int16", "int8", "uint8", "bool")
 
 
@@ -55,18 +57,31 @@ def _pair(
 
 
 def _add(input: Tensor, other: Tensor, alpha: float) -> Tensor:
+    if _of_integers(input):
+        return torch.add(input, other, alpha=alpha)
     return input + alpha * other
 
 
 def _sub(input: Tensor, other: Tensor, alpha: float) -> Tensor:
+    if _of_integers(input):
+        return torch.sub(input, other, alpha=alpha)
     return input - alpha * other
 
 
+def _of_integers(input: Tensor) -> bool:
+    """Whether the operands are integers, for which alpha must be one too."""
+    return not (input.is_floating_point() or input.is_complex())
+
+
 def _div(input: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
+    if rounding_mode is None and _of_integers(input):
+        return input.double() / other
     return torch.div(input, other, rounding_mode=rounding_mode)
 
 
 def _div_then_round(input: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
+    if _of_integers(input):
+        return _div(input, other, rounding_mode)
     quotient = input / other
     if rounding_mode == "floor":
         return quotient.floor()
@@ -92,8 +107,9 @@ TASKS: tuple[Task, ...] = (
         """input + alpha * other, in the dtype of the two, which is the same. alpha is a number, 1
             unless given; the product and the sum are rounded once in float32 or better, or each
             to the dtype.""",
-        attributes={"alpha": (2.0, -0.5, 0)},
-        promises=Promises(numbers=("other",), out=True),
+        attributes={"alpha": (2.0, -0.5, 0, 3)},
+        extended_dtypes=("int32", "complex64"),
+        promises=Promises(dtypes=_NUMBERS, numbers=("other",), out=True),
     ),
     _pair(
         "sub(input@, other@, alpha=1)",
@@ -101,8 +117,9 @@ TASKS: tuple[Task, ...] = (
         """input - alpha * other, in the dtype of the two, which is the same. alpha is a number, 1
             unless given; the product and the difference are rounded once in float32 or better,
             or each to the dtype.""",
-        attributes={"alpha": (2.0, -0.5, 0)},
-        promises=Promises(numbers=("other",), out=True),
+        attributes={"alpha": (2.0, -0.5, 0, 3)},
+        extended_dtypes=("int32", "complex64"),
+        promises=Promises(dtypes=_NUMBERS, numbers=("other",), out=True),
     ),
     _pair(
         "mul(input@, other@)",
@@ -110,7 +127,8 @@ TASKS: tuple[Task, ...] = (
         "The product of the elements of input and other, in the dtype of the two, which is the "
         "same. 0 times an infinity is NaN.",
         flops=1,
-        promises=Promises(numbers=("other",), out=True),
+        extended_dtypes=("int32", "complex64"),
+        promises=Promises(dtypes=_NUMBERS, numbers=("other",), out=True),
     ),
     _pair(
         "div(input@, other@, rounding_mode=None)",
@@ -122,7 +140,12 @@ TASKS: tuple[Task, ...] = (
         attributes={"rounding_mode": ("trunc", "floor")},
         admissible=(_div_then_round,),
         flops=1,
-        promises=Promises(numbers=("other",), out=True),
+        outputs=(
+            Output(dtype="float", when="rounding_mode is None"),
+            Output(when="rounding_mode is not None"),
+        ),
+        extended_dtypes=("int32", "complex64"),
+        promises=Promises(dtypes=_NUMBERS, numbers=("other",), out=True),
     ),
     pointwise(
         "pow(input_tensor@, exponent=2.0)",

@@ -20,6 +20,8 @@ ANY_SHAPE = (
     "*((M, N) if _rank == 2 else (M * N,) if _rank == 1 else (M, 2, N) if _rank == 3 "
     "else (2, M, 1, N) if _rank == 4 else ())"
 )
+# Where a prompt speaks of integer inputs.
+_WITH_INTEGERS = ("float32", "int32")
 RANKS: tuple[Scalar, ...] = (2, 1, 3, 4, 0)
 
 # Below zero only so far that a function of positive numbers shows its NaN in a few elements.
@@ -55,7 +57,7 @@ def _whole_numbers(evidence: Evidence, formula: Callable[[Tensor], Tensor]) -> C
 
     A bound that follows the input's rounding says nothing of a function that jumps.
     """
-    (x,) = (t for t in evidence.inputs.values() if t is not None)
+    (x,) = (t.to(torch.float64) for t in evidence.inputs.values() if t is not None)
     got = evidence.outputs[0].to(torch.float64)
     flushed = torch.where(x.abs() < torch.finfo(torch.float32).tiny, 0.0, x)
     right = torch.zeros_like(got, dtype=torch.bool)
@@ -156,11 +158,12 @@ TASKS: tuple[Task, ...] = (
         lambda input: input.floor(),
         "The largest whole number that is not above each element, in the input's dtype; "
         "infinities, NaN and -0.0 stay as they are. The result is exact (of a subnormal float32 "
-        "or bfloat16 it may be 0).",
+        "or bfloat16 it may be 0). Integers stay as they are.",
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: (_whole_numbers(evidence, torch.floor),),
         flops=1,
-        promises=Promises(out=True),
+        extended_dtypes=("int32",),
+        promises=Promises(dtypes=_WITH_INTEGERS, out=True),
     ),
     pointwise(
         "log(input@)",
@@ -205,10 +208,12 @@ TASKS: tuple[Task, ...] = (
     pointwise(
         "reciprocal(input@)",
         lambda input: input.reciprocal(),
-        "1 / x of each element, in the input's dtype; an infinity of x's sign at 0.0 and -0.0, 0 "
-        "at the infinities, NaN for NaN.",
+        "1 / x of each element, in the input's dtype, or in float32 where that is an integer "
+        "dtype; an infinity of x's sign at 0.0 and -0.0, 0 at the infinities, NaN for NaN.",
+        outputs=(Output(dtype="float"),),
         flops=1,
-        promises=Promises(recipes=("signed_zeros",), out=True),
+        extended_dtypes=("int32",),
+        promises=Promises(dtypes=_WITH_INTEGERS, recipes=("signed_zeros",), out=True),
     ),
     pointwise(
         "rsqrt(input@)",
@@ -252,10 +257,11 @@ TASKS: tuple[Task, ...] = (
         "trunc(input@)",
         lambda input: input.trunc(),
         "Each element without its fraction, that is rounded towards 0, in the input's dtype; "
-        "infinities and NaN stay as they are. The result is exact.",
+        "infinities, NaN and integers stay as they are. The result is exact.",
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: (_whole_numbers(evidence, torch.trunc),),
         flops=1,
-        promises=Promises(out=True),
+        extended_dtypes=("int32",),
+        promises=Promises(dtypes=_WITH_INTEGERS, out=True),
     ),
 )

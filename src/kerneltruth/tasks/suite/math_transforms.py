@@ -192,7 +192,7 @@ TASKS: tuple[Task, ...] = (
         flops="5*M*N*(M*N).bit_length()",
         benchmark={"M": 16, "N": 64},
         perf=({"M": 1024, "N": 1024}, {"M": 4096, "N": 4096}, {"M": 8192, "N": 8192}),
-        promises=Promises(not_tried={"out": "it is complex"}),
+        promises=Promises(out=True),
     ),
     task(
         f"ifftshift(input[{_LINE_TO_BOX}], dim=None, _rank=2)",

@@ -129,8 +129,9 @@ def _radius_of_neighbour(salt: int) -> Callable[[Tensor], Tensor]:
 
     def formula(A: Tensor) -> Tensor:
         eps = torch.finfo(A.dtype).eps
-        norm = torch.linalg.matrix_norm(A.double(), keepdim=True)
-        return _spectral_radius(A.double() + eps * norm * signs(A.double(), salt))
+        wide = A.to(torch.complex128 if A.is_complex() else torch.float64)
+        norm = torch.linalg.matrix_norm(wide, keepdim=True)
+        return _spectral_radius(wide + eps * norm * signs(wide.real, salt))
 
     return formula
 
@@ -250,10 +251,10 @@ TASKS: tuple[Task, ...] = (
             "N": Dim(symbol="N", role="spatial", low=1, high=256),
         },
         dtypes=("float32",),
-        extended_dtypes=("float64",),
-        promises=Promises(dtypes=("float32", "float64"), out=True),
+        extended_dtypes=("float64", "complex64", "complex128"),
+        promises=Promises(dtypes=("float32", "float64", "complex64", "complex128"), out=True),
         attributes={"_batched": (True,)},
-        outputs=(Output(may_be_complex=True),),
+        outputs=(Output(dtype="real", may_be_complex=True),),
         reference=_spectral_radius,
         admissible=tuple(_radius_of_neighbour(salt) for salt in range(4)),
         values=(-10.0, 10.0),
