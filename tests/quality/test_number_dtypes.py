@@ -5,6 +5,7 @@ import pytest
 from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.suite_audit import prove
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
@@ -56,7 +57,7 @@ def proof_of(court, cache, name, source, dtype, cases=8):
     task = TASKS[f"kernelbenchx/{name}"]
     text = f"import torch\n{source}"
     candidate = read_candidate(text, "one.py", task_names=(name,), task=name, entry=name)
-    return prove(task, candidate, court.runner, cache, cases=cases, dtypes=(dtype,))
+    return prove(task, candidate, court.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
 
 
 @pytest.mark.parametrize("name", WRONG)
