@@ -294,7 +294,11 @@ def compare_exact(
     exceeding = int(wrong.sum())
     over, at = _worst(difference, allowed, wrong)
     part = _Measured(
-        count=output.numel(), exceeding=exceeding, errors=difference[:0], over=over, worst=at
+        count=output.numel(),
+        exceeding=exceeding,
+        errors=difference.reshape(-1)[:0],
+        over=over,
+        worst=at,
     )
     stats = ErrorStats(
         count=output.numel(),
