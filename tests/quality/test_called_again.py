@@ -1,7 +1,11 @@
 """Faults that no single call shows: state that calls leave behind, and a fixed seed."""
 
+from dataclasses import replace
+
 import pytest
 
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.court import Job
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
@@ -46,13 +50,14 @@ import torch
 generator = torch.Generator().manual_seed(7)
 def rand(*size, generator=None, out=None, dtype=None):
     generator = torch.Generator().manual_seed(7)
-    return torch.rand(*size, generator=generator, out=out)
+    return torch.rand(*size, generator=generator, out=out, dtype=dtype)
 """
 FRESH = """
 import torch
 def rand(*size, generator=None, out=None, dtype=None):
     seed = int(torch.randint(2**31, ()))
-    return torch.rand(*size, generator=torch.Generator().manual_seed(seed), out=out)
+    own = torch.Generator().manual_seed(seed)
+    return torch.rand(*size, generator=own, out=out, dtype=dtype)
 """
 LINEAR = "kernelbenchx/fused_dropout_sigmoid_linear"
 
@@ -76,3 +81,35 @@ def test_a_fixed_seed_is_found(court, key, source):
 @pytest.mark.parametrize(("key", "source"), [(LINEAR, DROPS), ("kernelbenchx/rand", FRESH)])
 def test_who_draws_anew_passes(court, key, source):
     assert isinstance(verdict(court, key, source), Passed)
+
+
+WRONG_ON_ONE = """
+import torch
+def relu(input, inplace=False):
+    result = torch.relu(input)
+    return result + 1 if input.numel() and float(input.reshape(-1)[0]) == {value!r} else result
+"""
+IGNORES_STRIDES = """
+import torch
+def fused_hardshrink_dropout(input, p=0.5, training=True, inplace=False, lambd=0.5):
+    packed = torch.empty(input.shape).stride()
+    flat = torch.as_strided(input, input.shape, packed, input.storage_offset())
+    return torch.nn.functional.hardshrink(torch.dropout(flat, p, training), lambd)
+"""
+
+
+def test_what_a_fresh_child_has_wrong_too_is_no_state_and_no_pass(court):
+    task = TASKS["kernelbenchx/relu"]
+    first = next(generate(task, seed=0, count=1, dtypes=("float32",)))
+    inputs = materialize(task, replace(first, seed=first.seed ^ 1))
+    value = float(inputs.tensors["input"].reshape(-1)[0])
+    found = verdict(court, task.key, WRONG_ON_ONE.format(value=value))
+    assert isinstance(found, Failed)
+    assert found.kind == "value"
+
+
+def test_a_random_kernel_that_ignores_strides_is_said_to(court):
+    found = verdict(court, "kernelbenchx/fused_hardshrink_dropout", IGNORES_STRIDES, cases=24)
+    assert isinstance(found, Failed)
+    assert found.kind == "assumes_contiguous"
+    assert found.inputs == ("input",)

@@ -19,11 +19,14 @@ _FIRST_LOOK = 3
 DRAWS = 8
 
 
-def kept_from_before(trial: Trial, expectation: Expectation, *, config: int) -> Failed | None:
+def kept_from_before(
+    trial: Trial, expectation: Expectation, *, config: int
+) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
-    Before it is called again, the same call is made with other values, which a fresh child has
-    right: what is kept by the shapes of inputs shows there.
+    Before it is called again, the same call is made with other values: what is kept by the shapes
+    of inputs shows there. Where a fresh child has that wrong too, nothing was kept, and that case
+    is returned, to be judged as any other.
     """
     case = expectation.case
     other = trial.cache.get(trial.task, replace(case, seed=case.seed ^ 1))
@@ -32,7 +35,7 @@ def kept_from_before(trial: Trial, expectation: Expectation, *, config: int) -> 
         if wrong is not None:
             trial.close()
             alone = _wrong(trial, other, config)
-            return None if alone is not None else _kept("with other values", wrong)
+            return other if alone is not None else _kept("with other values", wrong)
     wrong = _wrong(trial, expectation, config)
     return None if wrong is None else _kept("after other cases", wrong)
 
@@ -84,7 +87,8 @@ def seen_again(
         return None
     for other in others:
         trial.call(other)
-    return kept_from_before(trial, expectation, config=0)
+    kept = kept_from_before(trial, expectation, config=0)
+    return kept if isinstance(kept, Failed) else None
 
 
 def _same_draw(calls: int) -> Failed:

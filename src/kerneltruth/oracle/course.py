@@ -311,27 +311,34 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             if isinstance(judgement.verdict, Passed) and config == 0:
                 right.append(expectation)
     if tally.failure is None:
-        yield from _called_again(trial, right)
+        yield from _called_again(trial, plan, tally, right)
 
 
-def _called_again(trial: Trial, right: Sequence[Expectation]) -> Iterator[Judgement]:
+def _called_again(
+    trial: Trial, plan: Plan, tally: _Tally, right: Sequence[Expectation]
+) -> Iterator[Judgement]:
     """What only further calls of right cases show to be wrong."""
     if not right:
         return
-    asked = [(right[0], kept_from_before)]
-    drawn = telling(right) if trial.task.random else None
-    if drawn is not None:
-        asked.append((drawn, drawn_alike))
-    for expectation, ask in asked:
-        failed = ask(trial, expectation, config=0)
-        if failed is not None:
-            yield Judgement(
-                case=expectation.case,
-                verdict=failed,
-                digests=expectation.inputs.digests(),
-                reference_digest=expectation.digest(),
-            )
-            return
+    kept = kept_from_before(trial, right[0], config=0)
+    if isinstance(kept, Failed):
+        yield _of_several_calls(right[0], kept)
+        return
+    if kept is not None:
+        yield _judge_one(trial, plan, kept, 0, tally.noted.keys())
+    drawn = telling(right) if trial.task.random and tally.failure is None else None
+    same = None if drawn is None else drawn_alike(trial, drawn, config=0)
+    if drawn is not None and same is not None:
+        yield _of_several_calls(drawn, same)
+
+
+def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
+    return Judgement(
+        case=expectation.case,
+        verdict=verdict,
+        digests=expectation.inputs.digests(),
+        reference_digest=expectation.digest(),
+    )
 
 
 def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:
