@@ -112,3 +112,11 @@ def test_what_a_prompt_names_is_promised_and_nothing_else(name, settings, promis
 def test_a_tensor_that_a_prompt_asks_for_is_always_there():
     optional = {t.name for t in TASKS["kernelbenchx/fused_add_mul_groupnorm"].tensors if t.optional}
     assert not optional
+
+
+@pytest.mark.parametrize("name", ["conv2d", "fused_leaky_relu_conv2d", "fused_conv2d_add"])
+def test_layouts_are_tried_with_windows_that_are_smaller_than_the_image(name):
+    case = next(generate(TASKS[f"kernelbenchx/{name}"], seed=0, count=1, strategies=["layouts"]))
+    window = "P" if name == "conv2d" else "KH"
+    assert case.layout == "channels_last"
+    assert case.sizes[window] < case.sizes["H"]

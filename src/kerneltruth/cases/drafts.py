@@ -68,6 +68,8 @@ class Draft:
 
 Strategy = Callable[[Scene, int], Draft | None]
 
+# The largest size of a dim of a window, such as that of a convolution.
+_WINDOW = 5
 # More departures than this are tried several at a time, or few cases would reach the last one.
 MANY_SINGLES = 6
 
@@ -230,6 +232,7 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
         s: max(n, min(3, a.cap))
         for (s, n), a in zip(_ordinary(scene, k, "layouts").items(), scene.axes, strict=True)
     }
+    sizes |= _of_several_windows(scene.task, sizes)
     if layout == "expanded":
         batch = {d.symbol for d in scene.task.dims if d.role == "batch"}
         reached = any(batch & set(spec.usual) for spec in scene.task.tensors)
@@ -242,6 +245,21 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
         dtype=_first(scene) if promised else k + k // len(layouts),
         settings=_one_dimensional(scene.task) if layout == "strided" else {},
     )
+
+
+def _of_several_windows(task: Task, sizes: Sizes) -> Sizes:
+    """Small windows, where dims are those of a window, and images that hold several of them.
+
+    A window as large as the image sums all of its elements, which is right in any order that the
+    image and the weights share.
+    """
+    windows = [
+        d for d in task.dims if d.role == "contracted" and (d.high or _WINDOW + 1) <= _WINDOW
+    ]
+    images = [d for d in task.dims if d.role == "spatial"] if windows else []
+    return {d.symbol: max(d.low, 2) for d in windows} | {
+        d.symbol: max(sizes[d.symbol], _WINDOW) for d in images
+    }
 
 
 def _one_dimensional(task: Task) -> dict[str, Scalar]:

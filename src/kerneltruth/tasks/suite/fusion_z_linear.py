@@ -177,10 +177,11 @@ TASKS: tuple[Task, ...] = (
     ),
     task(
         "fused_mv_sigmoid_sub(input[M, K], vec[K], "
-        "other[*((M,) if _other == 'same' else (1,))], alpha=1, _other='same')",
+        "other[*((M,) if _other == 'same' else (1,) if _other == 'one' else ())], alpha=1, "
+        "_other='same')",
         category="Fusion",
         dims={"M": "channel", "K": "contracted"},
-        attributes={"alpha": (2.0, -0.5), "_other": ("one",)},
+        attributes={"alpha": (2.0, -0.5), "_other": ("one", "scalar")},
         values=_SUMMABLE,
         reference=_mv_sigmoid_sub,
         admissible=(
@@ -190,7 +191,7 @@ TASKS: tuple[Task, ...] = (
         ),
         description="""sigmoid(input @ vec) - alpha * other, a vector of M elements: the
             matrix-vector product of input[M, K] and vec[K], its sigmoid, less alpha times
-            `other`, which has M elements or one.""",
+            `other`, which has M elements or one, perhaps without a dim.""",
         flops="2*M*K + 7*M",
         benchmark=Benchmark(dims={"M": 128, "K": 128}, distribution="normal"),
         perf=({"M": 1024, "K": 1024}, {"M": 8192, "K": 8192}, {"M": 16384, "K": 16384}),
