@@ -142,7 +142,12 @@ TASKS: tuple[Task, ...] = (
             "_rank": (1, 3),
             "_other": ("row", "column", "scalar"),
         },
-        promises=Promises(numbers=("divisor",), out=True, gradients=True),
+        promises=Promises(
+            numbers=("divisor",),
+            out=True,
+            gradients=True,
+            not_tried={"integers": "the tensors are of floating point in every case"},
+        ),
         constraints=("_other in ('same', 'scalar') or _rank == 2", "_rank != 1 or M == 1"),
         reference=_hstack_div,
         description="""The tensors of a list (here three), joined along dim 1, or along dim 0 if

@@ -87,7 +87,11 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_NORMAL,
         perf=_PERF,
-        promises=Promises(out=True, gradients=True),
+        promises=Promises(
+            out=True,
+            gradients=True,
+            not_tried={"other as a tensor": "it is a number in every case"},
+        ),
     ),
     task(
         f"fused_mul_sub(input[M, N], other_mul[{_SAME.format('mul')}], "

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kerneltruth.tasks.rounding import held_by
 from kerneltruth.tasks.sampling import sample as sample_at
-from kerneltruth.tasks.spec import Dim, Task, task
+from kerneltruth.tasks.spec import Dim, Promises, Task, task
 
 
 def _grid_sample(
@@ -128,6 +128,9 @@ TASKS: tuple[Task, ...] = (
         flops="16*N*C*P*Q",
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(
+            not_tried={"volumes, of five dims": "the input is an image in every case"}
+        ),
     ),
     task(
         "grid_sample_with_affine(input[N, C, H, W], theta[N, 2, 3], size:=(N, C, P, Q), "
