@@ -40,6 +40,7 @@ WHOLE = (
 )
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
+CONSTANT = "the output does not depend on the inputs: a constant is right"
 
 
 def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Schema:
@@ -163,12 +164,37 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
         found = search.run()
         if found:
             schema = _with_facts(session, _choices(problem, found))
+            if schema.trouble == CONSTANT and (others := _elsewhere(problem, prober, found)).run():
+                search = others
+                schema = _with_facts(session, _choices(problem, search.run()))
             schema = _with_whole(problem, session, prober, search, schema)
             return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
         if prober.smallest is not None and device == "meta":
             return _too_large(problem, prober, seed)
         refusal = refusal or prober.refusal
     return Schema(trouble=refusal or "no set of constants is accepted")
+
+
+def _elsewhere(problem: Problem, prober: _Prober, found: list[searching.Found]) -> searching.Search:
+    """A search without the sizes that all sets have in common.
+
+    As many channels as groups, say, which are normalized to a constant: of twice as many they are
+    not.
+    """
+    first, *others = (f.constants for f in found)
+    common = {
+        name: value
+        for name, value in first.items()
+        if value != problem.constants[name] and all(o[name] == value for o in others)
+    }
+
+    def attempt(constants: Constants) -> Outline | None:
+        if any(constants[name] == value for name, value in common.items()):
+            return None
+        return prober.attempt(constants)
+
+    seed = seed_of(0, "kernelbench", problem.sha256, "elsewhere")
+    return searching.Search(problem.constants, attempt, seed=seed, sketch=prober.sketch)
 
 
 def _choices(problem: Problem, found: list[searching.Found]) -> list[Choice]:
@@ -336,7 +362,7 @@ def _with_facts(session: ProblemSession, choices: list[Choice]) -> Schema:
 def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
     """Why no candidate can be told right from wrong, if the problem is of that kind."""
     if all(facts["constant"] for facts in seen):
-        return "the output does not depend on the inputs: a constant is right"
+        return CONSTANT
     inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]
     if 2 * len(inexact) > len(seen):
         return (

@@ -149,6 +149,18 @@ def test_a_problem_that_nothing_makes_small_has_shapes_and_is_not_judged(runner,
     assert isinstance(attempt_of(runner, task, candidate(LINEAR)).verdict, Unrefereeable)
 
 
+def test_groups_have_more_channels_than_one_where_those_would_be_normalized_to_a_constant(
+    runner, schemas
+):
+    source = GROUPED.replace("channels = 32, 256", "channels = 1024, 8192")
+    source = source.replace("(channels, 1)", "(channels,)").replace("channels, 100", "channels")
+    schema = schema_of(problem(source.replace("groups = 8", "groups = 256")), runner, schemas)
+    assert schema.trouble is None
+    assert schema.distinct >= 3
+    channels = {i.shape[1] for choice in schema.choices for i in choice.outline.inputs}
+    assert min(channels) >= 512
+
+
 def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
     schema = schema_of(problem(GROUPED), runner, schemas)
     for choice in schema.choices:
