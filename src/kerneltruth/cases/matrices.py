@@ -8,7 +8,9 @@ A kind may have several forms, the first of which is meant where none is named:
 - `matrix`: `raw`, the values as they are, perhaps singular; `shuffled`, well-conditioned, with rows
   in any order, so that pivoting matters; `ordered`, well-conditioned without a need of pivoting;
   `near_one`, like `shuffled`, but with a determinant near 1 or -1 at any size;
-  `spread`, dense, with singular values over ten powers of two.
+  `spread`, dense, with singular values over ten powers of two, and `steep` over sixteen; `flat`,
+  dense, where each is 1, 3/2 or 2 and most come several times, so that none is too small to be
+  missed; `deficient`, of half the possible rank and flat otherwise: exactly, as rows come twice.
 - `spd` and `indefinite`: `scaled`, with condition numbers up to a few hundred, and `spread`.
   Complex ones are Hermitian, unless the form of an `indefinite` one ends in `symmetric`.
 - `triangular`: `lower` and `upper`.
@@ -31,12 +33,13 @@ FORMS: dict[str, tuple[str, ...]] = {
     "spd": ("scaled", "spread"),
     "indefinite": ("scaled", "spread", "scaled symmetric", "spread symmetric"),
     "triangular": ("lower", "upper"),
-    "matrix": ("raw", "shuffled", "ordered", "spread", "near_one"),
+    "matrix": ("raw", "shuffled", "ordered", "spread", "near_one", "steep", "flat", "deficient"),
 }
 _SYMMETRIC = " symmetric"
 _UNITS = ((0.6, 0.8), (-0.8, 0.6), (0.8, -0.6), (0.28, 0.96), (-0.96, -0.28), (1.0, 0.0))
-# Powers of two over which `spread` puts singular values.
+# Powers of two over which `spread` and `steep` put singular values.
 SPREAD = 10
+STEEP = 16
 
 
 def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor:
@@ -101,6 +104,8 @@ def _directions(shape: tuple[int, ...], rng: Stream) -> tuple[Tensor, Tensor]:
 def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:
     if form == "raw":
         return x
+    if form in ("flat", "deficient"):
+        return torch.where(x.isnan(), x, _flat(x, rng, halved=form == "deficient"))
     dominant = _dominant(x)
     if form == "ordered":
         return dominant * _powers(x, rng).unsqueeze(-1)
@@ -110,11 +115,42 @@ def _rectangular(x: Tensor, rng: Stream, form: str) -> Tensor:
     if form == "shuffled":
         return dominant.gather(-2, order) * _powers(x, rng).unsqueeze(-1)
     rows, columns = x.shape[-2:]
+    powers = STEEP if form == "steep" else SPREAD
     if rows < columns:
-        graded = dominant * _graded(rows, SPREAD, x).unsqueeze(-1)
+        graded = dominant * _graded(rows, powers, x).unsqueeze(-1)
     else:
-        graded = dominant * _graded(columns, SPREAD, x)
+        graded = dominant * _graded(columns, powers, x)
     return _mixed(_mixed(graded, -2), -1).gather(-2, order)
+
+
+def _flat(x: Tensor, rng: Stream, *, halved: bool) -> Tensor:
+    """A diagonal between two reflections, I - 2 v v^T / v^T v, with its rows in any order.
+
+    All sums are of whole numbers or halves, so they are exact in any order.
+    """
+    rows, columns = x.shape[-2:]
+    if halved:
+        rank = (min(rows, columns) + 1) // 2
+        times = torch.arange(rows, device=x.device) % rank
+        flat = _flat(x[..., :rank, :], rng, halved=False).index_select(-2, times)
+    else:
+        v, w = _whole(x[..., :, :1]), _whole(x[..., :1, :])
+        at = torch.arange(max(rows, columns), device=x.device)
+        values = (1 + at.div(2, rounding_mode="floor") % 3 * 0.5).to(x.dtype)
+        d = torch.where(_diagonal(x), values[:columns], 0.0)
+        of_rows, of_columns = (d * v).sum(-2, keepdim=True), (d * w).sum(-1, keepdim=True)
+        by_v = 2 / (v * v).sum(-2, keepdim=True)
+        by_w = 2 / (w * w).sum(-1, keepdim=True)
+        both = (of_rows * w).sum(-1, keepdim=True) * by_v * by_w
+        flat = d - by_v * v * of_rows - of_columns * (by_w * w) + both * v * w
+    order = _orders(x, rng).unsqueeze(-1).expand(x.shape)
+    return flat.gather(-2, order)
+
+
+def _whole(x: Tensor) -> Tensor:
+    """Numbers from -1 to 1, or NaN, as whole ones from -9 to 9 without 0."""
+    x = torch.nan_to_num(x)
+    return torch.where(x < 0, -1.0, 1.0) + (x * 8).trunc()
 
 
 def _diagonal(x: Tensor) -> Tensor:

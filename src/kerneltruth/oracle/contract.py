@@ -26,6 +26,8 @@ def broken_claim(
     scalars: Mapping[str, Any],
     outputs: tuple[torch.Tensor, ...],
     references: tuple[torch.Tensor, ...],
+    *,
+    tf32: bool = True,
 ) -> Claim | None:
     """The first claim of the task's contract that the outputs break, or None.
 
@@ -45,6 +47,7 @@ def broken_claim(
         reference=tuple(_whole(o, t, dtype) for o, t in zip(due, references, strict=False)),
         dtype=parts,
         eps=epsilon(parts) if is_float(parts) else 0.0,
+        tf32=tf32,
     )
     try:
         with torch.no_grad(), warnings.catch_warnings():

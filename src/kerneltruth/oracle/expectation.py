@@ -77,6 +77,7 @@ class Expectation:
 
     Attributes:
         invalid: why the operator itself rejects the case, if it does.
+        tf32: whether the policy admits TF32, where a contract asks.
         unrefereeable: which decoy the bound lets through, if one.
     """
 
@@ -85,6 +86,7 @@ class Expectation:
     outputs: tuple[ExpectedOutput, ...] = ()
     invalid: str | None = None
     unrefereeable: str | None = None
+    tf32: bool = True
 
     def digest(self) -> str:
         """Sha256 over the rounded reference outputs, row-major, in the output dtype."""
@@ -159,8 +161,8 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
         (only,) = outputs
         inputs = with_out(inputs, only.shape, only.promised, case.seed)
     # Decoys of a large output take as long as its evaluations.
-    toothless = _toothless(task, case, outputs, inputs) if known.slack == 1.0 else None
-    return Expectation(case=case, inputs=inputs, outputs=outputs, unrefereeable=toothless)
+    made = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
+    return made if known.slack != 1.0 else replace(made, unrefereeable=_toothless(task, made))
 
 
 def with_spread(
@@ -231,17 +233,15 @@ def _expected_output(
     )
 
 
-def _toothless(
-    task: Task, case: Case, outputs: tuple[ExpectedOutput, ...], inputs: Inputs
-) -> str | None:
+def _toothless(task: Task, made: Expectation) -> str | None:
     """Name a decoy that the bounds let through, or None if they have teeth.
 
     A decoy replaces one output; a case with no element to judge says nothing and is let pass.
     """
-    for index, expected in enumerate(outputs):
+    for index, expected in enumerate(made.outputs):
         if expected.spec.compare == "accept" or expected.reference.numel() == 0:
             continue
-        offered = decoys(expected.rounded, inputs.tensors, expected.dtype)
+        offered = decoys(expected.rounded, made.inputs.tensors, expected.dtype)
         tried: Iterable[tuple[str, torch.Tensor]] = (
             (name, decoy) for name, decoy in offered if name not in expected.spec.spared
         )
@@ -251,7 +251,7 @@ def _toothless(
                 continue
         for name, decoy in tried:
             if expected.spec.compare == "contract":
-                rejected = _breaks(task, case, outputs, inputs, index, decoy)
+                rejected = _breaks(task, made, index, decoy)
             else:
                 rejected = expected.rejects(decoy)
             if not (rejected or is_right(decoy, expected.rounded, expected.dtype)):
@@ -260,24 +260,19 @@ def _toothless(
     return None
 
 
-def _breaks(
-    task: Task,
-    case: Case,
-    outputs: tuple[ExpectedOutput, ...],
-    inputs: Inputs,
-    index: int,
-    decoy: torch.Tensor,
-) -> bool:
+def _breaks(task: Task, made: Expectation, index: int, decoy: torch.Tensor) -> bool:
     """Whether the contract is broken when a decoy stands in the place of one right output."""
+    outputs = made.outputs
     returned = tuple(decoy if i == index else o.rounded for i, o in enumerate(outputs))
     claim = broken_claim(
         task,
         tuple(o.spec for o in outputs),
-        case.dtype,
-        inputs.tensors,
-        inputs.scalars,
+        made.case.dtype,
+        made.inputs.tensors,
+        made.inputs.scalars,
         returned,
         tuple(o.reference for o in outputs),
+        tf32=made.tf32,
     )
     return claim is not None
 

@@ -314,6 +314,7 @@ def _against_contract(
         expectation.inputs.scalars,
         results,
         tuple(o.reference for o in outputs),
+        tf32=expectation.tf32,
     )
     return None if claim is None else Failed(kind="value", detail=said(claim))
 

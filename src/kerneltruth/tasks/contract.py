@@ -21,6 +21,7 @@ class Evidence:
         reference: what the reference gives, in float64, complex128 or an integer dtype.
         dtype: the case's dtype.
         eps: spacing of that dtype at 1; 0 for integers.
+        tf32: whether the policy admits TF32 in products of float32 factors.
     """
 
     inputs: Mapping[str, torch.Tensor | None]
@@ -29,6 +30,7 @@ class Evidence:
     reference: tuple[torch.Tensor, ...]
     dtype: str
     eps: float
+    tf32: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,12 @@ As LAPACK's own tests do it: what a factorization or a solution promises of the 
 in float64 and its residual compared with the rounding of the working dtype. That is fair to every
 algorithm that is backward stable, whatever signs, order or pivots it chooses, and however badly
 conditioned the matrix is. Norms are Frobenius norms; each matrix of a batch is judged by itself.
+
+TF32 is admitted where a task's formula ends in a matrix product of factors, or has one of a factor
+and the right side, as for any other product. Cutting the factors of U diag(s) V^T is felt between
+u_i and v_j in proportion to s_i and s_j, so errors are taken in the bases of the exact factors:
+there a small singular value that is missing is as plain as a large one. What has no such product
+(factors themselves, and solutions by substitution) is held to the working dtype.
 """
 
 from __future__ import annotations
@@ -21,18 +27,40 @@ from kerneltruth.tasks.contract import Claim, Evidence
 THRESHOLD = 30.0
 # A float64 result below so many roundings of its matrix is a 0 that came out as noise.
 _NOISE = 100.0
+# What cutting an element to TF32 takes off it, at most, and how often one of U or V is cut:
+# U @ diag(S) @ Vh cuts U, S, their product and Vh, which is twice for each on average.
+_TF32 = 2.0**-10
+_CUTS = 2
+# Cuts of many terms add up like independent ones: by half a cut of the root of their squares' sum
+# in standard deviation, so this is six of them.
+_DEVIATIONS = 3
+# Singular values this close, of the largest, count as equal.
+_EQUAL = 1e-3
+
+# U, s and Vh.
+Factors = tuple[Tensor, Tensor, Tensor]
 
 JUDGED = Output(compare="contract")
 HOW_A_SOLUTION = """The result is judged by its backward error: |B - A X| of each column must be at
     most 30 roundings of |A| |X| + |B| (Frobenius norms), which a stable algorithm in the input's
-    dtype keeps whatever the condition of A; TF32 does not. Inputs that are not finite are not
-    judged."""
-HOW_LEAST_SQUARES = """For each column A^T (b - A x) must be at most 30 roundings of
-    |A| (|A| |x| + |b|), and the error of x at most 30 roundings of k (|x| + |b|/|A| + k |r|/|A|),
-    where r = b - A x, k = |A|/s is A's condition and s its smallest singular value (Frobenius
-    norms; in the input's dtype, not TF32). Inputs that are not finite are not judged."""
+    dtype keeps whatever the condition of A. TF32 is not admitted: the factorization is followed by
+    substitutions and not by a product, and errors of TF32's size would hide a missing pivot. Inputs
+    that are not finite are not judged."""
+HOW_LEAST_SQUARES = """Each column is judged by its backward error: the least change of A, and of b
+    in proportion, that makes x right must be at most 30 roundings of |A| (Frobenius norms; in the
+    input's dtype). With r = b - A x and l^2 = |x|^2 + |b|^2/|A|^2 it is
+    |(l^2 A^T A + |r|^2 I)^(-1/2) A^T r|, up to a small factor. For float32 TF32 is admitted in the
+    product Q^T b, but neither in the decomposition nor in the substitution: each element of Q^T b
+    may be off by 2^-9 |Q|^T |b| more, and x by what follows from that. Inputs that are not finite
+    are not judged."""
+HOW_A_PRODUCT = """Norms are Frobenius norms, n is the larger size of A and eps the rounding of the
+    input's dtype. For float32 TF32 is admitted in the product of the factors, but not in the
+    decomposition: between its singular vectors i and j the result may be off by 2^-9 (s_i + s_j)
+    more, where s are its singular values, so that a small one that is missing or wrong is no error
+    of TF32. Matrices that are not finite are not judged."""
 HOW_A_FACTOR = """Norms are Frobenius norms, n is the larger size of A and eps the rounding of the
-    input's dtype: TF32 is not enough. Matrices that are not finite are not judged."""
+    input's dtype. TF32 is not admitted: the factors are the result, and no product follows.
+    Matrices that are not finite are not judged."""
 
 
 def named(name: str) -> Output:
@@ -88,6 +116,76 @@ def residual(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int
     return Claim(f"{name}, in units of {'n ' if n > 1 else ''}eps", value, THRESHOLD)
 
 
+def beyond_tf32(
+    error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
+) -> Tensor:
+    """The error of a product U diag(s) Vh between U's and V's columns, less what TF32 may do to it.
+
+    Arguments are those of `looks_like_tf32`. Where that is False nothing is taken off.
+    """
+    U, s, Vh = factors
+    off = U.mH @ error @ Vh.mH
+    admitted = looks_like_tf32(error, due, factors, scale, evidence, n)
+    return torch.where(admitted, between(off, s, s, evidence), off)
+
+
+def looks_like_tf32(
+    error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
+) -> Tensor:
+    """Whether no element is further off than cuts of many terms add up to: [..., 1, 1].
+
+    Factors in bfloat16 are told by that.
+
+    Args:
+        error: of each element of what was returned.
+        due: the product.
+        factors: U and Vh, square and orthogonal, and s between them.
+        scale: 30 n roundings of it are granted to the matrix in any case.
+        evidence: says what a rounding is.
+        n: see `scale`.
+    """
+    U, s, Vh = factors
+    inner = s.shape[-1]
+    # Columns of equal singular values are any basis of theirs: what counts is them together.
+    equal = (s.unsqueeze(-1) - s.unsqueeze(-2)).abs() <= _EQUAL * s.amax(-1)[..., None, None]
+    same = equal.to(s.dtype)
+    shares = U[..., :inner].abs().square() @ same * (s.square() / same.sum(-1)).unsqueeze(-2)
+    terms = (shares @ (same @ Vh[..., :inner, :].abs().square())).sqrt()
+    share = THRESHOLD * n * evidence.eps / math.sqrt(error.shape[-2] * error.shape[-1])
+    likely = _TF32 * (_CUTS * due.abs() + _DEVIATIONS * terms) + share * scale[..., None, None]
+    return (error.abs() <= likely).flatten(-2).all(-1)[..., None, None]
+
+
+def between(off: Tensor, left: Tensor, right: Tensor, evidence: Evidence) -> Tensor:
+    """An error between singular vectors, less what cutting their factors to TF32 may do to it.
+
+    Args:
+        off: U^H error V.
+        left: the singular value of each row, 0 for rows beyond; `right` that of each column.
+        right: see `left`.
+        evidence: says whether TF32 is admitted.
+    """
+    rows, columns = off.shape[-2:]
+    scale = _padded(left, rows).unsqueeze(-1) + _padded(right, columns).unsqueeze(-2)
+    return _less_cuts(off, _CUTS * scale, evidence)
+
+
+def _less_cuts(error: Tensor, scale: Tensor, evidence: Evidence) -> Tensor:
+    """An error less what one cut of each element of a scale may do."""
+    if not _in_tf32(evidence):
+        return error
+    return error.sgn() * (error.abs() - _TF32 * scale).clamp_min(0)
+
+
+def _in_tf32(evidence: Evidence) -> bool:
+    return evidence.tf32 and evidence.dtype == "float32"
+
+
+def _padded(s: Tensor, n: int) -> Tensor:
+    """Singular values with zeros behind them, n in all."""
+    return torch.nn.functional.pad(s, (0, n - s.shape[-1]))
+
+
 def orthonormal(name: str, q: Tensor, evidence: Evidence) -> Claim:
     """That the columns of a matrix are orthogonal to one another and of length 1."""
     rows, count = q.shape[-2:]
@@ -125,21 +223,28 @@ def solution(evidence: Evidence, a: Tensor, x: Tensor, b: Tensor, scale: Tensor)
 
 
 def least_squares(e: Evidence) -> Iterator[Claim]:
-    """What is left over is orthogonal to A's columns, and x is as near as A's condition allows."""
+    """Each column's backward error: of x or, where that is large, of x less what TF32 may do."""
     a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
     if b.ndim == a.ndim - 1:
         b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
-    left = b - a @ x
-    of_a = size(a).unsqueeze(-1)
-    tiny = flushed(e, a.shape[-2])
-    allowed = of_a * (of_a * columns(x) + columns(b)) + tiny * (1 + of_a) ** 2
-    name = "|A^T (b - A x)| / (|A| (|A| |x| + |b|))"
-    yield residual(name, columns(a.mH @ left), allowed, e)
-    least = torch.linalg.svdvals(a)[..., -1:]
-    condition = of_a / least
-    best = columns(b - a @ due)
-    allowed = condition * (columns(due) + (columns(b) + condition * best) / of_a) + tiny / least
-    yield residual("error / what rounding A may do to it", columns(x - due), allowed, e)
+    claim = _least_squares(e, a, b, x)
+    if not claim.holds:
+        Q, R = torch.linalg.qr(a)
+        off = _less_cuts(R @ (x - due), 2 * Q.mT.abs() @ b.abs(), e)
+        nearer = due + torch.linalg.solve_triangular(R, off, upper=True)
+        claim = _least_squares(e, a, b, nearer)
+    yield claim
+
+
+def _least_squares(e: Evidence, a: Tensor, b: Tensor, x: Tensor) -> Claim:
+    """How much A and b must change for x to be right, as Karlson, Walden and Sun estimate it."""
+    U, S, _ = torch.linalg.svd(a, full_matrices=False)
+    left, of_a, s = b - a @ x, size(a).unsqueeze(-1), S.unsqueeze(-1)
+    length = torch.hypot(columns(x), columns(b) / of_a)
+    scale = torch.hypot(s * length.unsqueeze(-2), columns(left).unsqueeze(-2))
+    change = columns(s * (U.mH @ left) / scale.clamp_min(torch.finfo(s.dtype).tiny))
+    allowed = of_a * length + flushed(e, a.shape[-2]) * (1 + of_a)
+    return residual("change that makes x right / |A|", change * length, allowed, e)
 
 
 def flushed(evidence: Evidence, n: int) -> float:

@@ -59,6 +59,30 @@ def test_an_indefinite_one_has_eigenvalues_of_both_signs_and_zeros_on_its_diagon
     assert float(torch.linalg.cond(a).max()) < 2000
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("shape", [(1, 1), (12, 7), (7, 12), (33, 33)])
+def test_a_flat_one_has_singular_values_of_one_size_and_a_deficient_one_half_of_them(recipe, shape):
+    spec = TensorSpec(name="A", dims=("M", "N"), kind="matrix")
+    rng = stream(7, recipe)
+    how = {"dtype": "float32", "recipe": recipe, "rng": rng}
+    flat = torch.linalg.svdvals(draw(spec, shape, form="flat", **how).double())
+    assert torch.allclose((flat * 2).round() / 2, flat, atol=1e-6)
+    assert bool(((flat > 0.9) & (flat < 2.1)).all())
+    halved = draw(spec, shape, form="deficient", **how).double()
+    assert int(torch.linalg.matrix_rank(halved, rtol=1e-14)) == (min(shape) + 1) // 2
+
+
+def test_a_steep_one_is_ill_conditioned():
+    assert bool((torch.linalg.cond(made("matrix", 33, form="steep")) > 30000).all())
+
+
+@pytest.mark.parametrize("form", ["flat", "deficient"])
+def test_what_is_not_a_number_stays(form):
+    x = torch.zeros(3, 3, dtype=torch.float64)
+    x[1, 2] = torch.nan
+    assert bool(matrix("matrix", x, stream(0, "x"), form).isnan().any())
+
+
 def test_an_ordered_one_has_its_largest_elements_on_the_diagonal():
     a = made("matrix", form="ordered")
     assert torch.equal(a.abs().argmax(-1), torch.arange(9).expand(2, 9))

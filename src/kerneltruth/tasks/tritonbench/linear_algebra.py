@@ -64,7 +64,7 @@ TASKS: tuple[Task, ...] = (
         attributes={
             "mode": ("complete",),
             "_b": ("vector",),
-            "_matrix": ("spread",),
+            "_matrix": ("spread", "steep"),
             "_rank": (3,),
         },
         constraints=("M >= N", "_b == 'matrix' or _rank == 2"),

@@ -14,6 +14,10 @@ def coarse(x):
     return bits.view(torch.float32)
 
 
+def narrow(x):
+    return x.bfloat16().float()
+
+
 def right_side(n, k=3, seed=5):
     return torch.randn(n, k, generator=torch.Generator().manual_seed(seed))
 
@@ -262,7 +266,6 @@ LEAST_SQUARES_WRONG = {
     "Q not transposed": lambda a, b: torch.linalg.qr(a).Q.mT.flip(0) @ b,
     "R left out": lambda a, b: torch.linalg.qr(a).Q.mT @ b,
     "a gain": lambda a, b: torch.linalg.lstsq(a, b).solution * 1.01,
-    "of TF32": lambda a, b: coarse(torch.linalg.lstsq(a, b).solution),
 }
 
 
@@ -273,9 +276,29 @@ def test_wrong_least_squares_are_not(claims, made, way):
 
 
 def test_normal_equations_are_told_where_the_matrix_is_ill_conditioned(claims, made):
-    a, b = made("matrix", "spread", 24, 24), right_side(24)
+    a, b = made("matrix", "steep", 24, 24), right_side(24)
     x = torch.linalg.solve(a.mT @ a, a.mT @ b)
     assert claims("fused_qr_solve", x, A=a, b=b)
+
+
+def test_nothing_is_no_solution(claims, made):
+    a, b = made("matrix", "shuffled", 30, 12), right_side(30)
+    assert claims("fused_qr_solve", torch.zeros(12, 3), A=a, b=b)
+    assert claims("fused_qr_solve", torch.zeros(12, 3), A=a, b=torch.zeros(30, 3)) == []
+
+
+@pytest.mark.parametrize("form", ["shuffled", "spread", "steep"])
+def test_tf32_in_the_right_side_is_admitted_and_nowhere_else(claims, made, form):
+    a, b = made("matrix", form, 30, 12), right_side(30)
+    Q, R = torch.linalg.qr(a)
+    of_product = torch.linalg.solve_triangular(R, coarse(Q.mT) @ coarse(b), upper=True)
+    assert claims("fused_qr_solve", of_product, A=a, b=b) == []
+    wide = [t.double() for t in (of_product, a, b)]
+    assert claims("fused_qr_solve", wide[0], A=wide[1], b=wide[2])
+    if form != "shuffled":
+        of_substitution = torch.linalg.solve_triangular(coarse(R), Q.mT @ b, upper=True)
+        assert claims("fused_qr_solve", of_substitution, A=a, b=b)
+        assert claims("fused_qr_solve", coarse(of_product), A=a, b=b)
 
 
 def reconstructed(a, *, u=lambda t: t, s=lambda t: t, v=lambda t: t):
@@ -287,13 +310,17 @@ RECONSTRUCTIONS_WRONG = {
     "V transposed": lambda a: reconstructed(a, v=lambda t: t.mT),
     "the smallest value dropped": lambda a: reconstructed(a, s=lambda t: t * (t > t[-1])),
     "values squared": lambda a: reconstructed(a, s=lambda t: t * t),
-    "of TF32": lambda a: reconstructed(a, u=coarse, v=coarse),
+    "a sign lost": lambda a: reconstructed(a, u=lambda t: t * (1 - 2 * (t == t[:, -1:]))),
+    "of bfloat16": lambda a: reconstructed(a, u=narrow, v=narrow),
 }
 
 
 def test_a_matrix_put_together_again_is_the_matrix(claims, made):
     a = made("matrix", "raw", 20, 20)
     assert claims("fused_svd_reconstruct", reconstructed(a), A=a) == []
+    in_tf32 = reconstructed(a, u=coarse, s=coarse, v=coarse)
+    assert claims("fused_svd_reconstruct", in_tf32, A=a) == []
+    assert claims("fused_svd_reconstruct", in_tf32.double(), A=a.double())
 
 
 @pytest.mark.parametrize("way", RECONSTRUCTIONS_WRONG)
