@@ -6,7 +6,9 @@ Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 import pytest
 
 from kerneltruth.commands.court import Job
+from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 
@@ -81,7 +83,7 @@ def product(u_ptr, s_ptr, v_ptr, out_ptr, M, N, K, B: tl.constexpr):
 def fused_svd_reconstruct(A):
     U, S, Vh = (t.contiguous() for t in torch.linalg.svd(A, full_matrices=False))
     (M, K), N = U.shape, Vh.shape[1]
-    out = torch.empty_like(A)
+    out = torch.empty((M, N), dtype=A.dtype, device=A.device)
     product[(triton.cdiv(M, 32), triton.cdiv(N, 32))](U, S, Vh, out, M, N, K, B=32)
     return out
 """
