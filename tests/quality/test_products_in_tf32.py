@@ -16,6 +16,8 @@ HEAD = """import torch
 
 
 def cut(x, half=0):
+    if x.dtype == torch.complex64:
+        return torch.view_as_complex(cut(torch.view_as_real(x.resolve_conj()), half))
     if x.dtype != torch.float32:
         return x
     return ((x.contiguous().view(torch.int32) + half) & ~0x1FFF).view(torch.float32)
@@ -35,23 +37,23 @@ def fused_svd_reconstruct(A):
     "low_rank_svd_approximation": """
 def low_rank_svd_approximation(A, k, *, full_matrices=True, out=None):
     U, S, Vh = torch.linalg.svd(A, full_matrices=full_matrices)
-    return cut(U[..., :k] * S[..., None, :k]) @ cut(Vh[..., :k, :])
+    return torch.matmul(cut(U[..., :k] * S[..., None, :k]), cut(Vh[..., :k, :]), out=out)
 """,
     "pseudoinverse_svd": """
 def pseudoinverse_svd(A, full_matrices=True, rcond=1e-15, out=None):
     U, S, Vh = torch.linalg.svd(A, full_matrices=False)
     inverse = torch.where(rcond * S.amax(-1, keepdim=True) < S, 1 / S, 0.0)
-    return cut(Vh.mT * inverse.unsqueeze(-2)) @ cut(U.mT)
+    return torch.matmul(cut(Vh.mH * inverse.unsqueeze(-2)), cut(U.mH), out=out)
 """,
     "matrix_power_eig": """
 def matrix_power_eig(A, k, *, out=None):
     w, V = torch.linalg.eigh(A)
-    return cut(V * w.pow(k).unsqueeze(-2)) @ cut(V.mT)
+    return torch.matmul(cut(V * w.pow(k).unsqueeze(-2)), cut(V.mH), out=out)
 """,
     "fused_qr_solve": """
 def fused_qr_solve(A, b):
     Q, R = torch.linalg.qr(A)
-    return torch.linalg.solve_triangular(R, cut(Q.mT) @ cut(b), upper=True)
+    return torch.linalg.solve_triangular(R, cut(Q.mH) @ cut(b), upper=True)
 """,
 }
 TRITON = """import torch
@@ -124,8 +126,8 @@ WRONG = {
     },
     "fused_qr_solve": {
         "normal equations": (
-            "torch.linalg.solve_triangular(R, cut(Q.mT) @ cut(b), upper=True)",
-            "torch.linalg.solve(A.mT @ A, A.mT @ b)",
+            "torch.linalg.solve_triangular(R, cut(Q.mH) @ cut(b), upper=True)",
+            "torch.linalg.solve(A.mH @ A, A.mH @ b)",
         ),
         "R in TF32": ("solve_triangular(R", "solve_triangular(cut(R)"),
         "the last row forgotten": (
