@@ -8,6 +8,7 @@ from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.commands.suite_audit import eager_of, prove
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import FOLDER, TASKS
@@ -50,7 +51,9 @@ def test_every_attribute_and_the_last_element_of_every_dim_count(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_pytorch_is_right(name, court, cache):
     task = find(name)
-    proof = prove(task, eager_of(task), court.runner, cache, cases=3, dtypes=task.dtypes[:1])
+    proof = prove(
+        task, eager_of(task), court.runner, cache, plan=Plan(cases=3, dtypes=task.dtypes[:1])
+    )
     assert proof.flagged == []
     assert proof.holds
 
@@ -69,6 +72,6 @@ def test_an_attention_that_swallows_nan_is_flagged(court, cache):
         SWALLOWS, "swallows.py", task_names=("causal_attention",), task="causal_attention"
     )
     task = find("causal_attention")
-    proof = prove(task, candidate, court.runner, cache, cases=48, dtypes=("float32",))
+    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=48, dtypes=("float32",)))
     assert not proof.holds
     assert all(flag.verdict == "fail" for flag in proof.flagged)

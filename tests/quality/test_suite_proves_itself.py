@@ -11,6 +11,7 @@ from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.commands.suite_audit import eager_candidate, prove
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import eager_modules, tasks_of
@@ -175,7 +176,8 @@ def test_every_strategy_that_can_has_a_case(key):
 def test_pytorch_is_right(key, court, cache):
     task = TASKS[key]
     candidate = eager_candidate(task, MODULES[key])
-    proof = prove(task, candidate, court.runner, cache, cases=3, dtypes=task.dtypes[:1])
+    plan = Plan(cases=3, dtypes=task.dtypes[:1])
+    proof = prove(task, candidate, court.runner, cache, plan=plan)
     assert proof.flagged == []
     assert proof.holds
 
@@ -196,7 +198,7 @@ def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True,
 def test_a_bias_may_be_added_to_a_rounded_product(name, court, cache):
     task = TASKS[f"kernelbenchx/{name}"]
     candidate = read_candidate(IN_TWO_STEPS, "two.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, cases=24, dtypes=("float16",))
+    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=24, dtypes=("float16",)))
     assert proof.flagged == []
 
 
@@ -210,7 +212,7 @@ def tanh(input_tensor, out_tensor=None):
 def test_a_broken_function_is_flagged(court, cache):
     task = TASKS["kernelbenchx/tanh"]
     candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
-    proof = prove(task, candidate, court.runner, cache, cases=4, dtypes=("float32",))
+    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
     assert not proof.holds
     assert all(flag.verdict == "fail" for flag in proof.flagged)
 
@@ -225,7 +227,7 @@ def test_a_contract_that_nothing_breaks_proves_nothing(court, cache):
         contract=lambda evidence: (),
     )
     candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
-    proof = prove(lax, candidate, court.runner, cache, cases=4, dtypes=("float32",))
+    proof = prove(lax, candidate, court.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
     assert not proof.holds
     assert proof.unrefereeable
 
@@ -243,5 +245,5 @@ def test_the_spread_of_one_sum_may_be_nan_as_well_as_0(court, cache):
     task = TASKS["kernelbenchx/fused_sum_std"]
     name = task.name
     candidate = read_candidate(AS_TORCH_HAS_IT, "torch.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, cases=24, dtypes=("float32",))
+    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=24, dtypes=("float32",)))
     assert proof.flagged == []
