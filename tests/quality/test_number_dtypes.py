@@ -3,7 +3,9 @@
 import pytest
 
 from kerneltruth.cases.strategies import generate
+from kerneltruth.commands.court import Job
 from kerneltruth.commands.suite_audit import prove
+from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -83,3 +85,14 @@ def test_complex_inputs_are_finite_and_of_no_real_dtype():
     assert len(cases) > 16
     assert not {"nan_injected", "adversarial"} & {case.recipe for case in cases}
     assert all(case.settings["dtype"] is None for case in cases)
+
+
+def test_what_is_wrong_for_complex_numbers_is_explained(court):
+    source = f"import torch\n{WRONG['mul']}"
+    candidate = read_candidate(source, "one.py", task_names=("mul",), task="mul", entry="mul")
+    plan = Plan(cases=8, dtypes=("complex64",), compile=False)
+    job = Job(name="one", task="kernelbenchx/mul", candidate=candidate, plan=plan, effort=Effort())
+    attempt = court.hear(job).attempt
+    assert attempt.minimal is not None
+    assert attempt.minimal.dtype == "complex64"
+    assert "j)" in attempt.shown

@@ -20,6 +20,7 @@ from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -142,7 +143,7 @@ def _explain(
         verdict=failure.verdict,
         values=_values(expectation, ruling),
         inputs={
-            name: t.to(torch.float64)
+            name: real_parts(t).to(torch.float64)
             for name, t in expectation.inputs.tensors.items()
             if t is not None and name != OUT
         },
