@@ -38,6 +38,10 @@ def test_a_signature_is_as_python_writes_it(name, signature):
     assert signature_of(find(name)) == signature
 
 
+def test_a_brief_names_every_dtype_that_may_not_be_refused():
+    assert "float32, float16, bfloat16, int32, complex64" in brief("kernelbenchx/add")
+
+
 def test_a_brief_has_description_signature_dtypes_and_example():
     text = brief("kernelbenchx/softmax")
     assert find("kernelbenchx/softmax").description in text
