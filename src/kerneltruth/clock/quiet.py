@@ -15,6 +15,7 @@ from typing import Protocol
 # A process that is within the driver stops when it leaves it; making a context takes longest.
 _STOP_S = 0.5
 _LOOK_S = 5e-4
+_DRAIN_S = 1e-2
 
 
 class Resting(Protocol):
@@ -37,7 +38,13 @@ class Resting(Protocol):
 class Quiet:
     """One device's quiet: threads ask for it, or for leave to work."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, finish: Callable[[], None] = lambda: None) -> None:
+        """Nobody has laps run yet.
+
+        Args:
+            finish: waits until the device has done what this process asked it for.
+        """
+        self._finish = finish
         self._changed = threading.Condition()
         self._at_work = 0
         # The thread that has laps run.
@@ -57,7 +64,10 @@ class Quiet:
             self._changed.wait_for(lambda: self._owner is None)
             self._at_work += 1
         try:
-            yield
+            try:
+                yield
+            finally:
+                self._finish()
         finally:
             with self._changed:
                 self._at_work -= 1
@@ -92,6 +102,9 @@ class Quiet:
             end = time.monotonic() + _STOP_S
             while not all(process.rests for process in resting) and time.monotonic() < end:
                 time.sleep(_LOOK_S)
+            if resting:
+                # What they have asked the device for goes on without them.
+                time.sleep(_DRAIN_S)
             yield
         finally:
             for process in resting:

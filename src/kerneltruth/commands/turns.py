@@ -60,7 +60,7 @@ class Turns:
         # Those that get ready, or did, and have had no turn since; who comes next stands first.
         self._coming: dict[Key, Future[None]] = {}
         self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
-        self.quiet = Quiet()
+        self.quiet = Quiet(finish=self._finish)
 
     @property
     def at_once(self) -> int:
@@ -144,6 +144,11 @@ class Turns:
             # A failure here is reported when the result is needed.
             with contextlib.suppress(MemoryError, RuntimeError):
                 begun.result()
+
+    def _finish(self) -> None:
+        """Wait for what this process has asked the device for: it goes on after the asking."""
+        if self._on_gpu:
+            torch.cuda.synchronize(torch.device(self._runner.device))
 
     def _waiting(self) -> list[Key]:
         return [key for key in self._grounds if key != self._key]

@@ -118,3 +118,15 @@ def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
     one.rest = lambda: None
     with quiet.beside(lambda: [one]), quiet.laps():
         assert not one.rests
+
+
+def test_work_ends_when_the_device_has_done_what_it_was_asked_for():
+    finished = []
+    quiet = Quiet(finish=lambda: finished.append(True))
+    with quiet.work():
+        assert not finished
+    assert finished == [True]
+    with pytest.raises(ValueError, match="failed"), quiet.work():
+        raise ValueError("failed")
+    with quiet.laps():
+        assert finished == [True, True]
