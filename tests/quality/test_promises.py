@@ -60,6 +60,15 @@ def test_a_promise_is_listed_with_the_cases_that_try_it():
     assert all("float32" in case or "complex64" in case for each in tried.values() for case in each)
 
 
+def test_what_pytorch_lacks_on_a_gpu_in_one_dtype_is_tried_in_others():
+    task = TASKS["kernelbenchx/solve_symmetric_ldl"]
+    cases = [c for seed in range(4) for c in generate(task, seed=seed, count=80, device="cuda")]
+    tried = {(c.dtype, c.settings["hermitian"]) for c in cases}
+    assert ("complex64", True) not in tried
+    assert {("complex64", False), ("float32", True)} <= tried
+    assert "hermitian=True in complex64" in task.promises.not_tried
+
+
 def test_what_no_prompt_promises_is_tried_but_may_be_refused():
     task = TASKS["kernelbenchx/conv2d"]
     half = [c for c in generate(task, seed=0, count=40) if c.dtype == "float16"]

@@ -25,7 +25,7 @@ from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.arguments import PARTS
-from kerneltruth.tasks.spec import Scalar, Task
+from kerneltruth.tasks.spec import Scalar, Task, evaluate
 
 # How many times the usual number of cases are looked through for those that try a promise.
 _FAR = 4
@@ -56,6 +56,8 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
         return "what complex infinities and NaN give, no standard says"
     if dtype in PARTS and task.asked_dtype(settings) not in (None, *PARTS):
         return "a complex number is none of a real dtype"
+    if evaluate(task.promises.never.get(dtype, "False"), settings):
+        return f"not tried in {dtype}"
     case = Case(
         task=task.key,
         dims=tuple((d.symbol, sizes[d.symbol]) for d in task.dims),

@@ -41,6 +41,7 @@ class Promises:
         empty: whether the prompt speaks of tensors without elements.
         gradients: whether it says that the result is differentiable.
         not_tried: what else it documents and no case tries, such as an argument, with the reason.
+        never: by dtype, a condition of attributes with which no case has it; `not_tried` says why.
     """
 
     dtypes: tuple[str, ...] | None = None
@@ -51,6 +52,7 @@ class Promises:
     empty: bool = False
     gradients: bool = False
     not_tried: Mapping[str, str] = field(default_factory=dict)
+    never: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = set(self.layouts) - set(get_args(Layout))
