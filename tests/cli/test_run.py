@@ -8,8 +8,10 @@ import sys
 import time
 
 import pytest
+import torch
 
 from kerneltruth.commands import running
+from kerneltruth.runs.store import RunStore, load_snapshot
 
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
 WRONG = "import torch\ndef relu(input):\n    return input.abs()\n"
@@ -287,3 +289,43 @@ def test_a_finding_is_minimized_and_replayed_from_its_own_folder(kt, tmp_path, m
     assert "its candidate is not at" not in ran.err
     assert kt("replay", finding.name, "--device", "cpu").code == 0
     assert kt("replay", finding.name, "--device", "cpu", "--from-snapshot").code == 0
+
+
+def test_a_finding_of_complex_inputs_is_replayed_minimized_and_reproduced(kt, tmp_path):
+    (tmp_path / "spectral_norm_eig.py").write_text(
+        "import torch\n\n\ndef spectral_norm_eig(A, *, out=None):\n"
+        "    worst = torch.linalg.eigvals(A).abs().amax(-1)\n"
+        "    worst = worst * 1.5 if A.dtype == torch.complex128 else worst\n"
+        "    return worst if out is None else out.copy_(worst)\n"
+    )
+    run = tmp_path / "run"
+    checked = kt("check", tmp_path / "spectral_norm_eig.py", "--device", "cpu", "--out", run)
+    assert checked.code == 1, checked.err
+    (finding,) = (run / "findings").glob("*.json")
+    assert load_snapshot(finding)["A"].dtype == torch.complex128
+    ran = kt("replay", run, "--device", "cpu", "--from-snapshot", "--json")
+    (result,) = json.loads(ran.out)["results"]
+    assert (result["inputs"], result["output"], result["reproduced"]) == ("same", "same", True)
+    ran = kt("minimize", finding, "--device", "cpu")
+    assert ran.code == 0, ran.err
+    assert "'dtype': 'complex128'" in finding.with_suffix(".py").read_text()
+
+
+def test_our_own_error_at_one_finding_keeps_what_was_judged(kt, handed_in, tmp_path, monkeypatch):
+    plain, run = tmp_path / "plain", tmp_path / "run"
+    command = ("run", "--candidates", handed_in, *ARGUMENTS)
+    assert kt(*command, "--out", plain).code == 0
+
+    def broken(*_, **__):
+        raise KeyError("torch.complex128")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, "write_finding", broken)
+        ran = kt(*command, "--out", run)
+    assert ran.code == 4
+    assert "our bug, not yours" in ran.err
+    kept = (run / "results.jsonl").read_text()
+    assert 1 <= kept.count("\n") < 8
+    assert kt(*command, "--out", run).code == 0
+    assert (run / "results.jsonl").read_text().startswith(kept)
+    assert outcomes(run) == outcomes(plain)

@@ -1,5 +1,7 @@
 """Scripts are run as their receiver would: by another Python process, without kerneltruth."""
 
+import functools
+import math
 import os
 import signal
 import subprocess
@@ -11,7 +13,8 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import place
-from kerneltruth.explain.reproducer import script, source_literal
+from kerneltruth.explain.reproducer import _data, script, source_literal
+from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.oracle.verdict import Crashed, Failed, RuntimeFault, TimedOut
@@ -38,6 +41,17 @@ COPY = task(
     benchmark={"M": 8, "N": 8},
     outputs=(Output(compare="exact"),),
     extended_dtypes=("float8_e4m3fn",),
+)
+CONJUGATED = task(
+    "conjugated(z[M, N])",
+    category="Math",
+    dims={"M": "batch", "N": "reduced"},
+    reference=lambda z: z.conj(),
+    description="",
+    flops="M*N",
+    benchmark={"M": 8, "N": 8},
+    outputs=(Output(compare="exact"),),
+    extended_dtypes=("complex64", "complex128"),
 )
 INTEGERS = task(
     "doubled(x[M, N]: int64)",
@@ -124,6 +138,11 @@ def torch_double(body, imports="import torch"):
     return f"{imports}\n\n\ndef double(x, scale=2.0):\n    {body}\n"
 
 
+COMPLEX = [
+    ("complex64", "uniform", 3),
+    ("complex128", "nan_injected", 3),
+    ("complex128", "nan_injected", 90),
+]
 SCRIPTS = {
     "wrong shape": lambda: written(torch_double("return (x * 2).T"), verdict=failed("shape")),
     "wrong dtype": lambda: written(torch_double("return x.double() * 2"), verdict=failed("dtype")),
@@ -194,6 +213,21 @@ SCRIPTS = {
         "def copied(x):\n    return x.clone()\n", spec=COPY, dtype="float8_e4m3fn"
     ),
     "int64": lambda: written("def doubled(x):\n    return x + x\n", spec=INTEGERS),
+    **{
+        f"{dtype} {recipe} {rows}": functools.partial(
+            written,
+            "def conjugated(z):\n    return z.clone().conj()\n",
+            spec=CONJUGATED,
+            dtype=dtype,
+            recipe=recipe,
+            dims=(("M", rows), ("N", 7)),
+            verdict=failed("uninitialized"),
+        )
+        for dtype, recipe, rows in COMPLEX
+    },
+    "wrong conjugate": lambda: written(
+        "def conjugated(z):\n    return z + 0\n", spec=CONJUGATED, dtype="complex128"
+    ),
     "specials": lambda: written(torch_double("return x * 2"), recipe="nan_injected"),
     "swallows nan": lambda: written(
         torch_double("return (x * 2).nan_to_num(0.0)"),
@@ -287,6 +321,7 @@ def ran(tmp_path_factory):
         ("dies", f"it died by signal {int(signal.SIGSEGV)}"),
         ("hangs", "it did not end within 1 s"),
         ("swallows nan", "elements are wrong"),
+        ("wrong conjugate", "elements are wrong"),
         ("numpy wrong", "elements are wrong"),
         ("second configuration", "worst element: [2, 6]"),
     ],
@@ -307,6 +342,7 @@ def test_a_wrong_kernel_is_shown_wrong(ran, name, words):
         "packed float8",
         "float8",
         "int64",
+        *(" ".join(map(str, c)) for c in COMPLEX),
         "specials",
         "empty",
         "numpy",
@@ -386,6 +422,16 @@ def test_a_source_literal_means_exactly_the_source(source):
 def test_few_elements_are_written_as_numbers():
     text = written(RIGHT, recipe="ones", dims=(("M", 1), ("N", 2)))
     assert "'data': [1.0, 1.0]" in text
+
+
+def test_complex_elements_are_written_as_their_parts_exactly():
+    parts = [-0.0, math.inf, math.nan, 1.5]
+    z = torch.view_as_complex(torch.tensor(parts, dtype=torch.float64).reshape(2, 2))
+    spec = _data(z)
+    assert repr(spec["data"]) == "[-0.0, inf, nan, 1.5]"
+    scope = {"torch": torch}
+    exec(BODY[BODY.index("def tensor(") : BODY.index("def surroundings(")], scope)
+    assert repr(torch.view_as_real(scope["tensor"](spec)).reshape(-1).tolist()) == repr(parts)
 
 
 def test_the_same_finding_gives_the_same_script():

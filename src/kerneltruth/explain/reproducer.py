@@ -173,7 +173,8 @@ def _data(value: Tensor) -> dict[str, Any]:
     value = value.detach().cpu().contiguous()
     data: list[Any] | _Packed
     if value.numel() <= MOST_WRITTEN:
-        flat = value.reshape(-1)
+        # Parts, since Python's text of a complex number loses infinite ones and the sign of 0.
+        flat = (torch.view_as_real(value) if value.is_complex() else value).reshape(-1)
         data = (flat.to(torch.float64) if flat.is_floating_point() else flat).tolist()
     else:
         raw = value.reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -37,6 +37,9 @@ def tensor(spec):
     if isinstance(data, str):
         raw = bytearray(zlib.decompress(base64.b64decode(data)))
         return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
+    if dtype.is_complex:
+        parts = torch.tensor(data, dtype=torch.float64).reshape(*shape, 2)
+        return torch.view_as_complex(parts).to(dtype)
     if dtype.is_floating_point:
         return torch.tensor(data, dtype=torch.float64).to(dtype).reshape(shape)
     return torch.tensor(data, dtype=dtype).reshape(shape)
@@ -68,7 +71,7 @@ def raw(t):
     """The tensor's elements as bytes, row-major."""
     if not torch.is_tensor(t):
         return repr(t).encode()
-    flat = t.detach().cpu().contiguous().reshape(-1)
+    flat = t.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 

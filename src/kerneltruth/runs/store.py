@@ -145,10 +145,10 @@ class RunStore:
         with writing(path):
             if sum(t.numel() * t.element_size() for t in present.values()) <= limit_bytes:
                 # Here, since `report` and `analyze` read runs without torch.
-                from safetensors.torch import save
+                from kerneltruth.runs.tensors import to_bytes
 
-                owned = {n: t.detach().cpu().contiguous().clone() for n, t in present.items()}
-                write_whole(self.path / "inputs" / f"{finding.id}.safetensors", save(owned))
+                inputs_path = self.path / "inputs" / f"{finding.id}.safetensors"
+                write_whole(inputs_path, to_bytes(present))
             write_whole(path, dumps(record_to_json(finding), indent=2).encode() + b"\n")
         return path
 
@@ -188,18 +188,16 @@ def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
     """The exact inputs stored beside a finding, or None if they were too large to keep.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: the file is damaged, or holds a dtype that is unknown here.
     """
     path = finding_path.absolute().parent.parent / "inputs" / f"{finding_path.stem}.safetensors"
     if not path.exists():
         return None
-    from safetensors import SafetensorError
-    from safetensors.torch import load
+    from kerneltruth.runs.tensors import from_bytes
 
     try:
-        inputs: dict[str, torch.Tensor] = load(path.read_bytes())
-    except (OSError, SafetensorError, ValueError) as error:
+        return from_bytes(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise UserError(
             f"cannot read {path}: {str(error).splitlines()[0]}; replay without --from-snapshot"
         ) from error
-    return inputs

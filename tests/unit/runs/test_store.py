@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import resource
 import signal
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save
 
 from kerneltruth.cases.case import Case
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
@@ -225,6 +227,82 @@ def test_a_finding_is_stored_with_its_exact_inputs(run):
     stored = load_snapshot(path)
     assert set(stored) == {"x"}
     assert stored["x"].view(torch.int16).equal(x.t().contiguous().view(torch.int16))
+
+
+def bits_of(tensor):
+    plain = tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    return tensor.dtype, tuple(tensor.shape), plain.reshape(-1).view(torch.uint8).tolist()
+
+
+STORED = [
+    *(torch.complex32, torch.complex64, torch.complex128),
+    *(torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.int64),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    *(torch.float8_e8m0fnu, torch.float4_e2m1fn_x2, torch.float64, torch.bfloat16),
+]
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("dtype", STORED, ids=str)
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 3)], ids=str)
+def test_inputs_of_every_dtype_keep_their_bits(run, dtype, shape):
+    # All ones are a NaN with a payload in each floating-point format.
+    byte = 1 if dtype == torch.bool else 255
+    raw = torch.full((math.prod(shape) * dtype.itemsize,), byte, dtype=torch.uint8)
+    if dtype != torch.bool:
+        raw[::3] = 77
+    tensor = raw.view(dtype).reshape(shape)
+    stored = load_snapshot(run.write_finding(FINDING, {"x": tensor, "y": torch.ones(2)}))
+    assert bits_of(stored["x"]) == bits_of(tensor)
+    assert bits_of(stored["y"]) == bits_of(torch.ones(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_a_view_that_conjugates_or_negates_is_stored_as_what_it_shows(run, dtype):
+    z = torch.tensor([[1 + 2j, -0.0 - 3j], [5j, complex("inf-nanj")]], dtype=dtype)
+    given = {"conj": z.conj(), "mH": z.mH, "imag": z.conj().imag, "step": z[:, ::2]}
+    assert given["conj"].is_conj()
+    assert given["imag"].is_neg()
+    stored = load_snapshot(run.write_finding(FINDING, given))
+    assert {n: bits_of(t) for n, t in stored.items()} == {n: bits_of(t) for n, t in given.items()}
+
+
+def test_what_every_safetensors_reads_is_stored_as_itself_and_the_rest_as_bytes(run):
+    z = torch.ones(2, 3, dtype=torch.complex64)
+    run.write_finding(FINDING, {"x": torch.ones(2), "z": z})
+    path = run.path / "inputs" / f"{FINDING.id}.safetensors"
+    assert {n: (t.dtype, tuple(t.shape)) for n, t in load_file(path).items()} == {
+        "x": (torch.float32, (2,)),
+        "z": (torch.uint8, (48,)),
+    }
+
+
+def test_inputs_of_an_earlier_version_are_read(run):
+    inputs = {"x": torch.ones(2, dtype=torch.bfloat16), "n": torch.arange(3, dtype=torch.uint8)}
+    path = run.write_finding(FINDING, {})
+    (run.path / "inputs" / f"{FINDING.id}.safetensors").write_bytes(save(inputs))
+    stored = load_snapshot(path)
+    assert {n: bits_of(t) for n, t in stored.items()} == {n: bits_of(t) for n, t in inputs.items()}
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        '{"dtype": "float7", "shape": [2]}',
+        '{"dtype": "load", "shape": [2]}',
+        '{"dtype": "complex64", "shape": [5]}',
+        '{"dtype": "complex64"}',
+        "7",
+        "{",
+    ],
+)
+def test_inputs_of_an_unknown_dtype_or_with_damaged_metadata_are_refused(run, about):
+    path = run.write_finding(FINDING, {"z": torch.ones(2, dtype=torch.complex64)})
+    raw = save({"z": torch.zeros(16, dtype=torch.uint8)}, metadata={"z": about})
+    (run.path / "inputs" / f"{FINDING.id}.safetensors").write_bytes(raw)
+    with pytest.raises(UserError, match="without --from-snapshot") as caught:
+        load_snapshot(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_inputs_above_the_limit_leave_seed_and_digests_only(run):
