@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from kerneltruth.tasks.contract import Evidence
 from kerneltruth.tasks.dropped import SURPRISE, surprise
-from kerneltruth.tasks.fractional import all_starts, starts
+from kerneltruth.tasks.fractional import all_starts, rounded_starts, starts
 from kerneltruth.tasks.suite import fusion_a_bmm, fusion_a_pointwise, fusion_a_pooling
 
 TASKS = {
@@ -174,3 +174,49 @@ def test_every_random_number_gives_one_of_the_known_ways():
     known = {tuple(way) for way in all_starts(13, 5, 2, "float32").tolist()}
     for u in torch.rand(200, generator=torch.Generator().manual_seed(0)).tolist():
         assert tuple(starts(13, 5, 2, u).tolist()) in known
+
+
+def starts_on_a_gpu(size, count, kernel, u):
+    """Of every plane, as PyTorch's kernel computes them: in float32 throughout."""
+    step = torch.tensor(float(size - kernel)) / (count - 1)
+    first = ((torch.arange(count - 1) + u.unsqueeze(1)) * step).int() - (u * step).int()[:, None]
+    return torch.cat((first, torch.full((len(u), 1), size - kernel)), 1).long()
+
+
+def drawn(count, near, seed):
+    """Random numbers in float32, every other one within some roundings of a number."""
+    chance = torch.Generator().manual_seed(seed)
+    u = torch.rand(count, generator=chance)
+    u[::2] = near + (u[::2] - 0.5) * 2.0**-17
+    return u.clamp(0, 1 - 2.0**-24)
+
+
+def pooled_on_a_gpu(x, rows, columns):
+    best = F.max_pool2d(torch.relu(x), 2, stride=1)
+    down = best.gather(-2, rows[None, :, :, None].expand(-1, -1, -1, best.shape[-1]))
+    return down.gather(-1, columns[None, :, None, :].expand(-1, -1, down.shape[-2], -1))
+
+
+@pytest.mark.parametrize(("near", "seed"), [(0.5, 0), (1.0, 1)])
+def test_windows_that_float32_rounds_elsewhere_are_accepted(near, seed):
+    planes = 20_000
+    x = torch.rand(1, planes, 18, 13, generator=torch.Generator().manual_seed(seed)) - 0.1
+    rows = starts_on_a_gpu(18, 9, 2, drawn(planes, near, seed))
+    columns = starts_on_a_gpu(13, 5, 2, drawn(planes, 1 / 3, seed + 2))
+    exact = {tuple(way) for way in all_starts(18, 9, 2, "float32").tolist()}
+    assert {tuple(way) for way in rows.tolist()} - exact
+    assert fractional_claims(x, (pooled_on_a_gpu(x, rows, columns),)) == []
+    # Windows of numbers of their own, in one plane of all.
+    rows[7, 3] += 1
+    assert fractional_claims(x, (pooled_on_a_gpu(x, rows, columns),)) == [
+        "planes that no random numbers explain"
+    ]
+
+
+@pytest.mark.parametrize(("size", "count"), [(32, 16), (63, 13), (257, 16), (16, 6)])
+def test_every_way_that_float32_has_is_known(size, count):
+    known = {tuple(way) for way in all_starts(size, count, 2, "float32").tolist()}
+    known |= {tuple(way) for way in rounded_starts(size, count, 2).tolist()}
+    for near in (0.0, 0.2, 0.25, 0.5, 0.75, 0.8, 1.0):
+        rows = starts_on_a_gpu(size, count, 2, drawn(20_000, near, 0))
+        assert {tuple(way) for way in rows.unique(dim=0).tolist()} <= known
