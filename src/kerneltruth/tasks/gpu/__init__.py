@@ -41,7 +41,7 @@ GPU_DRAWS = 2
 class OnGpu:
     """While entered, torch computes as GPU libraries do, on whatever device."""
 
-    def __init__(self, *, ulp: float, salt: int = 0) -> None:
+    def __init__(self, *, ulp: float | None, salt: int | None = 0) -> None:
         """Set up; the arguments are those of `Errors`."""
         self._errors = Errors(ulp=ulp, salt=salt)
         self._entered = ExitStack()

@@ -22,12 +22,13 @@ class Errors:
         used_function: whether an elementary function was met.
     """
 
-    def __init__(self, *, ulp: float, salt: int = 0) -> None:
+    def __init__(self, *, ulp: float | None, salt: int | None = 0) -> None:
         """Set up.
 
         Args:
-            ulp: spacing at 1 of the precision in which elementary functions are computed.
-            salt: chooses the signs of their errors.
+            ulp: spacing at 1 of the precision in which elementary functions are computed; None
+                means that of the dtype in which each of them is.
+            salt: chooses the signs of their errors; None means that all of them are upwards.
         """
         self.used_library = False
         self.used_function = False
@@ -44,9 +45,13 @@ class Errors:
         Where it is as good as the largest magnitude that the function has, it is exactly that.
         """
         self.used_function = True
-        self._salt += 1
-        moved = value * (1 + ulps * self._ulp * signs(value, self._salt))
-        full = value.abs() >= most * (1 - self._ulp / 4)
+        up: Tensor | float = 1.0
+        if self._salt is not None:
+            self._salt += 1
+            up = signs(value, self._salt)
+        ulp = torch.finfo(value.dtype).eps if self._ulp is None else self._ulp
+        moved = value * (1 + ulps * ulp * up)
+        full = value.abs() >= most * (1 - ulp / 4)
         return torch.where(full, value.sign() * most, moved) if most < math.inf else moved
 
 
