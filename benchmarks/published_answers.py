@@ -16,6 +16,7 @@ come back as `READ.csv` with the columns `id`, `reader` (right, too_strict, wron
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import random
@@ -32,6 +33,7 @@ import machine
 
 from kerneltruth.commands.replay import cache_for, candidate_of, finding_at
 from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.corpus.eager import aids
 from kerneltruth.explain.reproducer import script
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
@@ -74,6 +76,12 @@ def drawn(options: Any) -> list[dict[str, Any]]:
     ]
 
 
+def standalone(source: str) -> str:
+    """PyTorch's own function with the wrapper that some import from the corpus in its place."""
+    taken = f"from {aids.__name__} import in_float32_on_a_cpu\n"
+    return source.replace(taken, inspect.getsource(aids))
+
+
 def write_scripts(options: Any, line: dict[str, Any]) -> tuple[Path, Path | None]:
     """The script with the kernel, and the one with PyTorch's own function in its place."""
     path = options.folder / "run" / "findings" / line["finding"]
@@ -90,6 +98,8 @@ def write_scripts(options: Any, line: dict[str, Any]) -> tuple[Path, Path | None
     for name, candidate, config in (("", kernel, finding.config), ("_pytorch", eager, 0)):
         if candidate is None:
             continue
+        if name:
+            candidate = replace(candidate, source=standalone(candidate.source))
         text = script(
             task=task,
             candidate=replace(candidate, language="torch") if name else candidate,

@@ -14,7 +14,7 @@ SPECTRAL_RADIUS = """
 import torch
 
 def spectral_norm_eig(A, *, out=None):
-    return torch.linalg.eigvals(A).abs().amax(-1)
+    return torch.amax(torch.linalg.eigvals(A).abs(), -1, out=out)
 """
 
 WARPED = """

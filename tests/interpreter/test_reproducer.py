@@ -434,6 +434,12 @@ def test_complex_elements_are_written_as_their_parts_exactly():
     assert repr(torch.view_as_real(scope["tensor"](spec)).reshape(-1).tolist()) == repr(parts)
 
 
+def test_a_single_element_of_any_stride_has_its_bytes():
+    scope = {"torch": torch}
+    exec(BODY[BODY.index("def raw(") : BODY.index("def poisoned(")], scope)
+    assert scope["raw"](torch.arange(4.0)[1::2][:1]) == torch.ones(1).numpy().tobytes()
+
+
 def test_the_same_finding_gives_the_same_script():
     assert written(RIGHT, dims=(("M", 20), ("N", 31))) == written(
         RIGHT, dims=(("M", 20), ("N", 31))

@@ -14,6 +14,9 @@ from torch import Tensor
 from kerneltruth.explain.evidence import Evidence, Pattern, Values, epsilon, number, ratio
 from kerneltruth.explain.where_wrong import line_word
 
+# The cosine of errors and what they would follow, beyond which no rounding is the reason.
+_SYSTEMATIC = 0.9
+
 
 def how(evidence: Evidence, values: Values) -> Pattern | None:
     """How the output is wrong: the first pattern that fits."""
@@ -245,10 +248,20 @@ def rounded(evidence: Evidence, values: Values) -> Pattern | None:
         if epsilon(name) > epsilon(evidence.case.dtype) > 0 and bool(narrow.all()) and bool(fits):
             return Pattern(tag="precision", clause=f"every element is rounded to {name}")
     error = float((got - want).abs().max()) / max(_largest(want), 1e-300)
-    if evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= 2.0**-7:
+    in_half = evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= 2.0**-7
+    if in_half and not _systematic(got - want, want):
         clause = f"the numbers are imprecise: errors reach {error:.1g} of the largest element"
         return Pattern(tag="precision", clause=f"{clause}, as in half precision")
     return None
+
+
+def _systematic(errors: torch.Tensor, want: torch.Tensor) -> bool:
+    """Whether errors are much of one sign, or in proportion to what is due: rounding has neither.
+
+    A variance without its N / (N - 1), say, or a decay that is left out.
+    """
+    others = (torch.ones_like(errors), want - want.mean())
+    return any(abs(float(torch.cosine_similarity(errors, x, 0))) > _SYSTEMATIC for x in others)
 
 
 def growing(values: Values) -> Pattern | None:

@@ -382,6 +382,20 @@ def test_an_output_rounded_to_half_precision_is_named():
     assert "every element is rounded to bfloat16" in explain(output, reference).sentence.lower()
 
 
+def test_errors_as_of_half_precision_are_named():
+    reference = noise(40, 50)
+    fault = explain(reference + noise(40, 50, low=-1.5e-2, high=1.5e-2).flip(0, 1), reference)
+    assert "the numbers are imprecise" in fault.sentence.lower()
+
+
+@pytest.mark.parametrize("of", [torch.ones_like, lambda reference: reference])
+def test_errors_of_one_sign_or_in_proportion_to_what_is_due_are_not_said_to_be_rounding(of):
+    """As of a variance without its correction, or a decay that is left out."""
+    reference = noise(40, 50)
+    output = reference + 1e-3 * of(reference) * noise(40, 50, low=0.7, high=1.3)
+    assert "imprecise" not in explain(output, reference).sentence
+
+
 def test_an_error_that_grows_along_the_last_dim_is_named():
     reference = noise(4, 64)
     steps = torch.arange(1, 65, dtype=torch.float64)
