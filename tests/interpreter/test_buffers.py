@@ -198,7 +198,9 @@ def f(x):
 @triton.jit
 def k(address, y):
     i = tl.arange(0, 2)
-    tl.store(y + i, tl.load(address.to(tl.pointer_type(tl.float32)) + i))
+    # Where it is below 2**31, it comes as an int32.
+    pointer = address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    tl.store(y + i, tl.load(pointer + i))
 
 def f(x):
     y = torch.empty(2, device="cuda")

@@ -198,7 +198,7 @@ def test_where_kernels_are_compiled_the_interpreter_is_not_imported():
     program = """
         import sys
         from kerneltruth.runner import launches, serving, worker, zygote
-        zygote._warm_up(())
+        zygote._warm_up((), None)
         launches.install()
         ours = [m for m in sys.modules if m.startswith("kerneltruth.runner.interpreter")]
         print(ours, "triton.runtime.interpreter" in sys.modules)
