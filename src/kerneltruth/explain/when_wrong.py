@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kerneltruth.cases.case import Case
 from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
+from kerneltruth.tasks.spec import Scalar
 
 # A twin differs in size alone, but then also in what is drawn: so many must agree.
 SIZE_TWINS = 3
@@ -102,7 +103,7 @@ def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Clai
     for name, value in evidence.case.attributes:
         yield _Claim(
             tag="attribute",
-            clause=f"Only {name}={value} shows it.",
+            clause=_shown_by(name, value, judged),
             holds=lambda c, name=name, value=value: c.settings.get(name) == value,  # type: ignore[misc]
             plain=lambda c, name=name: c.with_attributes(**{name: None}),  # type: ignore[misc]
         )
@@ -124,6 +125,15 @@ def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Clai
             holds=lambda c: c.recipe in silent or bool(c.literals),
             plain=lambda c: replace(c, recipe=""),
         )
+
+
+def _shown_by(name: str, value: Scalar, judged: list[Sibling]) -> str:
+    """That a setting shows it, and which others that were tried do not."""
+    passed = (s.case.settings.get(name, value) for s in judged if not s.failed)
+    others = " or ".join(f"{name}={v}" for v in sorted({str(v) for v in passed} - {str(value)}))
+    if isinstance(value, bool) or not others:
+        return f"Only {name}={value} shows it."
+    return f"It shows with {name}={value}, and not with {others}."
 
 
 def _size_claims(symbol: str, blocks: tuple[int, ...]) -> Iterator[_Claim]:

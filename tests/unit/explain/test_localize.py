@@ -540,7 +540,14 @@ def test_a_fault_of_two_dtypes_is_named():
 def test_a_fault_of_one_attribute_value_is_named():
     failing = replace(case(N=50), attributes=(("mode", "b"),))
     fault = with_siblings(failing, (replace(failing, attributes=(("mode", "a"),)), False))
-    assert fault.sentence.endswith("Only mode=b shows it.")
+    # Of other modes nothing is known.
+    assert fault.sentence.endswith("It shows with mode=b, and not with mode=a.")
+
+
+def test_of_a_switch_there_is_no_third_value():
+    failing = replace(case(N=50), attributes=(("training", True),))
+    fault = with_siblings(failing, (replace(failing, attributes=(("training", False),)), False))
+    assert fault.sentence.endswith("Only training=True shows it.")
 
 
 def test_a_fault_of_an_absent_input_is_named():
