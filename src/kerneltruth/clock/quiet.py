@@ -1,7 +1,7 @@
-"""Who gets ready on a device beside a candidate that is timed, and rests while its laps run.
+"""Preparation goes on in the background while candidates are timed, and is paused during laps.
 
-Most seconds of a run go into what needs no quiet: compiling, drawing inputs, references. All of
-that may go on beside others; laps may not, so whoever works then is stopped for as long.
+Most seconds of a run go into what needs no quiet device: compiling, drawing inputs, references.
+Laps need one: background processes are stopped for as long, and the judge's own work waits.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _LOOK_S = 5e-4
 _DRAIN_S = 1e-2
 
 
-class Resting(Protocol):
+class Pausable(Protocol):
     """A process that can be stopped, and goes on where it was."""
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Ask it to stop; its deadlines wait."""
         ...
 
     @property
-    def rests(self) -> bool:
+    def paused(self) -> bool:
         """Whether it has stopped, or is gone."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it go on."""
         ...
 
 
 class Quiet:
-    """One device's quiet: threads ask for it, or for leave to work."""
+    """Which thread may use a device: one that runs laps, alone, or others that prepare."""
 
     def __init__(self, *, finish: Callable[[], None] = lambda: None) -> None:
         """Nobody has laps run yet.
@@ -49,7 +49,7 @@ class Quiet:
         self._at_work = 0
         # The thread that has laps run.
         self._owner: int | None = None
-        self._beside: list[Callable[[], Iterable[Resting]]] = []
+        self._beside: list[Callable[[], Iterable[Pausable]]] = []
 
     @contextlib.contextmanager
     def work(self) -> Iterator[None]:
@@ -73,13 +73,13 @@ class Quiet:
                 self._at_work -= 1
                 self._changed.notify_all()
 
-    def always(self, processes: Callable[[], Iterable[Resting]]) -> None:
-        """Have these rest while laps run; `processes` gives those there are at the moment."""
+    def always(self, processes: Callable[[], Iterable[Pausable]]) -> None:
+        """Pause these during laps; `processes` gives those there are at the moment."""
         with self._changed:
             self._beside.append(processes)
 
     @contextlib.contextmanager
-    def beside(self, processes: Callable[[], Iterable[Resting]]) -> Iterator[None]:
+    def beside(self, processes: Callable[[], Iterable[Pausable]]) -> Iterator[None]:
         """As `always`, for as long as this lasts."""
         self.always(processes)
         try:
@@ -90,25 +90,28 @@ class Quiet:
 
     @contextlib.contextmanager
     def laps(self) -> Iterator[None]:
-        """Have the device to oneself: all that is beside rests, and no work begins."""
+        """Have the device to oneself: background processes are paused, and no work begins."""
+        stopped: list[Pausable] = []
         with self._changed:
             self._changed.wait_for(lambda: self._owner is None)
             self._owner = threading.get_ident()
-            self._changed.wait_for(lambda: not self._at_work)
-            resting = [process for processes in self._beside for process in processes()]
+        # From here on: Ctrl-C while others are waited for must not keep them waiting for ever.
         try:
-            for process in resting:
-                process.rest()
+            with self._changed:
+                self._changed.wait_for(lambda: not self._at_work)
+                stopped += [process for processes in self._beside for process in processes()]
+            for process in stopped:
+                process.pause()
             end = time.monotonic() + _STOP_S
-            while not all(process.rests for process in resting) and time.monotonic() < end:
+            while not all(process.paused for process in stopped) and time.monotonic() < end:
                 time.sleep(_LOOK_S)
-            if resting:
-                # What they have asked the device for goes on without them.
+            if stopped:
+                # Kernels that they have launched still run.
                 time.sleep(_DRAIN_S)
             yield
         finally:
-            for process in resting:
-                process.go_on()
+            for process in stopped:
+                process.resume()
             with self._changed:
                 self._owner = None
                 self._changed.notify_all()

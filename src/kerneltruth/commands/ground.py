@@ -315,7 +315,7 @@ class Grounds:
         return found
 
     def warm_up(self, effort: Effort, *, room: Callable[[], bool] = lambda: True) -> None:
-        """Have the baselines compile for all cases; they rest while someone is timed.
+        """Have the baselines compile for all cases; they are paused during laps.
 
         And have what is due, where it takes little memory or answers come from other processes.
 

@@ -307,7 +307,7 @@ class Timekeeper:
                     with self._spent.on("leaving"):
                         self._gone()
                     with contextlib.ExitStack() as quiet:
-                        with self._spent.on("resting"):
+                        with self._spent.on("pausing_others"):
                             quiet.enter_context(self._turns.quiet.laps())
                         with self._spent.on("preparing"):
                             contest.prepare(watch.disturbance)

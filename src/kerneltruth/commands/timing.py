@@ -37,8 +37,8 @@ from kerneltruth.tasks.spec import Task
 # What `--out` holds.
 RESULT = "time.json"
 
-# Of a shape, in a run: baselines included a few tenths of a second. What calls take on inputs that
-# the caches hold is asked of `time` alone.
+# In `run` a shape takes a few tenths of a second, baselines included. Only `time` times calls on
+# warm caches.
 RUN_EFFORT = Effort(
     lap_s=0.002,
     graph_lap_s=0.006,

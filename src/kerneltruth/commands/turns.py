@@ -106,7 +106,7 @@ class Turns:
         wait([self._coming[key] for key in keys])
 
     def ready_beside(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have them compile while others are timed: they rest while laps run."""
+        """Have them compile while others are timed; they are paused during laps."""
         others = [task for task in tasks if _key_of(task, None) != self._key]
         self._begin_to_get_ready(others, effort)
 

@@ -42,7 +42,7 @@ class Inquiry:
     failure: Judgement
     until: float
     siblings: list[Sibling] = field(default_factory=list)
-    # Of the failure, and of the last case that failed like it: both are asked for in the end.
+    # What is kept of the first failing case and of the smallest one: an explanation needs both.
     _rulings: dict[str, Ruling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def raw(t):
     """The tensor's elements as bytes, row-major."""
     if not torch.is_tensor(t):
         return repr(t).encode()
-    # Of a single element even a contiguous tensor may have any stride.
+    # A tensor of one element counts as contiguous whatever its stride.
     plain = t.detach().cpu().resolve_conj().resolve_neg()
     flat = plain.clone(memory_format=torch.contiguous_format).reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""

@@ -25,7 +25,7 @@ from kerneltruth.runner.protocol import (
 )
 
 _POISON = bytes(16)
-# Of a child that is asked for a call with more elements than this; each takes address space.
+# A call with more elements gets so many threads; each thread takes address space.
 _THREADS = 16
 _LARGE = 2**20
 

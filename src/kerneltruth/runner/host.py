@@ -229,7 +229,7 @@ class Session:
         self._cold = cold
         self._light = light
         self._preparing = False
-        self._resting = False
+        self._pausing = False
         self._begin()
 
     def __enter__(self) -> Self:
@@ -337,23 +337,23 @@ class Session:
         self._loaded = None
         self._send_load()
 
-    def rest(self) -> None:
-        """Stop the child until `go_on`; meanwhile its deadlines wait. Another thread may ask it."""
-        self._resting = True
+    def pause(self) -> None:
+        """Stop the child until `resume`; its deadlines wait. Any thread may ask for it."""
+        self._pausing = True
         if (link := self._link) is not None:
-            link.rest()
+            link.pause()
 
     @property
-    def rests(self) -> bool:
+    def paused(self) -> bool:
         """Whether the child has stopped, or there is none."""
         link = self._link
-        return link is None or link.rests
+        return link is None or link.paused
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let the child go on."""
-        self._resting = False
+        self._pausing = False
         if (link := self._link) is not None:
-            link.go_on()
+            link.resume()
 
     def restart(self) -> None:
         """End the child and start a fresh one."""
@@ -386,8 +386,8 @@ class Session:
     def _begin(self) -> None:
         self._loaded = None
         self._link = self._runner._fork(self.candidate, self.mode, cold=self._cold)
-        if self._resting:
-            self._link.rest()
+        if self._pausing:
+            self._link.pause()
         if not self._ahead:
             self._send_load()
             return

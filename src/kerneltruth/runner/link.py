@@ -54,25 +54,25 @@ class Link:
         self._gone = False
         self._closed = False
         self.pid: int | None = None
-        # Seconds for which the child rested, and since when it does.
-        self._rested_s = 0.0
-        self._resting_since: float | None = None
+        # Seconds for which the child was paused, and since when it is.
+        self._paused_s = 0.0
+        self._paused_since: float | None = None
         self._stops = threading.Lock()
 
     def now(self) -> float:
-        """Seconds on the child's clock, the monotonic one less what it rested."""
-        since = self._resting_since
-        return (time.monotonic() if since is None else since) - self._rested_s
+        """Seconds on the child's clock, the monotonic one less the pauses."""
+        since = self._paused_since
+        return (time.monotonic() if since is None else since) - self._paused_s
 
-    def rest(self) -> None:
-        """Stop the child until `go_on`; one that is only beginning stops when it runs."""
+    def pause(self) -> None:
+        """Stop the child until `resume`; one that is only beginning stops when it runs."""
         with self._stops:
-            if self._resting_since is None:
-                self._resting_since = time.monotonic()
+            if self._paused_since is None:
+                self._paused_since = time.monotonic()
                 self._signal(signal.SIGSTOP)
 
     @property
-    def rests(self) -> bool:
+    def paused(self) -> bool:
         """Whether the child has stopped, or there is none."""
         try:
             about = Path(f"/proc/{self.pid}/stat").read_text("utf-8")
@@ -80,13 +80,13 @@ class Link:
             return True
         return about.rpartition(")")[2].split()[0] in "TtZX"
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let the child go on."""
         with self._stops:
-            if self._resting_since is not None:
+            if self._paused_since is not None:
                 # In this order: whoever looks at the clock meanwhile must not find it ahead.
-                self._rested_s += time.monotonic() - self._resting_since
-                self._resting_since = None
+                self._paused_s += time.monotonic() - self._paused_since
+                self._paused_since = None
                 self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -234,7 +234,7 @@ class Link:
         if "child" in packet:
             with self._stops:
                 self.pid = packet["child"]
-                if self._resting_since is not None:
+                if self._paused_since is not None:
                     self._signal(signal.SIGSTOP)
         if "gone" in packet:
             self._gone = True

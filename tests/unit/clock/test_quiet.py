@@ -15,15 +15,15 @@ A_MOMENT_S = 0.1
 
 class Process:
     def __init__(self):
-        self.rests = False
-        self.rested = 0
+        self.paused = False
+        self.times = 0
 
-    def rest(self):
-        self.rests = True
-        self.rested += 1
+    def pause(self):
+        self.paused = True
+        self.times += 1
 
-    def go_on(self):
-        self.rests = False
+    def resume(self):
+        self.paused = False
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def test_who_is_beside_rests_while_laps_run_and_goes_on_afterwards():
     quiet.always(lambda: [always])
     with quiet.beside(lambda: [one]):
         with quiet.laps():
-            assert one.rests
-            assert always.rests
-        assert not one.rests
-        assert not always.rests
+            assert one.paused
+            assert always.paused
+        assert not one.paused
+        assert not always.paused
     with quiet.laps():
-        assert not one.rests
-        assert always.rests
+        assert not one.paused
+        assert always.paused
 
 
 def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
@@ -57,16 +57,16 @@ def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
     with quiet.beside(lambda: [one]):
         laps = quiet.laps()
         laps.__enter__()
-    assert one.rests
+    assert one.paused
     laps.__exit__(None, None, None)
-    assert not one.rests
+    assert not one.paused
 
 
 def test_they_go_on_after_laps_that_failed():
     quiet, one = Quiet(), Process()
     with quiet.beside(lambda: [one]), pytest.raises(ValueError, match="failed"), quiet.laps():
         raise ValueError("failed")
-    assert not one.rests
+    assert not one.paused
 
 
 def test_no_work_begins_while_laps_run(threads):
@@ -107,17 +107,44 @@ def test_many_work_at_a_time(threads):
 
 
 def test_work_of_whoever_has_laps_run_is_part_of_them():
-    quiet = Quiet()
+    finished = []
+    quiet = Quiet(finish=lambda: finished.append(True))
     with quiet.laps(), quiet.work():
+        # It neither waits for itself, nor does it end what laps have begun.
+        entered = True
+    assert entered
+    assert not finished
+
+
+def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(monkeypatch, threads):
+    quiet, began, end = Quiet(), threading.Event(), threading.Event()
+    worker = threads.submit(at_work, quiet, began, end)
+    assert began.wait(PATIENCE_S)
+    wait_for = quiet._changed.wait_for
+    calls = iter([wait_for])
+
+    def interrupted(predicate):
+        go_on = next(calls, None)
+        if go_on is None:
+            raise KeyboardInterrupt
+        return go_on(predicate)
+
+    monkeypatch.setattr(quiet._changed, "wait_for", interrupted)
+    with pytest.raises(KeyboardInterrupt), quiet.laps():
         pass
+    monkeypatch.setattr(quiet._changed, "wait_for", wait_for)
+    end.set()
+    worker.result(PATIENCE_S)
+    with quiet.work():
+        assert quiet._at_work == 1
 
 
 def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
     monkeypatch.setattr("kerneltruth.clock.quiet._STOP_S", 0.05)
     quiet, one = Quiet(), Process()
-    one.rest = lambda: None
+    one.pause = lambda: None
     with quiet.beside(lambda: [one]), quiet.laps():
-        assert not one.rests
+        assert not one.paused
 
 
 def test_work_ends_when_the_device_has_done_what_it_was_asked_for():

@@ -528,7 +528,7 @@ def test_who_comes_next_rests_while_laps_run(keeper, monkeypatch):
     log, run = [], Contest.run
 
     def looked_at(contest, *about, **more):
-        log.append(one._next.rests)
+        log.append(one._next.paused)
         return run(contest, *about, **more)
 
     monkeypatch.setattr(Contest, "run", looked_at)
@@ -547,7 +547,7 @@ def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(keep
     def looked_at(contest, *about, **more):
         time.sleep(0.2)
         beside = one._turns._grounds[("kernelbenchx/relu", None, repr(RELU.perf))]
-        resting.append([session.rests for session in beside._sessions()])
+        resting.append([session.paused for session in beside._sessions()])
         return run(contest, *about, **more)
 
     monkeypatch.setattr(Contest, "run", looked_at)

@@ -18,15 +18,15 @@ def wait_until(true):
 def test_a_child_that_rests_answers_when_it_goes_on(opened):
     session = opened("def f(x): return x")
     assert call(session, vector(1.0)).ended == "returned"
-    session.rest()
-    wait_until(lambda: session.rests)
+    session.pause()
+    wait_until(lambda: session.paused)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(call, session, vector(1.0))
         time.sleep(0.3)
         assert not answer.done()
-        session.go_on()
+        session.resume()
         assert answer.result(30).ended == "returned"
-    assert not session.rests
+    assert not session.paused
 
 
 def test_a_deadline_waits_for_a_child_that_rests(opened):
@@ -35,41 +35,41 @@ def test_a_deadline_waits_for_a_child_that_rests(opened):
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(call, session, vector(1.0), deadline_s=1.5)
         time.sleep(0.05)
-        session.rest()
+        session.pause()
         time.sleep(2.0)
-        session.go_on()
+        session.resume()
         assert answer.result(30).ended == "returned"
 
 
 def test_a_child_that_is_only_beginning_rests_when_it_runs(opened):
     session = opened("def f(x): return x")
-    session.rest()
+    session.pause()
     with ThreadPoolExecutor(1) as pool:
         loaded = pool.submit(lambda: session.loaded)
-        wait_until(lambda: session._link.pid is not None and session.rests)
-        session.go_on()
+        wait_until(lambda: session._link.pid is not None and session.paused)
+        session.resume()
         assert loaded.result(30).ended == "returned"
 
 
 def test_a_child_that_takes_the_place_of_one_that_rests_rests_too(opened):
     session = opened("def f(x): return x")
     assert session.loaded.ended == "returned"
-    session.rest()
+    session.pause()
     session.restart()
     with ThreadPoolExecutor(1) as pool:
         loaded = pool.submit(lambda: session.loaded)
-        wait_until(lambda: session._link.pid is not None and session.rests)
+        wait_until(lambda: session._link.pid is not None and session.paused)
         assert not loaded.done()
-        session.go_on()
+        session.resume()
         assert loaded.result(30).ended == "returned"
 
 
 def test_a_child_that_rests_can_be_ended(opened):
     session = opened("def f(x): return x")
     assert session.loaded.ended == "returned"
-    session.rest()
+    session.pause()
     began = time.monotonic()
     session.close()
     assert time.monotonic() - began < 5
-    assert session.rests
-    session.go_on()
+    assert session.paused
+    session.resume()
