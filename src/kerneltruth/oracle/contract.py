@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from kerneltruth.tasks.spec import Claim, Evidence, Output, Task
 _COMPUTED = "the claims can be computed"
 
 
-def broken_claim(
+def broken_claims(  # noqa: PLR0913 - all that a claim may speak of
     task: Task,
     due: tuple[Output, ...],
     dtype: str,
@@ -28,13 +29,14 @@ def broken_claim(
     references: tuple[torch.Tensor, ...],
     *,
     tf32: bool = True,
-) -> Claim | None:
-    """The first claim of the task's contract that the outputs break, or None.
+    most: int | None = None,
+) -> tuple[Claim, ...]:
+    """The claims of the task's contract that the outputs break, at most the first so many.
 
     Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
     """
     if task.contract is None:
-        return None
+        return ()
     parts = PARTS.get(dtype, dtype)
     evidence = Evidence(
         inputs={
@@ -49,14 +51,17 @@ def broken_claim(
         eps=epsilon(parts) if is_float(parts) else 0.0,
         tf32=tf32,
     )
+    broken: list[Claim] = []
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return next((claim for claim in task.contract(evidence) if not claim.holds), None)
+            for claim in islice((c for c in task.contract(evidence) if not c.holds), most):
+                broken.append(claim)
     except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
         # What was returned is such that a claim cannot even be computed, as with NaN.
         line = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Claim(f"{_COMPUTED} ({line})", math.nan, 0.0)
+        broken = broken or [Claim(f"{_COMPUTED} ({line})", math.nan, 0.0)]
+    return tuple(broken)
 
 
 def cannot_be_computed(claim: Claim) -> bool:
@@ -64,9 +69,11 @@ def cannot_be_computed(claim: Claim) -> bool:
     return claim.name.startswith(_COMPUTED)
 
 
-def said(claim: Claim) -> str:
-    """The broken claim in words."""
-    return f"{claim.name}: {float(claim.value):.3g}, where at most {claim.limit:.3g} is right"
+def said(claims: Sequence[Claim]) -> str:
+    """The broken claims in words."""
+    return "; ".join(
+        f"{c.name}: {float(c.value):.3g}, where at most {c.limit:.3g} is right" for c in claims
+    )
 
 
 def _whole(spec: Output, tensor: torch.Tensor, working: str) -> torch.Tensor:

@@ -14,7 +14,7 @@ from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.contract import broken_claim
+from kerneltruth.oracle.contract import broken_claims
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.dtypes import DTYPES, is_float
 from kerneltruth.oracle.gradients import judged_as
@@ -264,7 +264,7 @@ def _breaks(task: Task, made: Expectation, index: int, decoy: torch.Tensor) -> b
     """Whether the contract is broken when a decoy stands in the place of one right output."""
     outputs = made.outputs
     returned = tuple(decoy if i == index else o.rounded for i, o in enumerate(outputs))
-    claim = broken_claim(
+    broken = broken_claims(
         task,
         tuple(o.spec for o in outputs),
         made.case.dtype,
@@ -273,8 +273,9 @@ def _breaks(task: Task, made: Expectation, index: int, decoy: torch.Tensor) -> b
         returned,
         tuple(o.reference for o in outputs),
         tf32=made.tf32,
+        most=1,
     )
-    return claim is not None
+    return bool(broken)
 
 
 class ExpectationCache:

@@ -17,7 +17,7 @@ from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.admissible import Implementation, compute_dtype, implementations
 from kerneltruth.oracle.bounds import spread_bound
-from kerneltruth.oracle.contract import broken_claim, cannot_be_computed, said
+from kerneltruth.oracle.contract import broken_claims, cannot_be_computed, said
 from kerneltruth.oracle.dtypes import DTYPES, epsilon, is_float
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput, with_spread
 from kerneltruth.oracle.judge import returned_outputs, rule, wrong_values
@@ -214,18 +214,18 @@ def _values(
                 return wrong_values(here.difference(output.cpu()), here)
     specs = tuple(want.spec for want in expectation.outputs)
 
-    def broken(outputs: tuple[torch.Tensor, ...]) -> Claim | None:
+    def broken(outputs: tuple[torch.Tensor, ...]) -> tuple[Claim, ...]:
         dtype = expectation.case.dtype
-        return broken_claim(task, specs, dtype, tensors, given.scalars, outputs, references)
+        return broken_claims(task, specs, dtype, tensors, given.scalars, outputs, references)
 
-    claim = broken(got)
-    if claim is None:
+    claims = broken(got)
+    if not claims:
         return Passed()
-    if cannot_be_computed(claim):
+    if cannot_be_computed(claims[0]):
         own = broken(references)
-        if own is not None and cannot_be_computed(own):
-            return Infra(reason=own.name)
-    return Failed(kind="value", detail=said(claim))
+        if own and cannot_be_computed(own[0]):
+            return Infra(reason=own[0].name)
+    return Failed(kind="value", detail=said(claims))
 
 
 def _written(task: Task, expectation: Expectation) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import torch
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.oracle.attempt import ErrorStats, Mismatch
-from kerneltruth.oracle.contract import broken_claim, said
+from kerneltruth.oracle.contract import broken_claims, said
 from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
@@ -28,7 +28,7 @@ from kerneltruth.oracle.verdict import (
     Verdict,
 )
 from kerneltruth.runner.protocol import Access, Observation, OtherResult, TensorResult
-from kerneltruth.tasks.spec import Task
+from kerneltruth.tasks.spec import Claim, Task
 
 # How the detail of a verdict on a stray access begins.
 WROTE, READS = "wrote ", "reads "
@@ -38,7 +38,7 @@ RETURNED_NOTHING = "returned nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ruling:
-    """A verdict with what it rests on: statistics of the worst output, and the outputs.
+    """A verdict with what it rests on: statistics of the worst output, outputs, broken claims.
 
     `interface` is beside the verdict: outputs are compared in the promised form (see `interface`).
     """
@@ -48,6 +48,7 @@ class Ruling:
     outputs: tuple[torch.Tensor, ...] = ()
     differences: tuple[Difference | None, ...] = ()
     interface: tuple[Mismatch, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     @property
     def with_form(self) -> Verdict:
@@ -284,11 +285,15 @@ def _values(
     compared = all(d is not None for d in differences)
     if broken is not None and broken.detail.startswith(READS) and compared:
         failed = replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
+    claims = () if failed else _against_contract(task, expectation, results)
+    if claims:
+        failed = Failed(kind="value", detail=said(claims))
     return Ruling(
-        verdict=failed or _against_contract(task, expectation, results) or Passed(),
+        verdict=failed or Passed(),
         stats=worst,
         outputs=results,
         differences=tuple(differences),
+        claims=claims,
     )
 
 
@@ -303,10 +308,10 @@ def _effect(differences: Sequence[Difference | None]) -> str:
 
 def _against_contract(
     task: Task, expectation: Expectation, results: tuple[torch.Tensor, ...]
-) -> Failed | None:
-    """The claim of the task's contract that the outputs break."""
+) -> tuple[Claim, ...]:
+    """The claims of the task's contract that the outputs break."""
     outputs = expectation.outputs
-    claim = broken_claim(
+    return broken_claims(
         task,
         tuple(o.spec for o in outputs),
         expectation.case.dtype,
@@ -316,7 +321,6 @@ def _against_contract(
         tuple(o.reference for o in outputs),
         tf32=expectation.tf32,
     )
-    return None if claim is None else Failed(kind="value", detail=said(claim))
 
 
 def _badness(stats: ErrorStats) -> tuple[bool, float]:

@@ -2,13 +2,18 @@
 
 Each wrong element is asked by itself. One that changes by more than its bound between two equal
 calls is nondeterministic; else one that changes with the contents of uninitialized memory depends
-on them; else one that changes with what lies around the tensors was read out of bounds. A kernel
-that is right once its inputs are contiguous assumes that they are.
+on them; else one that changes with what lies around the tensors was read out of bounds. The others
+are a cause of their own. A kernel that is right once its inputs are contiguous assumes that they
+are.
+
+A kernel may draw its random numbers anew in each call of a random task. Each call seeds the
+generators alike, so most do not; of an element that does change between equal calls only its being
+NaN is looked at, where that stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,7 +51,7 @@ class Probes:
     """What a wrong result depends on beside its inputs' values.
 
     Attributes:
-        causes: of the wrong elements, the largest first; none of those that depend on nothing.
+        causes: of the wrong elements, the largest first; none where all depend on nothing.
         strides: inputs without whose present layout the result is right.
         layout: how the first of them lies.
     """
@@ -71,19 +76,7 @@ class Probes:
         if verdict.kind not in SYMPTOMS or not self.causes:
             return verdict
         detail = "; ".join([verdict.detail, *shares_said(self.causes)])
-        kind = self.kind or verdict.kind
-        return replace(verdict, kind=kind, detail=detail, causes=self.causes)
-
-    @property
-    def kind(self) -> FailKind | None:
-        """The largest cause, if there is one.
-
-        To touch memory that is not one's own is a fault whatever else is wrong; that few of many
-        wrong elements change from call to call is not what is wrong with the others.
-        """
-        rest = 1.0 - sum(c.share for c in self.causes)
-        named = (c.kind for c in self.causes if c.kind != "nondeterministic" or c.share >= rest)
-        return next(named, None)
+        return replace(verdict, kind=self.causes[0].kind, detail=detail, causes=self.causes)
 
     def _said_of_strides(self) -> str:
         names = " and ".join(self.strides)
@@ -92,12 +85,16 @@ class Probes:
 
 
 def shares_said(causes: Sequence[Cause]) -> list[str]:
-    """A clause for each cause that is one, the largest first."""
+    """A clause for each cause, the largest first."""
     return [
-        f"{cause.elements} ({100 * cause.share:.3g}%) change {_WORDS[cause.kind]}"
+        f"{cause.elements} ({100 * cause.share:.3g}%) {_said(cause.kind)}"
         for cause in causes
-        if cause.kind in _WORDS
+        if cause.kind != "assumes_contiguous"
     ]
+
+
+def _said(kind: FailKind) -> str:
+    return f"change {_WORDS[kind]}" if kind in _WORDS else "do not change"
 
 
 def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int) -> Probes:
@@ -108,10 +105,9 @@ def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int
     verdict = ruling.verdict
     if not isinstance(verdict, Failed):
         return Probes()
-    # Of two calls of a random task no element need be equal: only a pass says something.
-    random = trial.task.random
-    found = Probes() if random else Probes(causes=_causes(trial, expectation, ruling, config))
-    if verdict.kind not in _OF_STRIDES or found.kind == "nondeterministic":
+    found = Probes(causes=_causes(trial, expectation, ruling, config))
+    restless = bool(found.causes) and found.causes[0].kind == "nondeterministic"
+    if verdict.kind not in _OF_STRIDES or restless:
         return found
     placed = trial.cache.layouts.of(trial.task, expectation.case, expectation.inputs).placed
     strides = needs_contiguous(trial, expectation, placed, config=config)
@@ -131,11 +127,10 @@ def depends(
 ) -> bool:
     """Whether some wrong element changes with what a verdict of that kind blames."""
     wrong = wrong_elements(expectation, ruling)
-    for around in CAUSES[kind]:
-        changed = _changed(trial, expectation, ruling, around, config)
-        if any(bool((w & c).any()) for w, c in zip(wrong, changed, strict=True)):
-            return True
-    return False
+    return any(
+        any(bool((w & c).any()) for w, c in zip(wrong, changed, strict=True))
+        for _, changed in _changes(trial, expectation, ruling, (kind,), config)
+    )
 
 
 def needs_contiguous(
@@ -162,23 +157,28 @@ def needs_contiguous(
 
 
 def wrong_elements(expectation: Expectation, ruling: Ruling) -> list[torch.Tensor]:
-    """Which elements of each output are wrong; all of them where a claim on the whole is broken.
+    """Which elements of each output are wrong; all of them where nothing tells which.
 
     None where the verdict is not on values.
     """
     if not isinstance(ruling.verdict, Failed) or ruling.verdict.kind not in SYMPTOMS:
         return []
-    masks = []
+    masks: list[torch.Tensor] = []
     references = [o.reference for o in expectation.outputs]
+    claimed = [c.where for c in ruling.claims if c.where is not None]
     for expected, got, difference in zip(
         expectation.outputs, ruling.outputs, ruling.differences, strict=False
     ):
         wrong = torch.ones(got.shape, dtype=torch.bool)
         if difference is not None:
             wrong = difference.wrong
+        elif claimed and not masks:
+            wrong = torch.stack(claimed).any(0)
         elif expected.spec.accept is not None:
             accepted = expected.spec.accept(expectation.inputs.tensors, ruling.outputs, references)
             wrong = ~accepted if accepted.shape == got.shape else wrong
+        elif bool((lost := got.isnan() & ~expected.reference.isnan()).any()):
+            wrong = lost
         masks.append(wrong)
     if any(bool(m.any()) for m in masks):
         return masks
@@ -188,37 +188,93 @@ def wrong_elements(expectation: Expectation, ruling: Ruling) -> list[torch.Tenso
 def _causes(
     trial: Trial, expectation: Expectation, ruling: Ruling, config: int
 ) -> tuple[Cause, ...]:
-    """Each wrong element has the first cause that its changes show, or none."""
+    """Each wrong element has the first cause that its changes show; the others share one."""
     left = wrong_elements(expectation, ruling)
     total = sum(int(w.sum()) for w in left)
     counts: dict[FailKind, int] = {}
-    for kind, variants in CAUSES.items():
-        for around in variants:
+    if total:
+        for kind, changed in _changes(trial, expectation, ruling, tuple(CAUSES), config):
+            both = [w & c for w, c in zip(left, changed, strict=True)]
+            counts[kind] = counts.get(kind, 0) + sum(int(b.sum()) for b in both)
+            left = [w & ~b for w, b in zip(left, both, strict=True)]
             if not any(bool(w.any()) for w in left):
                 break
-            changed = _changed(trial, expectation, ruling, around, config)
-            counts[kind] = counts.get(kind, 0) + sum(
-                int((w & c).sum()) for w, c in zip(left, changed, strict=True)
-            )
-            left = [w & ~c for w, c in zip(left, changed, strict=True)]
+    if not any(counts.values()):
+        return ()
+    counts[_symptom(ruling, left)] = total - sum(counts.values())
     found = sorted(((n, kind) for kind, n in counts.items() if n), key=lambda c: -c[0])
     return tuple(Cause(kind=kind, elements=n, share=n / total) for n, kind in found)
 
 
-def _changed(
-    trial: Trial, expectation: Expectation, ruling: Ruling, around: Surroundings, config: int
-) -> list[torch.Tensor]:
-    """Which elements of each output another call changes by more than their bound."""
-    again, _, _ = trial.call(expectation, config=config, around=around)
-    none = [torch.zeros(o.shape, dtype=torch.bool) for o in ruling.outputs]
-    if len(again.outputs) != len(ruling.outputs):
-        return none
-    return [
-        _differs(before, now, expected.bound) if before.shape == now.shape else nothing
-        for before, now, expected, nothing in zip(
-            ruling.outputs, again.outputs, expectation.outputs, none, strict=False
+def _symptom(ruling: Ruling, left: Sequence[torch.Tensor]) -> FailKind:
+    """What those elements show that depend on nothing."""
+    for kind in ("nan", "inf"):
+        for difference, wrong in zip(ruling.differences, left, strict=False):
+            if difference is not None and bool(
+                (getattr(difference, f"{kind}_parity") & wrong).any()
+            ):
+                return kind
+    return "value"
+
+
+def _changes(
+    trial: Trial,
+    expectation: Expectation,
+    ruling: Ruling,
+    kinds: Sequence[FailKind],
+    config: int,
+) -> Iterator[tuple[FailKind, list[torch.Tensor]]]:
+    """Causes of these kinds, and which elements of each output change with them."""
+
+    def again(around: Surroundings) -> tuple[torch.Tensor, ...]:
+        return _again(trial, expectation, ruling, around, config)
+
+    bounds = [expected.bound for expected in expectation.outputs]
+    if not trial.task.random:
+        for kind in kinds:
+            for around in CAUSES[kind]:
+                seen = zip(ruling.outputs, again(around), bounds, strict=False)
+                yield kind, [_differs(before, now, bound) for before, now, bound in seen]
+        return
+    asked = [kind for kind in kinds if kind != "nondeterministic"]
+    # Equal calls before and after: a seed may come from a clock.
+    equal = [again(USUAL)]
+    others = [again(around) for kind in asked for around in CAUSES[kind]]
+    equal.append(again(USUAL))
+    for kind, other in zip(asked, others, strict=True):
+        yield (
+            kind,
+            [
+                _tells(before, now, bound, same)
+                for before, now, bound, *same in zip(
+                    ruling.outputs, other, bounds, *equal, strict=False
+                )
+            ],
         )
-    ]
+
+
+def _again(
+    trial: Trial, expectation: Expectation, ruling: Ruling, around: Surroundings, config: int
+) -> tuple[torch.Tensor, ...]:
+    """The outputs of another call; those of the first where their forms differ."""
+    outputs = trial.call(expectation, config=config, around=around)[0].outputs
+    first = ruling.outputs
+    return outputs if [o.shape for o in outputs] == [o.shape for o in first] else first
+
+
+def _tells(
+    before: torch.Tensor,
+    now: torch.Tensor,
+    bound: torch.Tensor | None,
+    same: Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """Where a random result differs from one in other surroundings, and not from equal calls'."""
+    lost = before.isnan()
+    drawn, restless = torch.zeros_like(lost), torch.zeros_like(lost)
+    for equal in same:
+        drawn |= _differs(before, equal, bound)
+        restless |= equal.isnan() != lost
+    return (_differs(before, now, bound) & ~drawn) | ((now.isnan() != lost) & ~restless)
 
 
 def _differs(before: torch.Tensor, now: torch.Tensor, bound: torch.Tensor | None) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,11 +35,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A number that must not exceed its limit; NaN breaks the claim."""
+    """A number that must not exceed its limit; NaN breaks the claim.
+
+    `where` marks the elements of the first output that break a claim on each of them.
+    """
 
     name: str
     value: float
     limit: float
+    where: torch.Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
     def holds(self) -> bool:

@@ -76,8 +76,9 @@ def contract(
         is_kept = _matches(out, kept, slack)
         is_dropped = _matches(out, dropped, other_slack) | (out.isnan() & ~kept.isfinite())
         right = is_kept if share == 0 else is_kept | is_dropped
-        wrong = int((settled & ~right).sum())
-        yield Claim(name="elements neither kept nor dropped", value=float(wrong), limit=0.0)
+        wrong = settled & ~right
+        count = float(wrong.sum())
+        yield Claim("elements neither kept nor dropped", count, 0.0, where=wrong)
         if 0 < share < 1:
             told = settled & ((kept - dropped).abs() > slack + other_slack)
             yield from _chance(is_dropped & ~is_kept, told, share)

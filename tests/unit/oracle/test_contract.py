@@ -87,6 +87,20 @@ def test_a_broken_claim_is_a_wrong_value_with_its_name_value_and_limit():
     assert "at most 5.96e-06 is right" in verdict.detail
 
 
+def test_every_broken_claim_is_named_also_before_one_that_cannot_be_computed():
+    def three(evidence):
+        yield Claim("kept", 0.0, 1.0)
+        yield from root_claims(evidence)
+        yield Claim("sign", 2.0, 0.0)
+        raise torch.linalg.LinAlgError("no decomposition")
+
+    declared = replace(EITHER_ROOT, contract=three)
+    verdict = judged(declared, lambda given: ([result(given["x"])], {}))
+    first, second = verdict.detail.split("; ")
+    assert first.startswith("error of the square: ")
+    assert second == "sign: 2, where at most 0 is right"
+
+
 def test_nan_breaks_a_claim():
     verdict = judged(EITHER_ROOT, lambda given: ([result(given["x"] * torch.nan)], {}))
     assert verdict.kind == "value"

@@ -4,11 +4,12 @@ import itertools
 
 import pytest
 import torch
-from scripted import MATMUL, RELU, case_of, returned, tensor_in, trial_of
+from scripted import MATMUL, RELU, case_of, declare, returned, tensor_in, trial_of
 
 from kerneltruth.oracle.probes import REPEATS, Probes, depends, probe
 from kerneltruth.oracle.verdict import Cause, Crashed, Failed, Passed
 from kerneltruth.runner.protocol import Observation
+from kerneltruth.tasks.spec import Claim, Output
 
 
 def probed(answer, declared=RELU, **case):
@@ -91,18 +92,20 @@ def test_every_cause_is_told_with_its_share_and_the_largest_gives_the_kind():
     def mixed(call):
         out = wrong(call)
         out[0, 0] += next(count)
-        out[1] += poisoned(call)
+        out[:2, 1:] += poisoned(call)
         out[2, :2] = guarding(call)
         return out
 
     found, verdict, _ = probed(mixed)
     assert list(shares(found).items()) == [
-        ("uninitialized", 5),
+        ("uninitialized", 8),
+        ("value", 4),
         ("out_of_bounds", 2),
         ("nondeterministic", 1),
     ]
     assert verdict.kind == "uninitialized"
-    assert "5 (33.3%) change with the contents of uninitialized memory" in verdict.detail
+    assert "8 (53.3%) change with the contents of uninitialized memory" in verdict.detail
+    assert "4 (26.7%) do not change" in verdict.detail
     assert "1 (6.67%) change with each repetition of the call" in verdict.detail
 
 
@@ -132,17 +135,84 @@ def test_a_few_elements_that_change_by_themselves_are_not_what_is_wrong_with_all
 
     _, verdict, _ = probed(restless)
     assert verdict.kind == "value"
-    assert [c.kind for c in verdict.causes] == ["nondeterministic"]
+    assert [c.kind for c in verdict.causes] == ["value", "nondeterministic"]
 
 
-def test_a_few_elements_from_beyond_an_input_are_a_fault_whatever_else_is_wrong():
+@pytest.mark.parametrize("elsewhere", [torch.nan, torch.inf, 100.0])
+def test_few_elements_from_beyond_an_input_do_not_name_what_is_wrong_with_all(elsewhere):
     def beyond(call):
-        out = wrong(call)
+        out = wrong(call) * elsewhere
         out[0, 0] = guarding(call)
         return out
 
     _, verdict, _ = probed(beyond)
+    kind = {torch.nan: "nan", torch.inf: "inf"}.get(elsewhere, "value")
+    assert [(c.kind, c.elements) for c in verdict.causes] == [(kind, 14), ("out_of_bounds", 1)]
+    assert verdict.kind == kind
+
+
+def test_a_nan_of_fresh_memory_does_not_name_many_wrong_numbers():
+    def beyond(call):
+        out = wrong(call)
+        out[0, 0] = poisoned(call)
+        return out
+
+    _, verdict, _ = probed(beyond)
+    assert verdict.kind == "value"
+    assert verdict.causes[1] == Cause(kind="uninitialized", elements=1, share=1 / 15)
+
+
+def elementwise(evidence):
+    broken = ~((evidence.outputs[0] >= 0) & (evidence.outputs[0] < 1))
+    yield Claim("outside of [0, 1)", float(broken.sum()), 0.0, where=broken)
+
+
+NOISE = declare(
+    "noise(x[M, N])",
+    lambda x: torch.full_like(x, 0.5),
+    outputs=(Output(compare="contract", spared=("constant",)),),
+    contract=elementwise,
+    random=True,
+)
+
+
+def half(fill, count=None):
+    """A random result whose last row is something else; with a count each call draws anew."""
+    out = torch.rand(3, 5, generator=torch.Generator().manual_seed(next(count) if count else 0))
+    out[2] = fill
+    return out
+
+
+@pytest.mark.parametrize("count", [None, itertools.count()])
+def test_what_a_random_kernel_leaves_unwritten_is_told_of_a_seed_or_none(count):
+    _, verdict, _ = probed(lambda call: half(poisoned(call), count), NOISE)
+    assert verdict.causes == (Cause(kind="uninitialized", elements=5, share=1.0),)
+    assert verdict.kind == "uninitialized"
+
+
+def test_what_a_random_kernel_reads_beyond_an_input_is_told():
+    _, verdict, _ = probed(lambda call: half(guarding(call) + 3), NOISE)
     assert verdict.kind == "out_of_bounds"
+
+
+@pytest.mark.parametrize("fill", [torch.nan, 7.0])
+@pytest.mark.parametrize("count", [None, itertools.count()])
+def test_what_a_random_kernel_gets_wrong_by_itself_depends_on_nothing(fill, count):
+    found, verdict, _ = probed(lambda call: half(fill, count), NOISE)
+    assert found == Probes()
+    assert verdict.kind == "value"
+
+
+def test_a_seed_of_a_clock_that_moves_on_meanwhile_is_no_dependence():
+    calls = itertools.count()
+
+    def clocked(call):
+        out = half(7.0)
+        out[2] += next(calls) // 3
+        return out
+
+    found, _, _ = probed(clocked, NOISE)
+    assert found == Probes()
 
 
 def test_every_probe_asks_for_the_configuration_that_failed():

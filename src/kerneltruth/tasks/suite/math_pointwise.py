@@ -63,7 +63,7 @@ def _whole_numbers(evidence: Evidence, formula: Callable[[Tensor], Tensor]) -> C
     right = torch.zeros_like(got, dtype=torch.bool)
     for expected in (formula(x), formula(flushed)):
         right |= (got == expected) | (got.isnan() & expected.isnan())
-    return Claim("elements that are not the exact result", float((~right).sum()), 0.0)
+    return Claim("elements that are not the exact result", float((~right).sum()), 0.0, where=~right)
 
 
 def _accurate(
@@ -84,8 +84,15 @@ def _accurate(
     error = (got - want).abs() / (relative * want.abs() + floor)
     worst = float(error[finite].amax()) if bool(finite.any()) else 0.0
     return [
-        Claim("infinities and NaN in other places than due", float((~alike).sum()), 0.0),
-        Claim("worst error over what an accurate function shows", worst, 1.0),
+        Claim(
+            "infinities and NaN in other places than due", float((~alike).sum()), 0.0, where=~alike
+        ),
+        Claim(
+            "worst error over what an accurate function shows",
+            worst,
+            1.0,
+            where=finite & (error > 1),
+        ),
     ]
 
 

@@ -49,7 +49,12 @@ def _uniform(e: Evidence) -> Iterator[Claim]:
     if n == 0:
         return
     outside = ~((u >= 0) & (u < 1))
-    yield Claim("elements outside of [0, 1)", float(outside.sum()), 0.0)
+    yield Claim(
+        "elements outside of [0, 1)",
+        float(outside.sum()),
+        0.0,
+        where=outside.reshape(e.outputs[0].shape),
+    )
     if bool(outside.any()):
         return
     ordered = u.sort().values
