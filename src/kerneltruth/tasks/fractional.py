@@ -103,7 +103,9 @@ def fractional_windows(evidence: Evidence) -> Iterator[Claim]:
     kernel = (size, size) if isinstance(size, int) else size
     sizes = list(zip(x.shape[-2:], out.shape[-2:], kernel, strict=True))
     exact = [all_starts(*each, evidence.dtype) for each in sizes]
-    ways = [torch.cat((way, rounded_starts(*each))) for way, each in zip(exact, sizes, strict=True)]
+    # What was kept of an earlier call may lie on another device.
+    both = zip(exact, sizes, strict=True)
+    ways = [torch.cat((way, rounded_starts(*each).to(way.device))) for way, each in both]
     # NaN equals itself here: no ReLU is negative.
     best = torch.nan_to_num(F.max_pool2d(x, kernel, stride=1), nan=-1.0, posinf=torch.inf)
     shown = torch.nan_to_num(out, nan=-1.0, posinf=torch.inf, neginf=-2.0)

@@ -58,6 +58,19 @@ def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_
     assert isinstance(there, Passed), there
 
 
+def test_what_is_kept_of_one_device_serves_another(tmp_path, monkeypatch):
+    task = find("kernelbenchx/fused_fractional_max_pool2d_with_relu")
+    case = benchmark_case(task, 0, task.dtypes[0])
+    inputs = stocked(task, case)
+    choices = inputs.draw(stream(1, "known", task.key), 1)[0]
+    seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
+    drawn = inputs.at(task, case, choices)
+    here = grade(task, due(task, case, drawn, device="cpu"), seen, device="cpu")
+    with second_device():
+        there = grade(task, due(task, case, drawn, device=NAME), seen, device=NAME)
+    assert here == there == Passed()
+
+
 def test_a_second_device_refuses_tensors_of_the_first():
     with second_device():
         there = torch.ones(3, device=NAME)
