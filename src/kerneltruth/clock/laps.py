@@ -45,6 +45,8 @@ FIRST_S = 300.0
 AHEAD_S = 5e-4
 # And at most, where a host takes longer to enqueue calls than the device to run them.
 MOST_AHEAD_S = 2e-2
+# So many times that, and what a host takes for a lap is no matter of getting ahead.
+HOPELESS = 2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
 # Calls that take longer are made as rarely as can be.
@@ -218,7 +220,9 @@ class Laps:
         if side.waits or not was_starved(lap):
             return False
         side.waits = lap.ahead_s >= MOST_AHEAD_S
-        longer = min(_needed(lap, side.rows), 2 * lap.ahead_s, MOST_AHEAD_S)
+        # A host that takes much longer than that will not get ahead by steps either.
+        step = MOST_AHEAD_S if lap.host_s > HOPELESS * MOST_AHEAD_S else 2 * lap.ahead_s
+        longer = min(_needed(lap, side.rows), step, MOST_AHEAD_S)
         self.ahead_s = max(self.ahead_s, longer)
         return not side.waits
 
@@ -230,8 +234,10 @@ class Laps:
         If it is the `first` of its kind on these rows, by others only: it has allocated memory, or
         brought graphs to the device, and no other takes as long.
         """
-        before, side.waits = self.ahead_s, False
+        before, side.waits = self.ahead_s, side.ran is not None and side.ran.waits
         side.settled.add(graphs)
+        if side.waits:
+            return
         if first:
             lap = self.lap(side, rows, graphs=graphs, calls=lap.calls)
         while self.get_ahead(side, lap):

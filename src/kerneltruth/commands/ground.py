@@ -24,12 +24,13 @@ from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
+from kerneltruth.commands.baseline_processes import BaselineProcesses
 from kerneltruth.errors import UserError, lacks_memory
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.host import Mode, Runner, Session
+from kerneltruth.runner.host import Mode, Session
 from kerneltruth.runner.protocol import Errand, Observation, Rows
 from kerneltruth.tasks.spec import Task
 
@@ -45,6 +46,9 @@ BASELINES = (*COMPILED, "control")
 CANDIDATE = "candidate"
 # The process of those that are made of eager PyTorch.
 PYTORCH = "pytorch"
+
+# Processes that run nothing but PyTorch's own functions go from one task to the next.
+_HANDED_ON = frozenset({PYTORCH, CANDIDATE})
 
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
@@ -229,6 +233,8 @@ class _Shared:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        # Whether the child is somebody else's now, or gone.
+        self.left = False
         self.sides: list[Contestant] = []
         self._asked = threading.Lock()
 
@@ -236,14 +242,33 @@ class _Shared:
         self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
     ) -> Observation:
         with self._asked:
+            if self.left:
+                return Observation(ended="lost", message="the baseline has left its process")
             return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
 
     def close(self, *, wait: bool = True) -> None:
+        """End the child; without `wait` this is only asked for."""
+        self.left = True
         self.session.close(wait=wait)
+
+    def leave(self, processes: BaselineProcesses) -> None:
+        """Leave the child to other baselines, or end it where it is at work."""
+        if not self._asked.acquire(blocking=False):
+            self.close()
+            return
+        try:
+            if not self.left:
+                self.left = True
+                processes.leave(self.session)
+        finally:
+            self._asked.release()
 
     def restart(self) -> None:
         """Begin anew: what the slots held is gone."""
-        self.session.restart()
+        with self._asked:
+            if self.left:
+                return
+            self.session.restart()
         for side in self.sides:
             side.forget_rows()
             side.stocked = False
@@ -260,7 +285,7 @@ class Grounds:
         self,
         task: Task,
         cases: tuple[Case, ...],
-        runner: Runner,
+        processes: BaselineProcesses,
         *,
         baselines: Mapping[str, Candidate],
         seed: int,
@@ -271,14 +296,14 @@ class Grounds:
         Args:
             task: the task.
             cases: on which it is timed.
-            runner: whose children the baselines are.
+            processes: those of the baselines.
             baselines: by name, see `BASELINES`.
             seed: of the contents whose results the judge knows.
             quiet: of the runner's device.
         """
         self.task = task
         self.cases = cases
-        self._runner = runner
+        self._processes = processes
         self._baselines = baselines
         self._seed = seed
         self._quiet = quiet
@@ -302,12 +327,12 @@ class Grounds:
             sides = [self._side(name, source) for name, source in self._baselines.items()]
             with _DRAWN:
                 leave = self._quiet.work()
-                inputs = stocked(self.task, case, device=self._runner.device, leave=leave)
+                inputs = stocked(self.task, case, device=self._processes.device, leave=leave)
             found = self._made[case.identity] = Ground(
                 task=self.task,
                 case=case,
                 inputs=inputs,
-                device=self._runner.device,
+                device=self._processes.device,
                 drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
                 sides=sides,
                 quiet=self._quiet,
@@ -333,7 +358,7 @@ class Grounds:
         for ground in list(self._made.values()):
             if not self._closed and not ground.expected and room():
                 # Those that a device answers do not take all cores.
-                there = self.task.with_spread is not None and self._runner.device != "cpu"
+                there = self.task.with_spread is not None and self._processes.device != "cpu"
                 with self.spent.on("references"), contextlib.nullcontext() if there else _ASKED:
                     ground.ask_ahead()
 
@@ -350,7 +375,7 @@ class Grounds:
                 inputs=ground.inputs,
                 effort=effort,
                 rng=stream(self._seed, "warm-up", case.identity),
-                on_gpu=self._runner.device != "cpu",
+                on_gpu=self._processes.device != "cpu",
             )
             try:
                 with self.spent.on("compiling"):
@@ -394,15 +419,30 @@ class Grounds:
             except ContestError as error:
                 ground.leave_out(error)
 
+    def leave(self) -> None:
+        """Leave the baselines' processes to other tasks, and end those that nobody else may have.
+
+        So all, if a baseline failed. Another thread may be getting them ready: that ends here.
+        """
+        whole = self.whole
+        for place, shared in self._ending().items():
+            if whole and place in _HANDED_ON:
+                shared.leave(self._processes)
+            else:
+                shared.close()
+
     def close(self, *, wait: bool = False) -> None:
         """End the baselines' processes; without `wait` this is only asked for."""
+        for shared in self._ending().values():
+            shared.close(wait=wait)
+
+    def _ending(self) -> dict[str, _Shared]:
+        """The processes there are; no other is begun from here on."""
         with self._opening:
             self._closed = True
-            ending = [*self._shared.values()]
-            self._shared.clear()
-        for shared in ending:
-            shared.close(wait=wait)
+            ending, self._shared = self._shared, {}
         self._made.clear()
+        return ending
 
     def _side(self, name: str, source: Candidate) -> Contestant:
         place = process_of(name)
@@ -412,7 +452,8 @@ class Grounds:
             if place not in self._shared:
                 compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
                 mode: Mode = "time_compiled" if compiles else "time"
-                self._shared[place] = _Shared(self._runner.open(source, mode=mode))
+                session = self._processes.open(source, mode, shared=place in _HANDED_ON)
+                self._shared[place] = _Shared(session)
             shared = self._shared[place]
         side = Contestant(
             name=name,

@@ -43,8 +43,8 @@ RUN_EFFORT = Effort(
     lap_s=0.002,
     graph_lap_s=0.006,
     blocks=(6, 24),
-    precision=0.004,
-    budget_s=0.35,
+    precision=0.005,
+    budget_s=0.3,
     memory_bytes=2 * 2**30,
     warm=False,
 )

@@ -6,12 +6,14 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 import torch
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.commands.baseline_processes import BaselineProcesses, side_by_side
 from kerneltruth.commands.ground import Grounds, process_of
 from kerneltruth.commands.machine import CONTEXT_BYTES, memory_of
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
@@ -20,7 +22,7 @@ from kerneltruth.tasks.spec import Task
 
 # Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
 # part of so many.
-MOST_AT_ONCE = 32
+MOST_AT_ONCE = 16
 WAITING_SHARE = 2
 # What a baseline holds that waits, beside its process's context.
 WAITING_BYTES = 2**28
@@ -49,6 +51,7 @@ class Turns:
         """No process is started yet; for the arguments see `Timekeeper`."""
         self._runner = runner
         self._baselines = baselines
+        self._processes = BaselineProcesses(runner)
         self._seed = seed
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
@@ -116,7 +119,7 @@ class Turns:
         self._end_beyond_room(keys)
         if not self._room():
             # The others are not known to be needed again.
-            self._end([k for k in self._waiting() if k in self._had and k not in keys], wait=True)
+            self._end([k for k in self._waiting() if k in self._had and k not in keys])
         self._had.difference_update(keys)
         for key, grounds in zip(keys, coming, strict=True):
             if key not in self._coming or self._coming[key].done():
@@ -173,7 +176,8 @@ class Turns:
         self._give_back()
         waiting = self._waiting()
         had = [key for key in waiting if key in self._had]
-        self._end(had or waiting[len(waiting) // 2 :], wait=True)
+        self._end(had or waiting[len(waiting) // 2 :])
+        self._processes.end_idle()
         return bool(waiting)
 
     def close(self, *, wait: bool = False) -> None:
@@ -181,20 +185,17 @@ class Turns:
         self._key = None
         for begun in self._coming.values():
             begun.cancel()
-        self._end([*self._grounds], wait=wait)
+        self._coming.clear()
+        ending, self._grounds = self._grounds, {}
+        side_by_side(partial(grounds.close, wait=wait) for grounds in ending.values())
+        self._processes.end_idle(wait=wait)
 
-    def _end(self, keys: Sequence[Key], *, wait: bool) -> None:
+    def _end(self, keys: Sequence[Key]) -> None:
+        """End the baselines of these tasks; their processes are there for others."""
         ending = [self._grounds.pop(key) for key in keys]
         for key in keys:
             self._coming.pop(key, None)
-        if not wait:
-            for grounds in ending:
-                grounds.close(wait=False)
-            return
-        # Each takes some tenths of a second to leave the device.
-        with ThreadPoolExecutor(max(len(ending), 1)) as pool:
-            for done in [pool.submit(grounds.close, wait=True) for grounds in ending]:
-                done.result()
+        side_by_side(grounds.leave for grounds in ending)
 
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
         """End baselines that have waited longest, until there is room for the others; not these."""
@@ -202,7 +203,7 @@ class Turns:
         line = {key: place for place, key in enumerate(self._coming, 1)}
         # Those that nobody is known to need again, and then who comes last.
         others.sort(key=lambda key: (key not in self._had, -line.get(key, 0)))
-        self._end(others[: max(0, len(self._grounds) - self.at_once)], wait=True)
+        self._end(others[: max(0, len(self._grounds) - self.at_once)])
 
     def _put_down(self) -> None:
         """Have the task in hand wait for its next turn.
@@ -218,7 +219,7 @@ class Turns:
         if grounds.park():
             self._grounds[key] = grounds
         else:
-            grounds.close(wait=True)
+            grounds.leave()
 
     def _made(self, task: Task, dtype: str | None) -> Grounds:
         """The grounds of a task; made when they are first asked for."""
@@ -232,7 +233,7 @@ class Turns:
             self._grounds[key] = Grounds(
                 task,
                 timed_cases(task, dtype=dtype, seed=self._seed),
-                self._runner,
+                self._processes,
                 baselines={name: source for name, source in of.items() if source is not None},
                 seed=self._seed,
                 quiet=self.quiet,

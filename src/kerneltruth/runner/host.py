@@ -111,6 +111,7 @@ class Runner:
         ahead: bool = False,
         cold: bool = False,
         light: bool = False,
+        cache: str | None = None,
     ) -> Session:
         """A session for the candidate; its child is loading when this returns.
 
@@ -120,11 +121,12 @@ class Runner:
             ahead: whether the child only gets ready, and loads nothing before it is first asked.
             cold: whether it compiles anew what was compiled before, and as PyTorch does.
             light: whether C++ and CUDA may be built with stand-ins for PyTorch's headers.
+            cache: where what it compiles is kept, in place of a folder of the candidate's own.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
         """
-        session = Session(self, candidate, mode, ahead=ahead, cold=cold, light=light)
+        session = Session(self, candidate, mode, ahead=ahead, cold=cold, light=light, cache=cache)
         self._sessions.add(session)
         return session
 
@@ -152,9 +154,11 @@ class Runner:
                 )
             return self._zygotes[key]
 
-    def _fork(self, candidate: Candidate, mode: Mode, *, cold: bool) -> Link:
+    def _fork(
+        self, candidate: Candidate, mode: Mode, *, cold: bool, cache_name: str | None
+    ) -> Link:
         root = None if cold else self._cache_root
-        cache = root / candidate.sha256 if root else None
+        cache = root / (cache_name or candidate.sha256) if root else None
         errand = {
             "folder": f"child-{os.getpid()}-{next(self._numbers)}",
             "cache": str(cache) if cache else None,
@@ -218,6 +222,7 @@ class Session:
         ahead: bool,
         cold: bool,
         light: bool,
+        cache: str | None,
     ) -> None:
         self.candidate = candidate
         self.mode: Mode = mode
@@ -228,6 +233,7 @@ class Session:
         self._ahead = ahead
         self._cold = cold
         self._light = light
+        self._cache = cache
         self._preparing = False
         self._pausing = False
         self._begin()
@@ -385,7 +391,9 @@ class Session:
 
     def _begin(self) -> None:
         self._loaded = None
-        self._link = self._runner._fork(self.candidate, self.mode, cold=self._cold)
+        self._link = self._runner._fork(
+            self.candidate, self.mode, cold=self._cold, cache_name=self._cache
+        )
         if self._pausing:
             self._link.pause()
         if not self._ahead:

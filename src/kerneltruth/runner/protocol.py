@@ -280,6 +280,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """Give back all that a timed entry holds, and have PyTorch's settings as they were before it.
+
+    Another one is loaded next.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operators:
     """Make the call of a row once, not compiled, and count operators (see `runner.operators`)."""
 
@@ -410,6 +418,17 @@ class Observation:
 
 
 Errand = (
-    Call | Rehearse | Stock | Rows | Refill | Sample | Capture | Lap | Show | Loaded | Operators
+    Call
+    | Rehearse
+    | Stock
+    | Rows
+    | Refill
+    | Sample
+    | Capture
+    | Lap
+    | Show
+    | Loaded
+    | Operators
+    | Leave
 )
 Message = Prepare | Load | Errand | Observation

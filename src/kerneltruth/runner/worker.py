@@ -7,6 +7,7 @@ observation; only a death of the process is not reported from here.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import linecache
 import math
@@ -33,6 +34,7 @@ from kerneltruth.runner import (
     operators,
     optimizers,
     placing,
+    settings,
     track,
 )
 from kerneltruth.runner.protocol import (
@@ -40,6 +42,7 @@ from kerneltruth.runner.protocol import (
     Binary,
     Call,
     Errand,
+    Leave,
     Load,
     Loaded,
     Observation,
@@ -85,6 +88,7 @@ class Worker:
         self._dry: Any = None
         self._extensions: Any = None
         self._tracks: dict[int, track.Track] = {}
+        self._settings = settings.settings()
 
     @property
     def stood_in(self) -> bool:
@@ -182,6 +186,18 @@ class Worker:
             observation = failures.failure(error, caller=__file__)
         return replace(observation, seconds=time.perf_counter() - start)
 
+    def leave(self) -> None:
+        """Give back all that the entry holds, and have PyTorch's settings as they were before."""
+        self._entry = self._model = None
+        self._tracks.clear()
+        if "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].reset()
+        settings.restore(self._settings)
+        # The process began without a collector.
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
     def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
         """The calls on the rows of a slot, in order."""
         return self._tracks[slot].calls
@@ -191,6 +207,9 @@ class Worker:
             return Observation(ended="lost", message="a call is no errand of a timed candidate")
         if isinstance(errand, Rehearse):
             return self._rehearse(errand)
+        if isinstance(errand, Leave):
+            self.leave()
+            return Observation(ended="returned")
         if isinstance(errand, Stock):
             _seed()
             self._tracks.pop(errand.slot, None)

@@ -134,6 +134,25 @@ def test_there_is_an_end_to_it(made):
     assert not laps.get_ahead(side, lap)
 
 
+def test_a_host_that_is_far_too_slow_is_tried_no_step_by_step(made):
+    laps, side = made(call_s=5e-3, host_s=5e-3)
+    before = len(side.child.of(Lap))
+    settled(laps, side)
+    assert side.waits
+    # One that does not count, one that is slow, one as late as can be, and one that is asked for.
+    assert len(side.child.of(Lap)) == before + 4
+
+
+def test_a_baseline_that_is_known_to_wait_is_not_settled(made):
+    laps, side = made(call_s=5e-5, host_s=5e-3)
+    side.ran = Operators(launches=1, on_host=0, elsewhere=0, waits=1)
+    before = len(side.child.of(Lap))
+    settled(laps, side)
+    assert side.waits
+    assert laps.ahead_s == AHEAD_S
+    assert len(side.child.of(Lap)) == before + 2
+
+
 def test_a_host_that_was_stopped_for_once_costs_later_laps_little(made):
     laps, side = made(call_s=5e-5)
     side.child.host_s = 5e-4

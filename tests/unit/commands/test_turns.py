@@ -11,7 +11,7 @@ from kerneltruth.commands.ground import Grounds
 from kerneltruth.commands.timing import opponents
 from kerneltruth.commands.turns import MOST_AT_ONCE, Turns
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.protocol import Loaded, Observation
 from kerneltruth.tasks.registry import find
 
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
@@ -215,6 +215,44 @@ def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch
     assert left() == 0
 
 
+def test_a_task_gets_the_process_that_another_has_left(turns, opened, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    one = turns("eager", "compile")
+    pids = []
+    for task in (SOFTMAX, RELU, GELU):
+        one.ready([task], EFFORT)
+        grounds = one.begin(task)
+        ground = grounds.of(grounds.cases[0])
+        assert [side.warmed for side in ground.sides] == [True, True]
+        # Each gives what its own task asks for.
+        assert ground.known()
+        pids.append(ground.sides[0].child.session._link.pid)
+    assert len({*pids}) == 1
+    assert len(opened) == 1
+
+
+def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(turns, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    one = turns("eager")
+    before = one.begin(SOFTMAX)
+    child = before.of(before.cases[0]).sides[0].child
+    one.begin(RELU)
+    assert child.errand(Loaded()).ended == "lost"
+    # Nor does it begin another one.
+    child.restart()
+    assert child.errand(Loaded()).ended == "lost"
+
+
+def test_a_process_that_is_at_work_is_ended_and_not_left(turns, monkeypatch):
+    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    one = turns("eager")
+    before = one.begin(SOFTMAX)
+    child = before.of(before.cases[0]).sides[0].child
+    with child._asked:
+        one.begin(RELU)
+        assert child.session._link is None
+
+
 @pytest.fixture
 def waited(monkeypatch):
     """Whether each end of a process was waited for."""
@@ -232,9 +270,10 @@ def test_room_is_there_when_it_has_been_made(turns, waited, monkeypatch):
     monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
     one = turns("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
-    # Too many, all, and those of whom one was lost.
     one.begin(GELU)
-    assert waited == [True]
+    # Of those that were too many a process is left for others.
+    assert waited == []
+    # All, and those of whom one was lost.
     one.make_room()
     assert waited == [True] * 2
     one.ready([GELU], EFFORT)
@@ -313,7 +352,7 @@ def test_at_the_end_nobody_waits_any_more(turns):
 @pytest.mark.parametrize(
     ("gigabytes", "baselines", "tasks"),
     [
-        (80, ("eager", "compile", "control"), 22),
+        (40, ("eager", "compile", "control"), 11),
         (80, ("eager", "compile"), MOST_AT_ONCE),
         (24, ("eager",), 16),
         (1, (), 1),

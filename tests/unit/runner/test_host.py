@@ -7,11 +7,16 @@ import pytest
 from children import OTHER, POISON, call, floats, vector
 
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.host import context_environment
+from kerneltruth.runner.host import Runner, context_environment
 from kerneltruth.runner.protocol import (
+    Lap,
+    Leave,
     OtherResult,
     Rehearse,
+    Rows,
     ScalarArgument,
+    Show,
+    Stock,
     Supply,
     TensorArgument,
 )
@@ -283,3 +288,65 @@ def test_an_autotuned_kernel_is_rehearsed_in_the_configuration_that_is_asked_for
         done = session.errand(Rehearse(arguments=(blank,), config=config))
         assert {launch.configs for launch in done.launches} == {2}
     assert call(session, vector(1.0, 2.0)).results[1].text == "2"
+
+
+LEAVING = """
+import gc, os, weakref
+import torch
+
+class Held:
+    pass
+
+torch.backends.cudnn.benchmark = True
+torch.set_default_dtype(torch.float64)
+torch.set_float32_matmul_precision("high")
+torch.set_default_device("meta")
+held = Held()
+held.itself = held
+open(LOG, "a").write("begins ")
+weakref.finalize(held, lambda: open(LOG, "a").write("is gone "))
+del held
+
+def f():
+    return 1
+"""
+SETTINGS = """
+import os, torch
+def f():
+    b = torch.backends.cudnn.benchmark
+    made = torch.zeros(1)
+    return os.getpid(), str((b, torch.get_float32_matmul_precision(), made.dtype, made.device.type))
+"""
+
+
+def test_who_is_loaded_after_another_has_left_finds_pytorch_as_it_was(runner, tmp_path):
+    log = tmp_path / "log"
+    source = f"LOG = {str(log)!r}\n{LEAVING}"
+    first = read_candidate(source, "f.py", task_names=("f",), task="f")
+    then = read_candidate(SETTINGS, "f.py", task_names=("f",), task="f")
+    with runner.open(first, mode="time") as session:
+        assert session.loaded.ended == "returned"
+        pid = session._link.pid
+        assert session.errand(Leave()).ended == "returned"
+        # Objects that hold each other are gone, too.
+        assert log.read_text() == "begins is gone "
+        session.load_instead(then)
+        assert session.errand(Stock(arguments=())).ended == "returned"
+        session.errand(Rows(count=1))
+        session.errand(Lap(rows=(0,)))
+        shown = session.errand(Show())
+    assert [result.text for result in shown.results] == [
+        str(pid),
+        repr("(False, 'highest', torch.float32, 'cpu')"),
+    ]
+
+
+def test_a_cache_may_be_shared(tmp_path):
+    source = "import os\ndef f(): return os.environ['TRITON_CACHE_DIR']"
+    with Runner(device="cpu", cache_root=tmp_path) as runner:
+        candidate = read_candidate(source, "f.py", task_names=("f",), task="f")
+        found = []
+        for cache in (None, "all"):
+            with runner.open(candidate, cache=cache) as session:
+                found.append(session.call([], poison=POISON).results[0].text)
+    assert [candidate.sha256 in found[0], str(tmp_path / "all") in found[1]] == [True, True]

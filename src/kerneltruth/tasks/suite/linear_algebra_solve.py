@@ -33,7 +33,7 @@ _DIMS: dict[str, Role | Dim] = {
     "N": Dim(symbol="N", role="reduced", low=1, tried=129),
     "K": Dim(symbol="K", role="spatial", low=1, tried=65),
 }
-_PERF = tuple({"B": 4, "N": n, "K": 64} for n in (256, 1024, 4096))
+_PERF = tuple({"B": 4, "N": n, "K": 64} for n in (256, 2048))
 _BENCHMARK = {"B": 2, "N": 32, "K": 4}
 # Products of larger values may leave float32's range on the way to a moderate result.
 _MODERATE = (-1024.0, 1024.0)
@@ -145,7 +145,7 @@ TASKS: tuple[Task, ...] = (
             that are not finite are not judged.""",
         flops=f"2*N**3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
-        perf=tuple({"B": 4, "N": n} for n in (256, 1024, 4096)),
+        perf=tuple({"B": 4, "N": n} for n in (256, 2048)),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
@@ -189,7 +189,7 @@ TASKS: tuple[Task, ...] = (
             place of |A| |X|: {HOW_A_SOLUTION}""",
         flops="N*N*K + 2*N*K",
         benchmark={"N": 32, "K": 4},
-        perf=tuple({"N": n, "K": 64} for n in (256, 1024, 4096)),
+        perf=tuple({"N": n, "K": 64} for n in (256, 2048)),
     ),
     task(
         f"solve_symmetric_ldl(A[{_A}]: indefinite(_matrix if hermitian else "
