@@ -147,6 +147,7 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=420.0, help="seconds, then it is stopped")
     parser.add_argument("--against", nargs="*", default=["eager", "compile"])
     parser.add_argument("--cold", action="store_true", help="begin with empty caches")
+    parser.add_argument("--keep", type=Path, help="where the run's results are copied")
     parser.add_argument("--name", default="clock_many_tasks", help="of the report")
     options = parser.parse_args()
     device = machine.device_of(options)
@@ -168,6 +169,8 @@ def main() -> int:
             print(said[-3000:], file=sys.stderr)
             return 1
         lines = [json.loads(line) for line in results.read_text().splitlines()]
+        if options.keep is not None:
+            options.keep.write_bytes(results.read_bytes())
     tasks = len({line["task"] for line in lines})
     ended = "stopped after" if code == STOPPED else "in"
     report = report_on(

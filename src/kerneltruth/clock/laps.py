@@ -126,7 +126,7 @@ class Laps:
         """
         # A call that takes that long shows how long it takes, and more of them cost too much; so do
         # more looks at a host that waits for the device in each call.
-        waits = side.ran is not None and side.ran.waits
+        waits = side.ran is not None and bool(side.ran.waits)
         looks = 1 if waits or side.second_s > SLOW_S else LOOKS
         # As many as the side before needed, if that takes no long.
         known = min(self.gauged, int(SLOW_S / max(side.second_s, 1e-6)))
