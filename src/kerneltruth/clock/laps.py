@@ -234,7 +234,7 @@ class Laps:
         If it is the `first` of its kind on these rows, by others only: it has allocated memory, or
         brought graphs to the device, and no other takes as long.
         """
-        before, side.waits = self.ahead_s, side.ran is not None and side.ran.waits
+        before, side.waits = self.ahead_s, side.ran is not None and side.ran.waits > 0
         side.settled.add(graphs)
         if side.waits:
             return
