@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kerneltruth.tasks.formulas import stored
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "reduced"}
 _CLASSES: dict[str, Role | Dim] = {
@@ -141,6 +141,7 @@ TASKS: tuple[Task, ...] = (
         flops=f"5*{_ENTRIES}",
         benchmark=Benchmark(dims={"N": 32, "C": 128, "D": 1}, distribution="normal"),
         perf=_VOCABULARY,
+        promises=Promises(recipes=("large",)),
     ),
     task(
         f"kl_div(input[{_SHAPE}], target[{_SHAPE}]: probability, reduction='batchmean', "

@@ -178,7 +178,7 @@ TASKS: tuple[Task, ...] = (
         "The natural logarithm of each element, in the input's dtype; minus infinity at 0, NaN "
         "below 0 and for NaN.",
         values=HARDLY_NEGATIVE,
-        promises=Promises(out=True),
+        promises=Promises(recipes=("mixed_amplitude",), out=True),
     ),
     pointwise(
         "log1p(input@)",
@@ -189,7 +189,7 @@ TASKS: tuple[Task, ...] = (
         outputs=(Output(compare="contract"),),
         contract=lambda evidence: _accurate(evidence, 0, 8.0),
         values=(-1.0625, inf),
-        promises=Promises(out=True),
+        promises=Promises(recipes=("mixed_amplitude",), out=True),
     ),
     pointwise(
         "logit(input@, eps=None)",
