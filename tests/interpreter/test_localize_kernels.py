@@ -207,8 +207,10 @@ def test_only_for_a_non_contiguous_input(court, layout):
     found = of_corpus(court, "sigmoid_flat_noncontiguous", M=6, N=39, layout=layout)
     assert found.tags[0] == "assumes_contiguous"
     assert found.explanation.startswith("It takes `input` for contiguous: it is right where")
+    # A matrix has no channels to lay last.
     assert found.explanation.endswith(
-        "Only a non-contiguous input shows it (row_gaps, strided, transposed)."
+        "It shows with row_gaps, strided and transposed inputs, and not with contiguous, "
+        "misaligned or offset ones."
     )
 
 
@@ -218,13 +220,13 @@ def test_only_in_half_precision(court):
     case = case_of("sigmoid", M=3, N=100, dtype="float16")
     found = diagnosed(court, sigmoid(change=change), case)
     assert found.tags == ("dtype",)
-    assert found.explanation.endswith("Only bfloat16 and float16 show it.")
+    assert found.explanation.endswith("It shows in bfloat16 and float16, and not in float32.")
     assert found.minimal.dtype == "float16"
 
 
 def test_only_in_one_dtype(court):
     found = of_corpus(court, "rmsnorm_half_square", M=3, N=65, dtype="float16", recipe="large")
-    assert found.explanation.endswith("Only float16 shows it.")
+    assert found.explanation.endswith("It shows in float16, and not in bfloat16 or float32.")
 
 
 def test_off_by_one_row(court):

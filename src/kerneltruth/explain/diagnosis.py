@@ -206,6 +206,7 @@ def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
                 wrong=wrong,
                 name=expected.spec.name,
                 several=accept is not None,
+                dtype=expected.dtype,
             )
     return None
 

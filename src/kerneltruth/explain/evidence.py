@@ -18,7 +18,9 @@ CHANCE = 0.02
 
 _EPSILON = {
     "float64": 2.0**-52,
+    "complex128": 2.0**-52,
     "float32": 2.0**-23,
+    "complex64": 2.0**-23,
     "float16": 2.0**-10,
     "bfloat16": 2.0**-7,
     "float8_e4m3fn": 2.0**-3,
@@ -31,6 +33,7 @@ class Values:
     """One output compared: float64 CPU tensors of one shape, and which elements are wrong.
 
     `several`: an element may have several right values, of which the reference is only one.
+    `dtype`: that the output is due in; empty for the case's.
     """
 
     output: Tensor
@@ -38,6 +41,7 @@ class Values:
     wrong: Tensor
     name: str = "out"
     several: bool = False
+    dtype: str = ""
 
     def __post_init__(self) -> None:
         if not self.output.shape == self.reference.shape == self.wrong.shape:

@@ -16,6 +16,8 @@ from kerneltruth.explain.where_wrong import line_word
 
 # The cosine of errors and what they would follow, beyond which no rounding is the reason.
 _SYSTEMATIC = 0.9
+# So many roundings may add up in a long sum, relative to the largest element.
+_FEW = 1024
 
 
 def how(evidence: Evidence, values: Values) -> Pattern | None:
@@ -242,12 +244,17 @@ def rounded(evidence: Evidence, values: Values) -> Pattern | None:
     got, want = got[finite], want[finite]
     if got.numel() < 8:
         return None
-    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+    error = float((got - want).abs().max()) / max(_largest(want), 1e-300)
+    due = epsilon(values.dtype or evidence.case.dtype)
+    for name in ("bfloat16", "float16", "float32"):
+        dtype = getattr(torch, name)
+        if not epsilon(name) > due > 0 or error > _FEW * epsilon(name):
+            continue
         narrow = got.to(dtype).double() == got
         fits = (want.to(dtype).double() - want != 0).double().mean() > 0.5
-        if epsilon(name) > epsilon(evidence.case.dtype) > 0 and bool(narrow.all()) and bool(fits):
-            return Pattern(tag="precision", clause=f"every element is rounded to {name}")
-    error = float((got - want).abs().max()) / max(_largest(want), 1e-300)
+        if bool(narrow.all()) and bool(fits):
+            clause = f"every element is rounded to {name}"
+            return Pattern(tag="precision", clause=clause, everywhere=True)
     in_half = evidence.case.dtype in ("float32", "float64") and 2.0**-14 <= error <= 2.0**-7
     if in_half and not _systematic(got - want, want):
         clause = f"the numbers are imprecise: errors reach {error:.1g} of the largest element"

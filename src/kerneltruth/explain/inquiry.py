@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.layouts import LAYOUTS
+from kerneltruth.cases.layouts import LAYOUTS, effective_layout
 from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
@@ -121,9 +121,19 @@ class Inquiry:
                 self._ask_larger(case, symbol)
         if case.layout == "contiguous":
             return
-        for layout in LAYOUTS:
-            if layout not in (case.layout, "expanded") and not self.late:
-                self._passes(replace(case, layout=layout))
+        for other in self._laid_otherwise(case):
+            if not self.late:
+                self._passes(other)
+
+    def _laid_otherwise(self, case: Case) -> Iterator[Case]:
+        """The case in each other layout; a rank that lacks one has it as another one."""
+        tensors = self.trial.cache.get(self.trial.task, case).inputs.tensors.values()
+        seen = set()
+        for layout in (case.layout, *LAYOUTS):
+            lies = tuple(effective_layout(layout, t.shape) for t in tensors if t is not None)
+            if lies not in seen and layout not in (case.layout, "expanded"):
+                yield replace(case, layout=layout)
+            seen.add(lies)
 
     def _ask_larger(self, case: Case, symbol: str) -> None:
         """The case with a dim larger than 0 or 1, until one fails."""

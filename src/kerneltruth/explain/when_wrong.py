@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kerneltruth.cases.case import Case
@@ -86,24 +86,27 @@ def _bare(case: Case) -> Case:
 
 def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Claim]:
     failed = [s.case for s in judged if s.failed]
-    layouts = sorted({c.layout for c in failed})
+    passed = [s.case for s in judged if not s.failed]
+    layouts = {c.layout for c in failed}
+    others = {c.layout for c in passed} - layouts
     yield _Claim(
         tag="layout",
-        clause=f"Only a non-contiguous input shows it ({', '.join(layouts)}).",
+        clause=f"It shows with {_and(layouts)} inputs, and not with {_or(others)} ones.",
         holds=lambda c: c.layout != "contiguous",
         plain=lambda c: replace(c, layout="contiguous"),
     )
-    dtypes = sorted({c.dtype for c in failed})
+    dtypes = {c.dtype for c in failed}
+    others = {c.dtype for c in passed} - dtypes
     yield _Claim(
         tag="dtype",
-        clause=f"Only {' and '.join(dtypes)} {'shows' if len(dtypes) == 1 else 'show'} it.",
+        clause=f"It shows in {_and(dtypes)}, and not in {_or(others)}.",
         holds=lambda c: c.dtype in dtypes,
         plain=lambda c: replace(c, dtype=""),
     )
     for name, value in evidence.case.attributes:
         yield _Claim(
             tag="attribute",
-            clause=_shown_by(name, value, judged),
+            clause=_shown_by(name, value, passed),
             holds=lambda c, name=name, value=value: c.settings.get(name) == value,  # type: ignore[misc]
             plain=lambda c, name=name: c.with_attributes(**{name: None}),  # type: ignore[misc]
         )
@@ -127,13 +130,26 @@ def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Clai
         )
 
 
-def _shown_by(name: str, value: Scalar, judged: list[Sibling]) -> str:
+def _shown_by(name: str, value: Scalar, passed: list[Case]) -> str:
     """That a setting shows it, and which others that were tried do not."""
-    passed = (s.case.settings.get(name, value) for s in judged if not s.failed)
-    others = " or ".join(f"{name}={v}" for v in sorted({str(v) for v in passed} - {str(value)}))
+    others = {str(c.settings.get(name, value)) for c in passed} - {str(value)}
     if isinstance(value, bool) or not others:
         return f"Only {name}={value} shows it."
-    return f"It shows with {name}={value}, and not with {others}."
+    return f"It shows with {name}={value}, and not with {_or(f'{name}={v}' for v in others)}."
+
+
+def _and(words: Iterable[str]) -> str:
+    return _joined(words, "and")
+
+
+def _or(words: Iterable[str]) -> str:
+    return _joined(words, "or")
+
+
+def _joined(words: Iterable[str], by: str) -> str:
+    """Words in a list, in alphabetical order."""
+    found = sorted(words)
+    return f" {by} ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
 def _size_claims(symbol: str, blocks: tuple[int, ...]) -> Iterator[_Claim]:

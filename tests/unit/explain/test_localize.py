@@ -382,6 +382,21 @@ def test_an_output_rounded_to_half_precision_is_named():
     assert "every element is rounded to bfloat16" in explain(output, reference).sentence.lower()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_double_precision_computed_in_float32_is_named(dtype):
+    reference = noise(4, 50)
+    output = (reference.float() * 3.7 / 3.7).double()
+    wrong = output != reference
+    told = explain(output, reference, wrong=wrong, of=case(dtype=dtype, N=50)).sentence
+    assert told.startswith("Every element is rounded to float32")
+
+
+def test_what_is_wrong_in_float32_by_far_more_than_rounding_is_not_said_to_be_rounded():
+    reference = noise(4, 50)
+    output = (reference * noise(4, 50, low=0.5, high=1.5)).float().double()
+    assert "rounded" not in explain(output, reference, of=case(dtype="float64", N=50)).sentence
+
+
 def test_errors_as_of_half_precision_are_named():
     reference = noise(40, 50)
     fault = explain(reference + noise(40, 50, low=-1.5e-2, high=1.5e-2).flip(0, 1), reference)
@@ -514,7 +529,7 @@ def test_a_fault_of_the_layout_alone_is_named():
     failing = replace(case(N=50), layout="transposed")
     fault = with_siblings(failing, (case(N=50), False))
     assert fault.tag == "layout"
-    assert fault.sentence.endswith("Only a non-contiguous input shows it (transposed).")
+    assert fault.sentence.endswith("It shows with transposed inputs, and not with contiguous ones.")
 
 
 def test_a_layout_is_not_blamed_when_a_contiguous_case_fails_too():
@@ -534,7 +549,7 @@ def test_a_fault_of_two_dtypes_is_named():
         case(N=50, dtype="float16"), (case(N=50, dtype="bfloat16"), True), (case(N=50), False)
     )
     assert fault.tag == "dtype"
-    assert fault.sentence.endswith("Only bfloat16 and float16 show it.")
+    assert fault.sentence.endswith("It shows in bfloat16 and float16, and not in float32.")
 
 
 def test_a_fault_of_one_attribute_value_is_named():
