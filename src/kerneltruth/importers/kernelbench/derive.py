@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,9 @@ WHOLE = (
 )
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
+# So many times the elements of the inputs are tried where fewer give inexact results.
+_TIMES_AS_LARGE = (8, 64)
+INEXACT = "no bound tells right from wrong"
 CONSTANT = "the output does not depend on the inputs: a constant is right"
 
 
@@ -164,9 +167,11 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
         found = search.run()
         if found:
             schema = _with_facts(session, _choices(problem, found))
-            if schema.trouble == CONSTANT and (others := _elsewhere(problem, prober, found)).run():
-                search = others
-                schema = _with_facts(session, _choices(problem, search.run()))
+            for purpose, differs in _others(schema, problem, found):
+                others = _elsewhere(problem, prober, purpose, differs)
+                if schema.trouble is not None and (found := others.run()):
+                    search = others
+                    schema = _with_facts(session, _choices(problem, found))
             schema = _with_whole(problem, session, prober, search, schema)
             return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
         if prober.smallest is not None and device == "meta":
@@ -175,25 +180,44 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
     return Schema(trouble=refusal or "no set of constants is accepted")
 
 
-def _elsewhere(problem: Problem, prober: _Prober, found: list[searching.Found]) -> searching.Search:
-    """A search without the sizes that all sets have in common.
+def _others(
+    schema: Schema, problem: Problem, found: list[searching.Found]
+) -> Iterator[tuple[str, Callable[[Constants, Outline], bool]]]:
+    """Where else to look if nothing can be judged on the sets found: names, and what is tried."""
+    if schema.trouble == CONSTANT:
+        # As many channels as groups, say, which are normalized to a constant: of twice as many
+        # they are not.
+        first, *rest = (f.constants for f in found)
+        common = {
+            name: value
+            for name, value in first.items()
+            if value != problem.constants[name] and all(o[name] == value for o in rest)
+        }
+        yield "elsewhere", lambda c, _: all(c[name] != value for name, value in common.items())
+    elif (schema.trouble or "").endswith(INEXACT):
+        # What is normalized over a handful of elements may be anything where they are nearly equal.
+        most = max(_taken(f.outline) for f in found)
+        for times in _TIMES_AS_LARGE:
+            yield f"larger {times}", lambda _, o, least=times * most: _taken(o) >= least
 
-    As many channels as groups, say, which are normalized to a constant: of twice as many they are
-    not.
-    """
-    first, *others = (f.constants for f in found)
-    common = {
-        name: value
-        for name, value in first.items()
-        if value != problem.constants[name] and all(o[name] == value for o in others)
-    }
+
+def _taken(outline: Outline) -> int:
+    return sum(i.elements for i in outline.inputs)
+
+
+def _elsewhere(
+    problem: Problem,
+    prober: _Prober,
+    purpose: str,
+    differs: Callable[[Constants, Outline], bool],
+) -> searching.Search:
+    """A search among the sets for which `differs` holds."""
 
     def attempt(constants: Constants) -> Outline | None:
-        if any(constants[name] == value for name, value in common.items()):
-            return None
-        return prober.attempt(constants)
+        outline = prober.attempt(constants)
+        return outline if outline is not None and differs(constants, outline) else None
 
-    seed = seed_of(0, "kernelbench", problem.sha256, "elsewhere")
+    seed = seed_of(0, "kernelbench", problem.sha256, purpose)
     return searching.Search(problem.constants, attempt, seed=seed, sketch=prober.sketch)
 
 
@@ -366,8 +390,7 @@ def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
     inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]
     if 2 * len(inexact) > len(seen):
         return (
-            f"float32 is off by {max(inexact):.2g} of the output's size, against float64: "
-            "no bound tells right from wrong"
+            f"float32 is off by {max(inexact):.2g} of the output's size, against float64: {INEXACT}"
         )
     if not choice.outline.plain:
         return "get_init_inputs returns more than plain values, which cannot be passed on"

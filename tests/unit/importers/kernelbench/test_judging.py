@@ -182,6 +182,40 @@ def test_groups_have_several_channels_where_one_would_be_normalized_to_a_constan
     assert all(o.shape[1] > 256 for choice in schema.choices for o in choice.outline.outputs)
 
 
+DEEP = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = ([nn.Linear(256, 256), nn.BatchNorm1d(256), nn.ReLU()] for _ in range(12))
+        self.layers = nn.Sequential(*(layer for group in layers for layer in group))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+batch = 512
+
+
+def get_inputs():
+    return [torch.rand(batch, 256)]
+
+
+"""
+    + NO_INIT
+)
+
+
+def test_a_deep_network_is_tried_with_batches_that_its_normalizations_are_exact_for(
+    runner, schemas
+):
+    """Over two rows each of them gives 1 or -1, whichever row is larger by a rounding error."""
+    schema = schema_of(problem(DEEP), runner, schemas)
+    assert schema.trouble is None
+    assert all(choice.outline.inputs[0].shape[0] > 8 for choice in schema.choices)
+
+
 def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
     schema = schema_of(problem(GROUPED), runner, schemas)
     for choice in schema.choices:

@@ -189,7 +189,10 @@ def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
 
 def seeded(seed: int, make: Callable[[], Any]) -> Any:
     """What is made with torch's generator at a seed."""
-    torch.manual_seed(seed)
+    # Before a context exists, `torch.manual_seed` remembers each call for it, with a traceback.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     return make()
 
 

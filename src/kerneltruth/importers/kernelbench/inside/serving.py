@@ -26,6 +26,7 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from kerneltruth.importers.kernelbench.inside.facts import facts, ranges, runs
+from kerneltruth.importers.kernelbench.inside.laid_out import LaidOut, without_dynamo
 from kerneltruth.importers.kernelbench.inside.model import (
     Problem,
     cast,
@@ -84,6 +85,7 @@ class Harness:
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
         self._models: dict[tuple[str, str, bool | None], tuple[Any, dict[str, torch.Tensor]]] = {}
+        self._laid_out = LaidOut()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
@@ -130,13 +132,14 @@ class Harness:
         space = self._problem.space(asked["constants"])
         counter = Counter()
         outputs: list[Any] = []
-        model = self._shaped(asked["constants"], asked["device"])
-        with torch.device(asked["device"]):
-            init = space.get_init_inputs()
-            inputs = list(space.get_inputs())
-            if asked["forward"]:
-                with counter, OneStep(counter):
-                    outputs = flat(model(*inputs))
+        with without_dynamo(), self._laid_out:
+            model = self._shaped(asked["constants"], asked["device"])
+            with torch.device(asked["device"]):
+                init = space.get_init_inputs()
+                inputs = list(space.get_inputs())
+                if asked["forward"]:
+                    with counter, OneStep(counter):
+                        outputs = flat(model(*inputs))
         return {
             "init": repr(list(init)),
             "plain": is_plain(list(init)),
