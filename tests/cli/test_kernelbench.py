@@ -1,6 +1,7 @@
 """A user's KernelBench checkout as a suite: its problems listed, candidates judged, replayed."""
 
 import json
+import time
 
 import pytest
 
@@ -179,6 +180,20 @@ def test_a_checkout_is_audited_with_its_own_models(kt, checkout):
     assert tasks["kernelbench/level1/4"]["cases"]["float32"] == 2
     assert "No module named 'no_such_package'" in tasks["kernelbench/level1/5"]["trouble"]
     assert document["summary"]["flagged"] == 0
+
+
+def test_a_problem_that_takes_forever_does_not_outlast_the_budget(kt, checkout):
+    """Nothing ends its children's deadlines, of two minutes each, but the budget."""
+    slow = PROBLEM.replace("    def forward", "    import time\n\n    def forward")
+    slow = slow.replace("return torch.relu", "self.time.sleep(600)\n        return torch.relu")
+    (checkout / "level1" / "6_Slow.py").write_text(slow)
+    options = ("--cases", 2, "--workers", 2, "--device", "cpu", "--budget", "10", "--json")
+    began = time.monotonic()
+    ran = kt("audit", "--suite", f"kernelbench:{checkout}", *options)
+    assert time.monotonic() - began < 10 + 8
+    document = json.loads(ran.out)
+    assert document["not_judged"] == ["kernelbench/level1/6"]
+    assert [t["task"] for t in document["tasks"]] == [f"kernelbench/level1/{n}" for n in (4, 5)]
 
 
 def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):

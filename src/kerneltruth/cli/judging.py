@@ -55,7 +55,7 @@ def audit(
     ] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0.0, help="Seconds after which no task of --suite is begun."),
+        typer.Option("--budget", min=0.0, help="Seconds after which an audit of --suite ends."),
     ] = None,
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")

@@ -95,7 +95,7 @@ def _judge(
     workers = options.workers or len(os.sched_getaffinity(0))
     for event in run_jobs(ordered, court.hear, workers=workers):
         match event:
-            case Progress(count=count):
+            case Progress(news=count):
                 cases += count
                 yield Step(done=done, total=total, text=f"{cases} cases")
             case Done(job=job, result=heard):

@@ -24,6 +24,9 @@ from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, suites, tasks_of
 
+# So long after a spent budget, results are still waited for.
+AFTER_BUDGET_S = 2.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofJob:
@@ -62,17 +65,17 @@ def _audit_suite(
 
     runner.versions()
     proofs: list[Proof] = []
-    not_judged: list[str] = []
     cases = 0
     # The last of a user's suite are mostly the largest: nobody waits for them alone at the end.
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
-    for event in run_jobs(in_turn, hear, workers=_judges(options)):
+    # A case that takes longer than that is given up, and its task counts as not judged.
+    late = until + AFTER_BUDGET_S
+    for event in run_jobs(in_turn, hear, workers=_judges(options), until=late):
         match event:
-            case Progress(count=count):
+            case Progress(news=count):
                 cases += count
                 continue
-            case Done(job=job, result=None):
-                not_judged.append(job.task)
+            case Done(result=None):
                 continue
             case Done(result=proof):
                 assert proof is not None
@@ -84,6 +87,7 @@ def _audit_suite(
         yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
     order = [job.task for job in jobs]
     proofs.sort(key=lambda proof: order.index(proof.task))
+    not_judged = [*{*order} - {proof.task for proof in proofs}]
     return _document(options, runner.device, proofs, not_judged, seconds=time.monotonic() - start)
 
 
@@ -153,7 +157,7 @@ def _document(
         "tasks": [proof.document() for proof in proofs],
         "categories": categories,
         "summary": {**total, "good": total["hold"] == total["tasks"] > 0},
-        # The budget was spent before they were begun.
+        # The budget was spent before they were begun, or before their first cases ended.
         "not_judged": sorted(not_judged),
         "seconds": seconds,
     }

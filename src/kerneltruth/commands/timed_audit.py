@@ -5,30 +5,34 @@ Whatever the clock says of them but `tie` is a mistake of the clock, of a task o
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.gate import timing
+from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.machine import Machine, is_known, known_machine
+from kerneltruth.commands.proving import AFTER_BUDGET_S, ProofJob
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suites import opened
 from kerneltruth.commands.timed_shape import CONTRADICTED, NOT_GRADED
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
-from kerneltruth.errors import UserError
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.executors.local import Lost, Progress, run_jobs
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import find, tasks_of
+from kerneltruth.tasks.registry import FOREIGN, find, tasks_of
 from kerneltruth.tasks.spec import Task
 
 # A tie says that two copies are equal only as far as its interval reaches.
@@ -40,6 +44,8 @@ STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here"})
 DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 # So many tasks get ready side by side, while those before them are timed.
 PART = 8
+# So many of a user's problems are looked at together, each by a core, before the first is timed.
+AHEAD = 32
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
 QUICK = replace(
@@ -79,6 +85,25 @@ class TimedShape:
     again: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What the process that times has found.
+
+    Attributes:
+        text: for the user.
+        task: whose shapes these are; None where none was timed.
+        shapes: all of the task, as they stand now.
+        trouble: why the task cannot be timed.
+        spent: seconds by errand, of all so far.
+    """
+
+    text: str
+    task: str | None = None
+    shapes: tuple[TimedShape, ...] = ()
+    trouble: str | None = None
+    spent: dict[str, float] = field(default_factory=dict)
+
+
 def time_suite(
     options: AuditOptions, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
@@ -90,8 +115,8 @@ def time_suite(
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
     with opened(options.suite, runner) as suite:
-        tasks = _tasks(suite or "", options.only)
-        audit = _Audit(options, runner, tasks, start=start)
+        keys = _keys(suite or "", options.only)
+        audit = _Audit(replace(options, suite=suite), runner, keys, start=start)
         try:
             yield from audit.run()
         except KeyboardInterrupt:
@@ -100,56 +125,90 @@ def time_suite(
 
 
 class _Audit:
-    """An audit in progress: what was found of each task."""
+    """An audit in progress: what was found of each task.
+
+    A process of its own times; whatever it is at, it ends when the budget is spent.
+    """
 
     def __init__(
-        self, options: AuditOptions, runner: Runner, tasks: Sequence[Task], *, start: float
+        self, options: AuditOptions, runner: Runner, keys: Sequence[str], *, start: float
     ) -> None:
         self._options = options
+        self._suite = options.suite or ""
         self._runner = runner
-        self._tasks = tasks
+        self._keys = keys
+        self._until = math.inf if options.budget_s is None else start + options.budget_s
         self._start = start
         self._found: dict[str, list[TimedShape]] = {}
-        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._troubles: dict[str, str] = {}
+        self._spent = Spent()
         self.interrupted = False
 
     def run(self) -> Iterator[Step]:
-        """Time all tasks, and once more those whose outcome is in doubt."""
+        """Time all tasks, and once more those whose outcome is in doubt.
+
+        Raises:
+            EnvironmentFault: the process that times died, and the one after it.
+        """
+        jobs = [ProofJob(task=self._suite)]
+        late = self._until + AFTER_BUDGET_S
+        for event in run_jobs(jobs, self._time_all, workers=1, until=late):
+            if isinstance(event, Lost):
+                raise EnvironmentFault(f"the process that times: {event.reason}")
+            if isinstance(event, Progress):
+                yield self._take(event.news)
+
+    def _take(self, news: News) -> Step:
+        if news.task is not None and news.trouble is None:
+            self._found[news.task] = list(news.shapes)
+        elif news.task is not None and news.trouble is not None:
+            self._troubles[news.task] = news.trouble
+        self._spent.update(news.spent)
+        return Step(
+            done=len(self._found) + len(self._troubles),
+            total=len(self._keys),
+            text=news.text,
+            notable=any(s.outcome != "tie" for s in news.shapes),
+        )
+
+    def _time_all(self, _: ProofJob, tell: Callable[[News], None]) -> None:
+        """In a process of its own: one after its death goes on with what was found before."""
         # Each of the threads that prepare would else have threads for all cores.
         torch.set_num_threads(1)
-        total = len(self._tasks)
         if not is_known(self._runner):
-            yield Step(done=0, total=total, text="measuring what this device can do, once")
-        machine = known_machine(self._runner)
+            tell(News(text="measuring what this device can do, once"))
+        # The runner's children are those of the command's own process.
+        machine = known_machine(self._runner, root=os.getppid())
         for effort in (QUICK, AGAIN):
-            left = [left for task in self._tasks for left in _left(task, self._found.get(task.key))]
             keeper = _keeper(self._options, self._runner, machine, effort)
             try:
-                for task, document, seconds in self._timed(keeper, left):
+                for task, document, seconds in self._timed(keeper, tell):
                     shapes = shapes_of(task.key, document, again=effort is AGAIN)
-                    self._found[task.key] = _better(self._found.get(task.key), shapes)
+                    shapes = _better(self._found.get(task.key), shapes)
                     for parts in (document.get("spent", {}), document["ready"]):
                         for part, more in parts.items():
                             self._spent[part] += more
-                    yield _step(
-                        task.key,
-                        self._found[task.key],
-                        done=len(self._found),
-                        total=total,
-                        seconds=seconds,
+                    news = News(
+                        text=_said(task.key, shapes, seconds),
+                        task=task.key,
+                        shapes=tuple(shapes),
+                        spent=dict(self._spent),
                     )
+                    self._take(news)
+                    tell(news)
             finally:
                 keeper.close(wait=True)
 
     def _timed(
-        self, keeper: Timekeeper, tasks: Sequence[Task]
+        self, keeper: Timekeeper, tell: Callable[[News], None]
     ) -> Iterator[tuple[Task, dict[str, Any], float]]:
         """The document of each task, and its seconds; some get ready side by side before."""
-        part = max(1, min(PART, keeper.at_once // 2))
-        parts = [tasks[begin : begin + part] for begin in range(0, len(tasks), part)]
+        parts = self._parts(max(1, min(PART, keeper.at_once // 2)), tell)
         with timing(self._runner.device):
-            keeper.ready(parts[0] if parts else ())
-            for now, coming in zip_longest(parts, parts[1:], fillvalue=()):
+            now = next(parts, ())
+            keeper.ready(now)
+            while now:
+                coming = next(parts, ())
                 keeper.ready_beside(coming)
                 for task in now:
                     if self._is_over():
@@ -158,19 +217,47 @@ class _Audit:
                     document = _document_of(keeper, task)
                     self._spent["waited_for_baselines"] += document.get("ready_s", 0.0)
                     yield task, document, time.perf_counter() - began
+                now = coming
+
+    def _parts(self, size: int, tell: Callable[[News], None]) -> Iterator[tuple[Task, ...]]:
+        """What is left to be timed, in parts of some tasks."""
+        known = tasks_of(self._suite)
+        problems = known if isinstance(known, Problems) else None
+        if problems is not None:
+            # A part is timed, the next one gets ready, and one may be asked for results.
+            problems.waiting = 3 * size
+        left: list[Task] = []
+        for place, key in enumerate(self._keys):
+            if problems is not None and place % AHEAD == 0 and not self._is_over():
+                with self._spent.on("deriving"):
+                    problems.derive(self._keys[place : place + AHEAD])
+            if self._is_over() or key in self._troubles or not _is_left(self._found.get(key)):
+                continue
+            task = find(key, self._suite)
+            if task.unrefereeable is not None:
+                news = News(text=f"{key}: not timed", task=key, trouble=task.unrefereeable)
+                self._take(news)
+                tell(news)
+                continue
+            left += _left(task, self._found.get(key))
+            if len(left) >= size:
+                yield tuple(left)
+                left = []
+        if left:
+            yield tuple(left)
 
     def _is_over(self) -> bool:
-        budget_s = self._options.budget_s
-        return budget_s is not None and time.monotonic() - self._start > budget_s
+        return time.monotonic() > self._until
 
     def document(self) -> dict[str, Any]:
         """What the command returns, of what was timed so far."""
-        found = [shape for task in self._tasks for shape in self._found.get(task.key, ())]
+        found = [shape for key in self._keys for shape in self._found.get(key, ())]
         return _document(
             self._options,
             found,
             self._runner.device,
-            not_timed=[task.key for task in self._tasks if task.key not in self._found],
+            not_timed=[k for k in self._keys if k not in self._found and k not in self._troubles],
+            unrefereeable=self._troubles,
             interrupted=self.interrupted,
             spent=dict(self._spent),
             seconds=time.monotonic() - self._start,
@@ -186,17 +273,15 @@ def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
         return {"outcome": "failed", "detail": said, "shapes": [], "ready": {}}
 
 
-def _tasks(suite: str, only: Sequence[str]) -> list[Task]:
-    """The tasks that have a function of PyTorch's."""
+def _keys(suite: str, only: Sequence[str]) -> list[str]:
+    """The tasks that have a function of PyTorch's; a user's problem is its own."""
     known = tasks_of(suite)
-    if isinstance(known, Problems) and not only:
-        known.derive(known.problems)
-    keys = [find(name, suite).key for name in only] or list(known)
-    tasks = [find(key, suite) for key in dict.fromkeys(keys)]
-    tasks = [task for task in tasks if task.unrefereeable is None and opponents(task).get(EAGER)]
-    if not tasks:
+    keys = list(dict.fromkeys([find(name, suite).key for name in only] or list(known)))
+    if suite not in FOREIGN:
+        keys = [key for key in keys if opponents(find(key)).get(EAGER)]
+    if not keys:
         raise UserError(f"--suite {suite}: it has no functions of plain PyTorch to be timed")
-    return tasks
+    return keys
 
 
 def _keeper(options: AuditOptions, runner: Runner, machine: Machine, effort: Effort) -> Timekeeper:
@@ -258,6 +343,10 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
     return "tie", ""
 
 
+def _is_left(shapes: Sequence[TimedShape] | None) -> bool:
+    return shapes is None or any(shape.outcome in DOUBTED for shape in shapes)
+
+
 def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:
     """The task as it is to be timed, if at all: of what was timed, shapes in doubt once more."""
     if shapes is None:
@@ -281,11 +370,10 @@ def _better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[Time
     return list(merged.values())
 
 
-def _step(key: str, shapes: Sequence[TimedShape], *, done: int, total: int, seconds: float) -> Step:
+def _said(key: str, shapes: Sequence[TimedShape], seconds: float) -> str:
     other = [s for s in shapes if s.outcome != "tie"]
     said = "; ".join(f"{s.shape}: {s.outcome}" for s in other) or "tie"
-    text = f"{key}: {said} ({seconds:.1f} s)"
-    return Step(done=done, total=total, text=text, notable=bool(other))
+    return f"{key}: {said} ({seconds:.1f} s)"
 
 
 def _document(
@@ -294,6 +382,7 @@ def _document(
     device: str,
     *,
     not_timed: Sequence[str],
+    unrefereeable: Mapping[str, str],
     interrupted: bool,
     spent: dict[str, float],
     seconds: float,
@@ -325,6 +414,8 @@ def _document(
             "good": all(s.outcome in STATED for s in other) and bool(shapes),
         },
         "not_timed": list(not_timed),
+        # Why nobody could say what is right; they are not among the shapes.
+        "unrefereeable": dict(unrefereeable),
         "interrupted": interrupted,
         # The judge's seconds by errand; an errand within another counts in both.
         "spent": spent,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import multiprocessing
 import os
 import signal
@@ -49,10 +50,10 @@ class Done(Generic[J, R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress(Generic[J]):
-    """Event: a job reports `count` more cases."""
+    """Event: a job reports something, mostly how many more cases."""
 
     job: J
-    count: int
+    news: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,7 @@ class _Second(Generic[J, R]):
 class _Judge(Generic[J, R]):
     """A judge process as the parent sees it."""
 
-    def __init__(self, hear: Callable[[J, Callable[[int], None]], R]) -> None:
+    def __init__(self, hear: Callable[[J, Callable[[Any], None]], R]) -> None:
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
@@ -216,11 +217,11 @@ class _Judge(Generic[J, R]):
             self.process.join()
 
 
-def _stop(judges: Sequence[_Judge[Any, Any]]) -> None:
+def _stop(judges: Sequence[_Judge[Any, Any]], within_s: float | None = None) -> None:
     """Have judges end: all at once, since they may be at work, or waiting for the device."""
     for judge in judges:
         judge.dismiss()
-    until = time.monotonic() + STOP_S
+    until = time.monotonic() + (STOP_S if within_s is None else within_s)
     for judge in judges:
         judge.end(max(0.0, until - time.monotonic()))
 
@@ -229,7 +230,7 @@ def _serve(
     pipe: Connection,
     parents_end: Connection,
     parent: int,
-    hear: Callable[[J, Callable[[int], None]], R],
+    hear: Callable[[J, Callable[[Any], None]], R],
 ) -> None:
     """The judge's side: one job after the other until the parent says to stop."""
     # Judges forked later hold the parent's end of this pipe too, so its death closes nothing.
@@ -243,7 +244,7 @@ def _serve(
             if job is None:
                 break
             try:
-                result = hear(job, lambda count: pipe.send(("progress", count)))
+                result = hear(job, lambda news: pipe.send(("progress", news)))
             except (UserError, EnvironmentFault) as error:
                 pipe.send(("stopped", error))
                 continue
@@ -259,12 +260,15 @@ def _serve(
 
 def run_jobs(
     jobs: Iterable[J],
-    hear: Callable[[J, Callable[[int], None]], R],
+    hear: Callable[[J, Callable[[Any], None]], R],
     *,
     workers: int,
     then: Then[J, R] | None = None,
+    until: float = math.inf,
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
     """Hear every job once; yields progress and exactly one `Done` or `Lost` for each.
+
+    Of jobs that are not done at the moment `until`, nothing more is heard.
 
     Args:
         jobs: in order of preference, taken as they are needed; jobs of one task are given to one
@@ -273,6 +277,7 @@ def run_jobs(
             that reports progress.
         workers: the most judges at once.
         then: a second stage, beside the judges.
+        until: when judges are ended, on the monotonic clock.
 
     Raises:
         UserError, EnvironmentFault: `hear` raised it.
@@ -291,9 +296,10 @@ def run_jobs(
             if second is not None:
                 second.hand_out(no_more=not busy)
             more = [second.judge.pipe] if second and second.judge and second.busy else []
-            if not busy and not more:
+            left = until - time.monotonic()
+            if left <= 0 or (not busy and not more):
                 break
-            for pipe in wait([*busy, *more]):
+            for pipe in wait([*busy, *more], None if math.isinf(left) else left):
                 if pipe not in busy:
                     assert second is not None
                     yield from second.listen()
@@ -309,7 +315,7 @@ def run_jobs(
                         yield event
     finally:
         last = [] if second is None or second.judge is None else [second.judge]
-        _stop([*judges, *last])
+        _stop([*judges, *last], None if time.monotonic() < until else 0.0)
 
 
 def _listen(
@@ -317,7 +323,7 @@ def _listen(
     judges: list[_Judge[J, R]],
     waiting: Waiting[J],
     tries: dict[int, int],
-    hear: Callable[[J, Callable[[int], None]], R],
+    hear: Callable[[J, Callable[[Any], None]], R],
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
     """Take one message of a judge, or its death."""
     job = judge.job
@@ -337,7 +343,7 @@ def _listen(
         _hand_out(replacement, waiting, judges)
         return
     if word == "progress":
-        yield Progress(job=job, count=value)
+        yield Progress(job=job, news=value)
         return
     if word == "stopped":
         raise value

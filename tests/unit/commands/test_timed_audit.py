@@ -1,6 +1,8 @@
 """PyTorch's functions timed against themselves: what is a tie, and why others are none."""
 
 import io
+import os
+import signal
 import time
 from dataclasses import replace
 
@@ -72,11 +74,15 @@ def test_a_task_that_could_not_be_timed_to_its_end_has_failed():
 def audit(monkeypatch):
     """Time two small tasks on the CPU; gives the document and the texts of the steps."""
     small = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
-    tasks = [replace(find(f"kernelbenchx/{n}"), perf=small) for n in ("relu", "softmax")]
+    tasks = {
+        f"kernelbenchx/{n}": replace(find(f"kernelbenchx/{n}"), perf=small)
+        for n in ("relu", "softmax")
+    }
     quick = Effort(
         lap_s=1e-4, graph_lap_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, shown=1
     )
-    monkeypatch.setattr(timed_audit, "_tasks", lambda suite, only: tasks)
+    monkeypatch.setattr(timed_audit, "_keys", lambda suite, only: list(tasks))
+    monkeypatch.setattr(timed_audit, "find", lambda key, suite: tasks[key])
     monkeypatch.setattr(timed_audit, "QUICK", quick)
     monkeypatch.setattr(timed_audit, "AGAIN", replace(quick, blocks=(8, 8)))
 
@@ -124,6 +130,36 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
 
 
+def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, monkeypatch):
+    def stay(keeper, task):
+        if task.name == "softmax":
+            time.sleep(600)
+        return original(keeper, task)
+
+    original = timed_audit._document_of
+    monkeypatch.setattr(timed_audit, "_document_of", stay)
+    began = time.monotonic()
+    document, _ = audit(budget_s=8.0)
+    assert time.monotonic() - began < 8 + 6
+    assert {s["task"] for s in document["shapes"]} == {"kernelbenchx/relu"}
+    assert document["not_timed"] == ["kernelbenchx/softmax"]
+    assert not document["interrupted"]
+
+
+def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_path):
+    def die_once(keeper, task):
+        if task.name == "softmax" and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(keeper, task)
+
+    original = timed_audit._document_of
+    monkeypatch.setattr(timed_audit, "_document_of", die_once)
+    document, texts = audit()
+    assert document["not_timed"] == []
+    assert {t.partition(":")[0] for t in texts} == {"kernelbenchx/relu", "kernelbenchx/softmax"}
+
+
 @pytest.mark.parametrize(("said", "code"), [("tie", exit_codes.GOOD), ("slower", exit_codes.BAD)])
 def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
     document = timed_audit._document(
@@ -131,6 +167,7 @@ def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
         [TimedShape(task="core/relu", shape="M=4", outcome=said)],
         "cpu",
         not_timed=["core/softmax"],
+        unrefereeable={},
         interrupted=False,
         spent={},
         seconds=1.0,

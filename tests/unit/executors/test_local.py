@@ -92,6 +92,14 @@ def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(monkeypatch, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["ends"]
 
 
+def test_what_is_not_done_at_the_moment_is_not_waited_for(tmp_path):
+    jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
+    began = time.monotonic()
+    events = list(run_jobs(jobs, stay_or_finish_soon, workers=2, until=began + 2))
+    assert 2 <= time.monotonic() - began < 5
+    assert [e.job.task for e in events if isinstance(e, Done)] == ["ends"]
+
+
 def test_every_job_has_exactly_one_result():
     jobs = [Sum(task=str(i % 3), numbers=(i, i)) for i in range(10)]
     results = [e for e in run_jobs(jobs, add_up, workers=2) if isinstance(e, Done)]
@@ -112,7 +120,7 @@ def test_a_judge_goes_on_while_its_result_is_stored(tmp_path):
 
 def test_progress_is_reported_for_the_job_that_makes_it():
     events = list(run_jobs([Sum(task="a", numbers=(1, 2, 3))], add_up, workers=1))
-    assert [e.count for e in events if isinstance(e, Progress)] == [3]
+    assert [e.news for e in events if isinstance(e, Progress)] == [3]
 
 
 def test_a_job_whose_judge_is_killed_is_given_to_another(tmp_path):

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,20 +186,34 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[Constants, Outline], bool]]]:
     """Where else to look if nothing can be judged on the sets found: names, and what is tried."""
     if schema.trouble == CONSTANT:
-        # As many channels as groups, say, which are normalized to a constant: of twice as many
-        # they are not.
-        first, *rest = (f.constants for f in found)
-        common = {
-            name: value
-            for name, value in first.items()
-            if value != problem.constants[name] and all(o[name] == value for o in rest)
-        }
-        yield "elsewhere", lambda c, _: all(c[name] != value for name, value in common.items())
+        yield "elsewhere", partial(_has_none_of, _common(problem, found))
     elif (schema.trouble or "").endswith(INEXACT):
         # What is normalized over a handful of elements may be anything where they are nearly equal.
         most = max(_taken(f.outline) for f in found)
         for times in _TIMES_AS_LARGE:
-            yield f"larger {times}", lambda _, o, least=times * most: _taken(o) >= least
+            yield f"larger {times}", partial(_takes, times * most)
+
+
+def _common(problem: Problem, found: list[searching.Found]) -> Constants:
+    """The sizes that all sets have in common, unlike the file.
+
+    As many channels as groups, say, which are normalized to a constant: of twice as many they are
+    not.
+    """
+    first, *rest = (f.constants for f in found)
+    return {
+        name: value
+        for name, value in first.items()
+        if value != problem.constants[name] and all(o[name] == value for o in rest)
+    }
+
+
+def _has_none_of(common: Constants, constants: Constants, _: Outline) -> bool:
+    return all(constants[name] != value for name, value in common.items())
+
+
+def _takes(least: int, _: Constants, outline: Outline) -> bool:
+    return _taken(outline) >= least
 
 
 def _taken(outline: Outline) -> int:

@@ -17,15 +17,16 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import Listed
 from kerneltruth.tasks.spec import Task
 
-# References whose children go on waiting for the next call; a judge takes problem after problem.
-_WAITING = 3
-
 
 class Problems(Mapping[str, Task]):
     """Tasks by key, made on demand.
 
     A schema and a reference need a child each, so that a task costs a second or more. A process
     forked from this one goes on with the runner's zygotes, and with children of its own.
+
+    Attributes:
+        waiting: references whose children go on waiting for the next call, at most; a judge takes
+            problem after problem.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Problems(Mapping[str, Task]):
             room: see `task_of`.
         """
         self.problems = problems
+        self.waiting = 3
         self._on_device = on_device
         self._waiting = FewChildren()
         self._room = room
@@ -65,9 +67,9 @@ class Problems(Mapping[str, Task]):
             task = task_of(problem, self.schema(name), session, room=self._room)
             self._made[name] = (task, session)
         self._recent = [*(n for n in self._recent if n != name), name]
-        for old in self._recent[:-_WAITING]:
+        for old in self._recent[: -self.waiting]:
             self.let_go(old)
-        self._recent = self._recent[-_WAITING:]
+        self._recent = self._recent[-self.waiting :]
         return self._made[name][0]
 
     def __iter__(self) -> Iterator[str]:
@@ -83,12 +85,13 @@ class Problems(Mapping[str, Task]):
         """The schema of a problem."""
         return schema_of(self.problems[name], self._runner, self._cache)
 
-    def derive(self, names: Iterable[str]) -> None:
+    def derive(self, keys: Iterable[str]) -> None:
         """Have the schemas of these problems in the cache: side by side, one child a core."""
         if self._cache is not None:
+            names = [key.removeprefix(f"{SUITE}/") for key in keys]
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
                 # The last ones are whole networks, which take longest.
-                list(pool.map(self.schema, reversed(list(names))))
+                list(pool.map(self.schema, reversed(names)))
 
     def listed(self) -> dict[str, Listed]:
         """What is known of each problem without running it, by name."""

@@ -191,7 +191,7 @@ def seeded(seed: int, make: Callable[[], Any]) -> Any:
     """What is made with torch's generator at a seed."""
     # Before a context exists, `torch.manual_seed` remembers each call for it, with a traceback.
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
     return make()
 
