@@ -33,6 +33,9 @@ from kerneltruth.oracle.verdict import (
 )
 from kerneltruth.tasks.model import OUT
 
+# On a GPU the first simpler case may have to compile for longer than all of an explanation in a
+# run of many candidates may take.
+FIRST_S = 5.0
 # What small errors that add up look like on one case.
 ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
@@ -112,8 +115,8 @@ def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
     if isinstance(verdict, Failed) and verdict.kind in ("kept_state", "same_draw"):
         # One case alone does not show it.
         return False
-    # What no GPU compiles may well run in the interpreter.
-    return not isinstance(verdict, CompileError)
+    # What does not compile for a GPU may well run in the interpreter.
+    return not (isinstance(verdict, CompileError) and verdict.target)
 
 
 def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:
@@ -126,6 +129,7 @@ def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:
             evaluations=effort.evaluations,
             seconds=max(inquiry.until - time.monotonic(), 0.0),
             clock=time.monotonic,
+            first_s=FIRST_S,
         ),
         blocks=sorted(inquiry.trial.blocks),
     )

@@ -13,7 +13,14 @@ from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
-from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous
+from kerneltruth.oracle.probes import (
+    CAUSES,
+    SYMPTOMS,
+    depends,
+    needs_contiguous,
+    symptoms,
+    wrong_elements,
+)
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     Crashed,
@@ -101,6 +108,9 @@ class Inquiry:
         if found.kind in SYMPTOMS and wanted.kind in CAUSES:
             config = self.failure.config
             return depends(self.trial, expectation, ruling, wanted.kind, config=config)
+        if wanted.causes and found.kind in SYMPTOMS:
+            # The kind is that of most wrong elements, and others may show something else.
+            return wanted.kind in symptoms(ruling, wrong_elements(expectation, ruling))
         return found.kind == wanted.kind
 
     def ask_relatives(self, small: Case) -> None:

@@ -18,11 +18,15 @@ Pass = Callable[[T], Iterable[T]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much to spend: evaluations of the predicate, and seconds by the given clock."""
+    """How much to spend: evaluations of the predicate, and seconds by the given clock.
+
+    `first_s` is how long to go on where nothing simpler was found in these seconds.
+    """
 
     evaluations: int
     seconds: float
     clock: Callable[[], float]
+    first_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.evaluations < 0 or not self.seconds >= 0:
@@ -58,11 +62,15 @@ class _Search(Generic[T]):
     started: float
     known: dict[Hashable, bool] = field(default_factory=dict)
     evaluations: int = 0
+    simpler: bool = False
 
     def ask(self, value: T) -> bool:
         identity = self.key(value)
         if identity not in self.known:
-            late = self.budget.clock() - self.started >= self.budget.seconds
+            allowed = self.budget.seconds
+            if not self.simpler:
+                allowed = max(allowed, self.budget.first_s)
+            late = self.budget.clock() - self.started >= allowed
             if late or self.evaluations >= self.budget.evaluations:
                 raise _OutOfBudgetError
             self.evaluations += 1
@@ -109,6 +117,7 @@ def minimize(
             for one in passes:
                 while (found := search.step(trail[-1], one)) is not None:
                     trail.append(found)
+                    search.simpler = True
             progress = len(trail) > before
     except _OutOfBudgetError:
         exhausted = True

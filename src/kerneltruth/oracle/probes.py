@@ -201,20 +201,23 @@ def _causes(
                 break
     if not any(counts.values()):
         return ()
-    counts[_symptom(ruling, left)] = total - sum(counts.values())
+    counts[symptoms(ruling, left)[0]] = total - sum(counts.values())
     found = sorted(((n, kind) for kind, n in counts.items() if n), key=lambda c: -c[0])
     return tuple(Cause(kind=kind, elements=n, share=n / total) for n, kind in found)
 
 
-def _symptom(ruling: Ruling, left: Sequence[torch.Tensor]) -> FailKind:
-    """What those elements show that depend on nothing."""
-    for kind in ("nan", "inf"):
-        for difference, wrong in zip(ruling.differences, left, strict=False):
-            if difference is not None and bool(
-                (getattr(difference, f"{kind}_parity") & wrong).any()
-            ):
-                return kind
-    return "value"
+def symptoms(ruling: Ruling, wrong: Sequence[torch.Tensor]) -> tuple[FailKind, ...]:
+    """What these wrong elements show, the worst first."""
+    found: dict[FailKind, bool] = dict.fromkeys(("nan", "inf", "value"), False)
+    for difference, here in zip(ruling.differences, wrong, strict=False):
+        if difference is None:
+            found["value"] |= bool(here.any())
+            continue
+        nan, inf = difference.nan_parity & here, difference.inf_parity & here
+        found["nan"] |= bool(nan.any())
+        found["inf"] |= bool(inf.any())
+        found["value"] |= bool((here & ~nan & ~inf).any())
+    return tuple(kind for kind, seen in found.items() if seen) or ("value",)
 
 
 def _changes(

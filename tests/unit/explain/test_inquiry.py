@@ -4,23 +4,36 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from kerneltruth.explain import diagnosis
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.runner.protocol import Observation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 
+import torch
 from scripted import RELU, trial_of
 
 
-def diagnosed(answer):
+def diagnosed(answer, seconds=60.0):
     """Each call's arguments with how often it was made, and the failing and the smallest case."""
     trial = trial_of(RELU, answer)
     *_, ended = try_candidate(trial, Plan(cases=8, dtypes=("float32",)))
     failure = ended.attempt.failure
     before = len(trial.runner.calls)
-    found = diagnose(trial, failure, (), Effort(evaluations=200, seconds=60.0))
+    found = diagnose(trial, failure, (), Effort(evaluations=200, seconds=seconds))
     return Counter(call.arguments for call in trial.runner.calls), found, failure, before
+
+
+def test_a_kind_that_most_wrong_elements_give_shrinks_though_others_show_something_else():
+    def mixed(call):
+        out = call.tensors["x"] + 100
+        out.view(-1)[:1] = 1.5 if call.small_poison else torch.nan
+        return out
+
+    _, found, failure, _ = diagnosed(mixed)
+    assert failure.verdict.kind == "value"
+    assert found.minimal.sizes["M"] * found.minimal.sizes["N"] == 2
 
 
 def raises(call):
@@ -33,6 +46,24 @@ def test_no_case_is_called_twice():
     assert found.minimal.identity != failure.case.identity
     assert len(calls) > 1
     assert set(calls.values()) == {1}
+
+
+def test_what_does_not_compile_when_it_is_called_shrinks_too():
+    refusal = Observation(ended="compile_failed", error="CompilationError", message="no")
+    _, found, failure, _ = diagnosed(lambda call: refusal)
+    assert found.minimal.sizes == {"M": 1, "N": 1}
+    assert found.minimal.identity != failure.case.identity
+
+
+def test_the_first_simpler_case_is_waited_for_beyond_the_seconds_of_all(monkeypatch):
+    def wrong_if_wide(call):
+        x = call.tensors["x"]
+        return x.clamp(min=0) + 100 * (x.numel() > 1)
+
+    assert diagnosed(wrong_if_wide, seconds=0.0)[1].minimal.sizes == {"M": 3, "N": 1}
+    monkeypatch.setattr(diagnosis, "FIRST_S", 0.0)
+    _, found, failure, _ = diagnosed(wrong_if_wide, seconds=0.0)
+    assert found.minimal == failure.case
 
 
 def test_a_case_that_gets_no_smaller_is_not_called_again():
