@@ -309,9 +309,17 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             if is_bad(judgement.verdict) and plan.stop_at_first:
                 return
             if isinstance(judgement.verdict, Passed) and config == 0:
-                right.append(expectation)
+                _keep(right, expectation)
     if tally.failure is None:
         yield from _called_again(trial, plan, tally, right)
+
+
+def _keep(right: list[Expectation], expectation: Expectation) -> None:
+    """Keep what may be called again; of a large case only where there is no other."""
+    if right and right[0].is_large:
+        right.pop()
+    if not right or not expectation.is_large:
+        right.append(expectation)
 
 
 def _called_again(

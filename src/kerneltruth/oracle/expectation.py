@@ -30,6 +30,11 @@ from kerneltruth.oracle.stats import (
 )
 from kerneltruth.tasks.spec import Output, Task
 
+# Elements of inputs and outputs from which on each evaluation of someone else's program costs a
+# good part of a second: fewer are made, and the bound is by so much wider, as in `grading`.
+LARGE = 2**20
+SLACK = 4.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedOutput:
@@ -88,6 +93,11 @@ class Expectation:
     unrefereeable: str | None = None
     tf32: bool = True
 
+    @property
+    def is_large(self) -> bool:
+        """Whether each call and comparison costs a good part of a second."""
+        return _elements(self.inputs, [o.reference for o in self.outputs]) > LARGE
+
     def digest(self) -> str:
         """Sha256 over the rounded reference outputs, row-major, in the output dtype."""
         return tensors_digest(tuple(o.rounded for o in self.outputs))
@@ -99,12 +109,6 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
     for tensor in tensors:
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-# Elements of inputs and outputs from which on each evaluation of someone else's program costs a
-# good part of a second: fewer are made, and the bound is by so much wider, as in `grading`.
-LARGE = 2**20
-SLACK = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -53,6 +54,16 @@ def test_the_core_domain_alone_is_judged_where_the_plan_says_so():
     _, judged, _ = tried(right, cases=20, plan=Plan(domain="core"))
     assert {j.case.domain for j in judged} == {"core"}
     assert {j.case.layout for j in judged} == {"contiguous"}
+
+
+@pytest.mark.parametrize(
+    ("large", "kept"), [((True,), [0]), ((True, False, True, False), [1, 3]), ((True, True), [1])]
+)
+def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):
+    right = []
+    for number, is_large in enumerate(large):
+        course._keep(right, SimpleNamespace(is_large=is_large, number=number))
+    assert [expectation.number for expectation in right] == kept
 
 
 def test_the_first_failure_ends_the_trial():

@@ -6,13 +6,16 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.commands import suite_audit
+from kerneltruth.commands.suite_audit import prove
 from kerneltruth.importers.kernelbench import child_session
 from kerneltruth.importers.kernelbench.inside.stray import Stray
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.importers.kernelbench.tasks import SIZES
 from kerneltruth.importers.remote import Rejected, Remote
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import expect
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.grading import due
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
@@ -101,6 +104,27 @@ def test_a_model_is_judged_with_references_from_the_device(made, runner):
     assert isinstance(attempt.verdict, Passed), attempt
     wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
     assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
+
+
+def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monkeypatch):
+    """In the others, too, they would take most of an audit's time."""
+    suite, task = made(LARGE)
+    tried = {}
+
+    def watched(trial, plan):
+        events = list(try_candidate(trial, plan))
+        cases = [event.judgement.case for event in events[:-1]]
+        tried[plan.dtypes] = [case.settings[SIZES] == FILE for case in cases]
+        return events
+
+    monkeypatch.setattr(suite_audit, "try_candidate", watched)
+    cache, plan = ExpectationCache(Policy()), Plan(cases=2)
+    prove(task, suite.own_model("level1/1"), runner, cache, plan=plan)
+    assert tried == {
+        ("float32",): [True, False],
+        ("float16",): [False, False],
+        ("bfloat16",): [False, False],
+    }
 
 
 def test_what_timed_calls_must_give_comes_from_there_too(made, device):
