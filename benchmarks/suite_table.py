@@ -56,12 +56,18 @@ def section(document: dict[str, Any]) -> list[str]:
 def timed_section(document: dict[str, Any]) -> list[str]:
     """The paragraph and the list of what is no tie, of one suite's timed audit."""
     outcomes = ", ".join(f"{k} {n}" for k, n in sorted(document["summary"]["outcomes"].items()))
+    ratios = [s["ratio"] for s in document["shapes"] if s["outcome"] == "host_bound"]
+    hosts = (
+        f" Calls that wait for their host: ratios of {min(ratios):.2f} to {max(ratios):.2f}."
+        if ratios
+        else ""
+    )
     others = [f"- {o['task']} {o['shape']}: {o['outcome']}: {o['why']}" for o in document["other"]]
     return [
         "",
         f"`kerneltruth audit --suite {document['suite']} --timed`: {document['timed']} shapes of "
         f"{document['summary']['tasks']} tasks in {document['seconds']:.0f} s: {outcomes}. "
-        f"{len(document['not_timed'])} tasks had no time.",
+        f"{len(document['not_timed'])} tasks had no time.{hosts}",
         *(["", *others] if others else []),
     ]
 

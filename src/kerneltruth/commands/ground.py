@@ -18,7 +18,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid, Shown
 from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
@@ -49,6 +49,9 @@ PYTORCH = "pytorch"
 
 # Processes that run nothing but PyTorch's own functions go from one task to the next.
 _HANDED_ON = frozenset({PYTORCH, CANDIDATE})
+
+# Said where nothing can be graded.
+PYTORCH_TOO = "PyTorch's own result is wrong by the same measure"
 
 # Contents whose results the judge knows, for each case.
 KNOWN = 2
@@ -192,17 +195,27 @@ class Ground:
                 wrong += _wrong(verdict, where)
         if not contest.shown:
             unknown += [e for e in self.expected if isinstance(e, str)]
-        return {
-            "calls": len(contest.shown) + sum(len(s.at) for s in contest.sampled),
-            "wrong": wrong,
-            "not_graded": unknown[0] if unknown else None,
-        }
+        calls = len(contest.shown) + sum(len(s.at) for s in contest.sampled)
+        if wrong and self._pytorch_is_wrong(contest):
+            calls, wrong, unknown = 0, [], [f"{PYTORCH_TOO}: {wrong[0]}"]
+        return {"calls": calls, "wrong": wrong, "not_graded": unknown[0] if unknown else None}
+
+    def _pytorch_is_wrong(self, contest: Contest) -> bool:
+        """Whether eager PyTorch's own results are wrong, too, by the same measure."""
+        there = [side for side in contest.sides[1:] if side.name in COMPILED and side.rows]
+        try:
+            shown = [each for side in there[:1] for each in contest.show_known(side)]
+        except ContestError:
+            return False
+        return any(_wrong(self._verdict_of(each)) for each in shown)
+
+    def _verdict_of(self, shown: Shown) -> Verdict:
+        return self._judged(partial(grade, self.task, self._due(shown.at), shown.seen))
 
     def _verdicts(self, contest: Contest) -> Iterator[tuple[str, Verdict]]:
         """The verdict of each result, with words on where it is from."""
         for shown in contest.shown:
-            graded = partial(grade, self.task, self._due(shown.at), shown.seen)
-            yield "", self._judged(graded)
+            yield "", self._verdict_of(shown)
         for sampled in contest.sampled:
             due_there = [self._due(at) for at in sampled.at]
             graded = partial(grade_spots, self.task, due_there, sampled.spots, sampled.seen)

@@ -21,11 +21,12 @@ from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.devices import device_name
+from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.machine import Machine, is_known, known_machine
 from kerneltruth.commands.proving import AFTER_BUDGET_S, ProofJob
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suites import opened
-from kerneltruth.commands.timed_shape import CONTRADICTED, NOT_GRADED
+from kerneltruth.commands.timed_shape import CONTRADICTED, HOST_BOUND, NOT_GRADED
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -39,7 +40,7 @@ from kerneltruth.tasks.spec import Task
 WIDEST = 0.02
 EAGER = "eager"
 # What is not wrong with the clock, if it is said why.
-STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here"})
+STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND})
 # Outcomes that may be otherwise the next time; others would only go the same way again.
 DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 # So many tasks get ready side by side, while those before them are timed.
@@ -68,7 +69,7 @@ class TimedShape:
     Attributes:
         shape: empty where the task could not be timed at all.
         outcome: `tie`; or `faster`, `slower`, `unresolved` (a tie of a wider interval), `suspect`,
-            `wrong`, `failed`, and those of `STATED`.
+            `wrong`, `void` (as a candidate it would be wrong), `failed`, and those of `STATED`.
         why: of all but `tie`.
         again: whether it was timed once more.
     """
@@ -332,10 +333,14 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
         return "suspect", flags
     if EAGER not in shape["baselines"]:
         return "no_valid_baseline", shape["baselines_failed"].get(EAGER, "it could not be timed")
+    if (shape["graded"]["not_graded"] or "").startswith(PYTORCH_TOO):
+        return "void", shape["graded"]["not_graded"]
     b = shape["baselines"][EAGER]
     said = f"{b['ratio']:.4f} ({b['low']:.4f} to {b['high']:.4f}){f'; {flags}' if flags else ''}"
     if b["outcome"] != "tie":
         return b["outcome"], said
+    if HOST_BOUND in shape["flags"]:
+        return HOST_BOUND, said
     if b["low"] < 1 - WIDEST or b["high"] > 1 + WIDEST:
         return "unresolved", said
     if NOT_GRADED in shape["flags"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant
-from kerneltruth.clock.standing import candidate_times, is_suspect, standings
+from kerneltruth.clock.standing import candidate_times, is_suspect, standings, waits_for_hosts
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine, Watch
@@ -15,6 +15,8 @@ from kerneltruth.runner.protocol import Binary, Loaded
 
 # Flags of times that contradict something: nothing is called faster then.
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
+# Of times that are a host's.
+HOST_BOUND = "host_bound"
 # Of a shape whose results the judge cannot know: nothing is called faster either.
 NOT_GRADED = "not_graded"
 
@@ -51,6 +53,8 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
     launch_s = contest.sides[0].launch_s if contest.sides[0].waits else None
     limits = machine.limits(ground.task, ground.case, own.estimate, launch_s, binaries=kernels[0])
     flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
+    if any(waits_for_hosts(contest, side) for side in contest.sides[1:]):
+        flags.append(HOST_BOUND)
     if is_suspect(contest):
         flags.append("timing_suspect")
     graded = ground.graded(contest)

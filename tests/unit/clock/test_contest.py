@@ -664,6 +664,18 @@ def test_laps_are_no_longer_than_the_slowest_side_allows(sides, slow_s, rows):
     assert len(contest.blocks) >= SMALL.blocks[0]
 
 
+def test_a_baseline_shows_what_it_gives_for_known_contents(sides):
+    sides.add("candidate")
+    eager = sides.add("eager")
+    contest = ready(sides, known=known())
+    before, blocks = len(eager.of(Lap)), len(contest.blocks)
+    shown = list(contest.show_known(contest.sides[1]))
+    assert [each.at for each in shown] == list(contest.known)
+    # Each by a call of its own, which nobody measures.
+    assert [lap.rows for lap in eager.of(Lap)[before:]] == [(0,), (0,)]
+    assert len(contest.blocks) == blocks
+
+
 def test_what_was_no_lap_of_this_kind_settles_nobody(sides):
     """Calls one by one come after graphs where a candidate cannot be captured."""
     sides.add("candidate", call_s=5e-5)

@@ -62,6 +62,16 @@ def test_the_noise_of_the_machine_turns_a_small_difference_into_a_tie(contest):
     assert standings(made, noise_floor=0.1)[0].outcome == "tie"
 
 
+@pytest.mark.parametrize("whose", [0, 1])
+def test_hosts_of_two_processes_differ_by_more_than_devices(contest, whose):
+    made = contest({"call_s": 1e-5}, {"call_s": 1.3e-5}, {"call_s": 1.3e-5})
+    assert [s.outcome for s in standings(made, noise_floor=0.01)] == ["faster", "faster"]
+    made.sides[whose].waits = True
+    # The candidate's host is a part of all ratios, and a baseline's of its own.
+    expected = ["tie", "tie"] if whose == 0 else ["tie", "faster"]
+    assert [s.outcome for s in standings(made, noise_floor=0.01)] == expected
+
+
 def test_times_are_those_of_a_call(contest):
     times = candidate_times(contest({"call_s": 2e-5}, {}))
     assert times.low <= times.estimate <= times.high

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Contestant, Effort, Shown
+from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Shown
 from kerneltruth.clock.quiet import Quiet
 from kerneltruth.clock.sampling import Sampled
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.commands.ground import KNOWN, Ground, Grounds, _Shared
+from kerneltruth.commands.ground import KNOWN, PYTORCH_TOO, Ground, Grounds, _Shared
 from kerneltruth.runner.protocol import Observation, Rows, TensorResult
 from kerneltruth.tasks.registry import find
 
@@ -46,7 +46,7 @@ def showing(ground, of):
         )
         seen = Observation(ended="returned", results=(result,))
         shown.append(Shown(at=choices, seen=seen))
-    return SimpleNamespace(shown=shown, sampled=[])
+    return SimpleNamespace(shown=shown, sampled=[], sides=[None])
 
 
 def sampling(ground, *lines):
@@ -60,7 +60,8 @@ def sampling(ground, *lines):
         data=b"".join(line.numpy().tobytes() for line in lines),
     )
     seen = Observation(ended="returned", results=(result,))
-    return SimpleNamespace(shown=[], sampled=[Sampled(at=at, spots=((127, 0, 5),), seen=seen)])
+    sampled = [Sampled(at=at, spots=((127, 0, 5),), seen=seen)]
+    return SimpleNamespace(shown=[], sampled=sampled, sides=[None])
 
 
 def line_of(ground, index):
@@ -87,6 +88,28 @@ def test_each_wrong_result_is_told(ground):
     graded = made.graded(showing(made, lambda x: x.clamp(min=0) + 1))
     assert len(graded["wrong"]) == KNOWN
     assert all(said.startswith("fail: ") for said in graded["wrong"])
+
+
+@pytest.mark.parametrize(("pytorch", "convicts"), [(0, True), (1, False), (None, True)])
+def test_what_pytorch_gets_wrong_too_convicts_nobody(ground, pytorch, convicts):
+    made = ground()
+    found = showing(made, lambda x: x.clamp(min=0) + 1)
+    eager = Contestant(name="eager", child=None, rows=8)
+    control = Contestant(name="control", child=None, rows=8)
+    found.sides = [None, control, eager]
+
+    def show_known(side):
+        assert side is eager
+        if pytorch is None:
+            raise ContestError("eager", Observation(ended="died"))
+        return showing(made, lambda x: x.clamp(min=0) + pytorch).shown
+
+    found.show_known = show_known
+    graded = made.graded(found)
+    assert bool(graded["wrong"]) is convicts
+    if not convicts:
+        assert graded["calls"] == 0
+        assert graded["not_graded"].startswith(f"{PYTORCH_TOO}: fail: ")
 
 
 def test_right_samples_are_graded_as_such_call_by_call(ground):

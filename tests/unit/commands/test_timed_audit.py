@@ -13,6 +13,7 @@ from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands import exit_codes, timed_audit
 from kerneltruth.commands.audit import AuditOptions, run_audit
+from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.report.timed_audit_view import timed_audit_view
@@ -55,6 +56,9 @@ def test_a_narrow_tie_is_one_and_needs_no_reason():
         ({"wrong": ("fail: 3 of 9",)}, "wrong", "fail: 3 of 9"),
         ({"failed": "no valid baseline: it ran elsewhere"}, "no_valid_baseline", "ran elsewhere"),
         ({"flags": ("not_graded",), "not_graded": "no memory"}, "not_graded", "no memory"),
+        ({"flags": ("not_graded",), "not_graded": f"{PYTORCH_TOO}: 3"}, "void", ": 3"),
+        ({"eager": (1.3, 0.9, 1.8, "tie"), "flags": ("host_bound",)}, "host_bound", "1.3000"),
+        ({"eager": (1.9, 1.5, 2.2, "faster"), "flags": ("host_bound",)}, "faster", "1.9000"),
     ],
 )
 def test_all_others_say_why(about, found, why):

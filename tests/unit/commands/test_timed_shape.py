@@ -114,6 +114,11 @@ def test_launching_counts_where_it_is_in_the_figures(document, monkeypatch, wait
     assert given == [told]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_times_of_calls_that_wait_are_said_to_be_a_hosts(document, waits):
+    assert ("host_bound" in document(1e-5, 1e-5, waits=waits)["flags"]) is waits
+
+
 def test_what_disturbed_is_told(document):
     found = document(1e-5, 2e-5, watch=Watch("throttled"))
     assert (found["flags"], found["repeated"]) == (["throttled"], ["clock moved"])
