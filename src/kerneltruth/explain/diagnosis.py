@@ -112,11 +112,8 @@ def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
     """Whether calling again can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
         return trial.deadline_s <= effort.seconds
-    if isinstance(verdict, Failed) and verdict.kind in ("kept_state", "same_draw"):
-        # One case alone does not show it.
-        return False
-    # What does not compile for a GPU may well run in the interpreter.
-    return not (isinstance(verdict, CompileError) and verdict.target)
+    # Of some faults one case alone shows nothing.
+    return not (isinstance(verdict, Failed) and verdict.kind in ("kept_state", "same_draw"))
 
 
 def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:

@@ -23,6 +23,7 @@ from kerneltruth.oracle.probes import (
 )
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
+    CompileError,
     Crashed,
     Failed,
     Passed,
@@ -62,6 +63,12 @@ class Inquiry:
         """Whether only what cannot be done without is still to be asked."""
         return time.monotonic() >= self.until
 
+    @property
+    def _of_a_target(self) -> bool:
+        """Whether it runs here, and does not compile for a GPU."""
+        verdict = self.failure.verdict
+        return isinstance(verdict, CompileError) and verdict.target is not None
+
     def ask(self, case: Case) -> tuple[Expectation, Ruling] | None:
         """Judge a case as the failure was judged; None if it cannot be judged."""
         case = replace(case, domain=domain(case, self.trial.task))
@@ -70,7 +77,11 @@ class Inquiry:
             return None
         ruling = self._rulings.get(case.identity)
         if ruling is None:
-            ruling, _, _ = self.trial.call(expectation, config=self.failure.config)
+            ruling, observation, _ = self.trial.call(expectation, config=self.failure.config)
+            if self._of_a_target:
+                launches, config = observation.launches, self.failure.config
+                refused = self.trial.compile(expectation, launches, config)
+                ruling = ruling if refused is None else replace(ruling, verdict=refused)
         if is_of_form(self.failure.verdict):
             ruling = replace(ruling, verdict=ruling.with_form)
         if isinstance(ruling.verdict, Failed | Passed):

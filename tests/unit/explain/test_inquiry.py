@@ -7,17 +7,18 @@ from pathlib import Path
 from kerneltruth.explain import diagnosis
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.oracle.verdict import CompileError
+from kerneltruth.runner.protocol import Binary, Launch, Observation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 
 import torch
-from scripted import RELU, trial_of
+from scripted import RELU, returned, trial_of
 
 
-def diagnosed(answer, seconds=60.0):
+def diagnosed(answer, seconds=60.0, **runner):
     """Each call's arguments with how often it was made, and the failing and the smallest case."""
-    trial = trial_of(RELU, answer)
+    trial = trial_of(RELU, answer, **runner)
     *_, ended = try_candidate(trial, Plan(cases=8, dtypes=("float32",)))
     failure = ended.attempt.failure
     before = len(trial.runner.calls)
@@ -53,6 +54,18 @@ def test_what_does_not_compile_when_it_is_called_shrinks_too():
     _, found, failure, _ = diagnosed(lambda call: refusal)
     assert found.minimal.sizes == {"M": 1, "N": 1}
     assert found.minimal.identity != failure.case.identity
+
+
+def test_what_runs_and_does_not_compile_for_a_gpu_shrinks_too():
+    def launched(call):
+        launch = Launch(kernel="k", grid=(1,), constants={}, signature={}, configs=1)
+        return returned(call.tensors["x"].clamp(min=0), launches=(launch,))
+
+    binary = Binary(kernel="k", target="sm_90", ok=False, error="no registers")
+    refused = Observation(ended="returned", binaries=(binary,))
+    _, found, failure, _ = diagnosed(launched, targets=("sm_90",), compiled=lambda call: refused)
+    assert isinstance(failure.verdict, CompileError)
+    assert found.minimal.sizes == {"M": 1, "N": 1}
 
 
 def test_the_first_simpler_case_is_waited_for_beyond_the_seconds_of_all(monkeypatch):
