@@ -57,8 +57,8 @@ QUICK = replace(
     budget_s=0.2,
     sampled=1,
 )
-# What was no tie is timed once more, in as many blocks as in `time`: of hundreds of intervals of 95%
-# some do not contain 1.
+# What was no tie is timed once more, in as many blocks as `time` has: of hundreds of intervals of
+# 95% some do not contain 1.
 AGAIN = Effort(precision=WIDEST / 4, warm=False)
 
 
