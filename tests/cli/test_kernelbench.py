@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from kerneltruth.commands.suite_audit import NO_TIME, Proof
+
 PROBLEM = '''
 import torch
 from torch import nn
@@ -194,6 +196,20 @@ def test_a_problem_that_takes_forever_does_not_outlast_the_budget(kt, checkout):
     document = json.loads(ran.out)
     assert document["not_judged"] == ["kernelbench/level1/6"]
     assert [t["task"] for t in document["tasks"]] == [f"kernelbench/level1/{n}" for n in (4, 5)]
+
+
+def test_what_was_judged_of_a_problem_counts_when_the_budget_ends(kt, checkout, monkeypatch):
+    def stay(task, candidate, runner, cache, *, plan, until, tell):
+        tell(Proof(task=task.key, category=task.category, cases={"float32": 3}))
+        time.sleep(600)
+
+    monkeypatch.setattr("kerneltruth.commands.proving.prove", stay)
+    options = ("--workers", 2, "--device", "cpu", "--budget", "8", "--json")
+    document = json.loads(kt("audit", "--suite", f"kernelbench:{checkout}", *options).out)
+    assert document["not_judged"] == []
+    assert [(t["cases"], t["skipped"]) for t in document["tasks"]] == [
+        ({"float32": 3}, {NO_TIME: 1})
+    ] * 2
 
 
 def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # So many may use much of a device's memory at a time.
-_PLACES = 4
+_PLACES = 6
 # Devices that a process has alone, with its id: a fork of it has them not.
 _HELD: dict[str, int] = {}
 

@@ -14,7 +14,7 @@ import torch
 from kerneltruth.commands.audit import AuditOptions
 from kerneltruth.commands.controls import own_function
 from kerneltruth.commands.step import Step
-from kerneltruth.commands.suite_audit import Flag, Proof, by_category, eager_of, prove
+from kerneltruth.commands.suite_audit import NO_TIME, Flag, Proof, by_category, eager_of, prove
 from kerneltruth.commands.suites import opened
 from kerneltruth.errors import UserError
 from kerneltruth.executors.local import Done, Lost, Progress, run_jobs
@@ -56,24 +56,22 @@ def _audit_suite(
 
     until = math.inf if options.budget_s is None else start + options.budget_s
 
-    def hear(job: ProofJob, report: Callable[[int], None]) -> Proof | None:
+    def hear(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
         if time.monotonic() > until:
             return None
-        proof = _proof(job, runner, cache, options, until=until)
-        report(sum(proof.cases.values()))
-        return proof
+        return _proof(job, runner, cache, options, until=until, tell=report)
 
     runner.versions()
     proofs: list[Proof] = []
-    cases = 0
+    begun: dict[str, Proof] = {}
     # The last of a user's suite are mostly the largest: nobody waits for them alone at the end.
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
-    # A case that takes longer than that is given up, and its task counts as not judged.
+    # A case that takes longer than that is given up.
     late = until + AFTER_BUDGET_S
     for event in run_jobs(in_turn, hear, workers=_judges(options), until=late):
         match event:
-            case Progress(news=count):
-                cases += count
+            case Progress(job=job, news=proof):
+                begun[job.task] = proof
                 continue
             case Done(result=None):
                 continue
@@ -83,9 +81,14 @@ def _audit_suite(
             case Lost(job=job, reason=reason):
                 proofs.append(_failed(job, reason))
         last = proofs[-1]
+        begun[last.task] = last
+        cases = sum(sum(proof.cases.values()) for proof in begun.values())
         text = f"{last.task}: {'holds' if last.holds else 'DOES NOT HOLD'} ({cases} cases)"
         yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
     order = [job.task for job in jobs]
+    for task in begun.keys() - {proof.task for proof in proofs}:
+        begun[task].skipped[NO_TIME] += 1
+        proofs.append(begun[task])
     proofs.sort(key=lambda proof: order.index(proof.task))
     not_judged = [*{*order} - {proof.task for proof in proofs}]
     return _document(options, runner.device, proofs, not_judged, seconds=time.monotonic() - start)
@@ -110,7 +113,13 @@ def _jobs(options: AuditOptions) -> list[ProofJob]:
 
 
 def _proof(
-    job: ProofJob, runner: Runner, cache: ExpectationCache, options: AuditOptions, *, until: float
+    job: ProofJob,
+    runner: Runner,
+    cache: ExpectationCache,
+    options: AuditOptions,
+    *,
+    until: float,
+    tell: Callable[[Proof], None],
 ) -> Proof:
     task = find(job.task)
     try:
@@ -123,6 +132,7 @@ def _proof(
             cache,
             plan=Plan(seed=options.seed, cases=options.cases, promises=options.promises),
             until=until,
+            tell=tell,
         )
     except UserError:
         raise

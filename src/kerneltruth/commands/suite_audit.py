@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,10 +120,12 @@ def prove(
     *,
     plan: Plan,
     until: float = math.inf,
+    tell: Callable[[Proof], None] = lambda _: None,
 ) -> Proof:
     """Judge a candidate that must be right, on the plan's cases in each dtype.
 
-    After the moment `until`, on the monotonic clock, no case is begun.
+    After the moment `until`, on the monotonic clock, no case is begun. `tell` is told what the task
+    has shown after each case.
 
     Raises:
         UserError: the task has none of the dtypes.
@@ -136,13 +138,18 @@ def prove(
     chosen = tuple(d for d in declared if plan.dtypes is None or d in plan.dtypes)
     if not chosen:
         raise UserError(f"{task.key} has none of the dtypes {', '.join(plan.dtypes or ())}")
+
+    def told(proof: Proof) -> None:
+        proof.seconds = time.monotonic() - start
+        tell(proof)
+
     with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
         for dtype in chosen:
             if task.foreign and dtype != chosen[0]:
                 # The author's own sizes, which may be large, are of the author's dtype.
                 trial.task = replace(task, first={})
             here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
-            _judge(trial, here, dtype, proof, until)
+            _judge(trial, here, dtype, proof, until, told)
     if task.foreign:
         # What a problem is in another dtype, its author does not say.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
@@ -152,7 +159,14 @@ def prove(
     return proof
 
 
-def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof, until: float) -> None:
+def _judge(
+    trial: Trial,
+    plan: Plan,
+    dtype: str,
+    proof: Proof,
+    until: float,
+    tell: Callable[[Proof], None],
+) -> None:
     if time.monotonic() > until:
         proof.skipped[NO_TIME] += 1
         return
@@ -182,8 +196,9 @@ def _judge(trial: Trial, plan: Plan, dtype: str, proof: Proof, until: float) -> 
             proof.flagged.append(
                 Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
             )
+        proof.cases[dtype] = count
+        tell(proof)
         if time.monotonic() > until:
-            proof.cases[dtype] = count
             proof.skipped[NO_TIME] += 1
             return
 

@@ -81,3 +81,30 @@ def test_what_a_model_rejects_is_rejected_where_its_constructor_reads_numbers():
     source = STACKED.replace("return [features, hidden]", "return [features + 1, hidden]")
     with pytest.raises(RuntimeError, match=r"input.size"):
         outline(source)
+
+
+SCALED = f"""{HEAD}
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(128, 64).fill_(3.0))
+        self.register_buffer("mask", torch.full((8192,), 2.0))
+
+    def forward(self, x):
+        return (x * self.weight).sum() + self.mask.sum()
+
+def get_inputs():
+    return [torch.rand(128, 64)]
+
+{NO_INIT}"""
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_weights_that_are_not_given_are_those_of_the_constructor(given):
+    """Given ones are not drawn first, which of large models would take most of the time."""
+    asked = {"what": "truth", "constants": "{}", "order": ["x"], "scalars": {}, "dtype": "float64"}
+    asked |= {"training": None, "updated": [], "arithmetic": None}
+    one = torch.ones(128, 64, dtype=torch.float64)
+    weights = {"weights.weight": one} if given else {}
+    (found,) = Harness(SCALED).answer(json.dumps(asked), x=one, **weights)
+    assert float(found) == 8192 * (1 if given else 3) + 2 * 8192
