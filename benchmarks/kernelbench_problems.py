@@ -3,9 +3,10 @@
     kerneltruth audit --suite kernelbench:CHECKOUT --json > audit.json
     python benchmarks/kernelbench_problems.py CHECKOUT audit.json ... [--table docs/kernelbench.md]
 
-Each document is a row for each level; problems are listed as the first of them has them. What is
-known of shapes comes from the schemas that the audit left in the cache. The exit code is 1 if a
-problem's own model is flagged anywhere.
+Each device is a row for each level: documents of one device, such as of one level each, count as
+one, in which a problem stands as the last of them has it. Problems are listed as the first device
+has them. What is known of shapes comes from the schemas that the audit left in the cache. The exit
+code is 1 if a problem's own model is flagged anywhere.
 """
 
 from __future__ import annotations
@@ -71,6 +72,20 @@ def rows(document: dict[str, Any], known: dict[str, tuple[str, Schema]]) -> list
     return made
 
 
+def by_device(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One document for each device, with the seconds of all of its audits."""
+    found: dict[str, dict[str, Any]] = {}
+    for document in documents:
+        one = found.setdefault(
+            document["device"], {"device": document["device"], "seconds": 0.0, "tasks": []}
+        )
+        now = {task["task"] for task in document["tasks"]}
+        kept = [task for task in one["tasks"] if task["task"] not in now]
+        one["tasks"] = kept + document["tasks"]
+        one["seconds"] += document["seconds"]
+    return list(found.values())
+
+
 def proofs_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a document says of each problem, by name."""
     return {task["task"].partition("/")[2]: task for task in document["tasks"]}
@@ -89,7 +104,8 @@ def table(documents: list[dict[str, Any]], known: dict[str, tuple[str, Schema]])
         f"Own models judged in float32, float16 and bfloat16, all strategies: {', '.join(took)}.",
     ]
     made += ["", "### Problems that are not judged", "", "| problem | why |", "|---|---|"]
-    first = proofs_of(documents[0])
+    judged = proofs_of(documents[0])
+    first = {name: judged[name] for name in known if name in judged}
     for name, proof in first.items():
         if proof["trouble"]:
             why = " ".join(proof["trouble"].split())
@@ -118,13 +134,13 @@ def main() -> int:
     parser.add_argument("audits", type=Path, nargs="+")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
-    documents = [json.loads(path.read_text("utf-8")) for path in options.audits]
+    documents = by_device(json.loads(path.read_text("utf-8")) for path in options.audits)
     text = table(documents, schemas(options.checkout))
     if options.table:
         head = options.table.read_text("utf-8").partition(MEASURED)[0]
         options.table.write_text(f"{head}{MEASURED}\n{text}", "utf-8")
     print(text.partition("### All problems")[0])
-    return int(any(document["summary"]["flagged"] for document in documents))
+    return int(any(task["flagged"] for document in documents for task in document["tasks"]))
 
 
 if __name__ == "__main__":

@@ -278,6 +278,10 @@ def _keys(suite: str, only: Sequence[str]) -> list[str]:
     """The tasks that have a function of PyTorch's; a user's problem is its own."""
     known = tasks_of(suite)
     keys = list(dict.fromkeys([find(name, suite).key for name in only] or list(known)))
+    if isinstance(known, Problems):
+        # What a budget leaves over is some of each level.
+        problems = known.problems
+        keys.sort(key=lambda key: problems[key.removeprefix(f"{suite}/")].number)
     if suite not in FOREIGN:
         keys = [key for key in keys if opponents(find(key)).get(EAGER)]
     if not keys:

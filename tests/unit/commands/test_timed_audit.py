@@ -16,9 +16,11 @@ from kerneltruth.commands.audit import AuditOptions, run_audit
 from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
 from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.importers.kernelbench.problem import problem_of
+from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.report.timed_audit_view import timed_audit_view
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.registry import find, forget, register
 
 
 def shape(*, flags=(), wrong=(), not_graded=None, eager=(1.0, 0.99, 1.01, "tie"), failed=None):
@@ -132,6 +134,18 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     assert document["not_timed"] == ["kernelbenchx/relu", "kernelbenchx/softmax"]
     assert not document["interrupted"]
     assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
+
+
+def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
+    problems = (problem_of(level, number, "Title", "") for level in (1, 2) for number in (9, 10))
+    suite = Problems({p.name: p for p in problems}, Runner(device="cpu"), None)
+    register("kernelbench", suite, suite.listed())
+    try:
+        keys = timed_audit._keys("kernelbench", ())
+    finally:
+        forget("kernelbench")
+    names = ("level1/9", "level2/9", "level1/10", "level2/10")
+    assert keys == [f"kernelbench/{name}" for name in names]
 
 
 def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, monkeypatch):
