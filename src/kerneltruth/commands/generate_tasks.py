@@ -18,7 +18,7 @@ from kerneltruth.methods.example import example_of
 from kerneltruth.methods.prompts import Prompts
 from kerneltruth.methods.recorded import Recording
 from kerneltruth.tasks.model import Task
-from kerneltruth.tasks.registry import Listed, eager_modules, find, listed_of, tasks_of
+from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, listed_of, tasks_of
 
 
 def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
@@ -28,7 +28,7 @@ def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
         UserError: one is unknown, or none is left.
     """
     listed = listed_of(suite)
-    wanted = {find(name, suite).key for name in asking.tasks}
+    wanted = {key_of(name, suite) for name in asking.tasks}
     known = {t.category for t in listed.values()}
     for category in asking.categories:
         if category not in known:

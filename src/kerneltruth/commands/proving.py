@@ -22,7 +22,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, suites, tasks_of
+from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
 
 # So long after a spent budget, results are still waited for.
 AFTER_BUDGET_S = 2.0
@@ -108,7 +108,7 @@ def _jobs(options: AuditOptions) -> list[ProofJob]:
             f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
             f"must be one of {', '.join(suites())}"
         )
-    keys = [find(name, options.suite).key for name in options.only] or list(every)
+    keys = [key_of(name, options.suite) for name in options.only] or list(every)
     return [ProofJob(task=key) for key in dict.fromkeys(keys)]
 
 

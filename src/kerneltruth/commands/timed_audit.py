@@ -33,7 +33,7 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.executors.local import Lost, Progress, run_jobs
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import FOREIGN, find, tasks_of
+from kerneltruth.tasks.registry import FOREIGN, find, key_of, tasks_of
 from kerneltruth.tasks.spec import Task
 
 # A tie says that two copies are equal only as far as its interval reaches.
@@ -277,7 +277,7 @@ def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
 def _keys(suite: str, only: Sequence[str]) -> list[str]:
     """The tasks that have a function of PyTorch's; a user's problem is its own."""
     known = tasks_of(suite)
-    keys = list(dict.fromkeys([find(name, suite).key for name in only] or list(known)))
+    keys = list(dict.fromkeys([key_of(name, suite) for name in only] or list(known)))
     if isinstance(known, Problems):
         # What a budget leaves over is some of each level.
         problems = known.problems

@@ -178,16 +178,7 @@ def find(key: str, suite: str | None = None) -> Task:
         UserError: no such task (in that suite, if one is named), with the nearest names.
     """
     if suite is not None:
-        tasks = tasks_of(suite)
-        name = key.removeprefix(f"{suite}/")
-        full = name if suite == CORE else f"{suite}/{name}"
-        if full in tasks:
-            return tasks[full]
-        listed = listed_of(suite)
-        meant = called(name, listed)
-        if meant is not None:
-            return tasks[meant.key]
-        raise _unknown(key, name, {n: t.key for n, t in listed.items()})
+        return tasks_of(suite)[key_of(key, suite)]
     prefix, slash, _ = key.partition("/")
     if slash and (prefix in _MODULES or prefix in _registered):
         return find(key, prefix)
@@ -203,6 +194,23 @@ def find(key: str, suite: str | None = None) -> Task:
         raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
     names = {t.name: t.key for t in reversed(list(TASKS.values()))}
     raise _unknown(key, key.rpartition("/")[2], names)
+
+
+def key_of(name: str, suite: str) -> str:
+    """The key of a suite's task, which is not made: of a user's suite that may take seconds.
+
+    Raises:
+        UserError: no such task in that suite, with the nearest names.
+    """
+    short = name.removeprefix(f"{suite}/")
+    full = short if suite == CORE else f"{suite}/{short}"
+    if full in tasks_of(suite):
+        return full
+    listed = listed_of(suite)
+    meant = called(short, listed)
+    if meant is None:
+        raise _unknown(name, short, {n: t.key for n, t in listed.items()})
+    return meant.key
 
 
 def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
