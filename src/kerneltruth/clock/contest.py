@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contestants import (
+    Contents,
     Contestant,
     Effort,
     Inputs,
@@ -252,7 +253,11 @@ class Contest:
     def _block(
         self, *, show: bool
     ) -> tuple[dict[str, tuple[LapSeen, ...]], dict[str, tuple[float, ...]]]:
-        """A lap of each side, in an order of this block's own, and then backwards."""
+        """A lap of each side, in an order of this block's own, and then backwards.
+
+        Calls of one pass have the same contents for everyone: what they hold may decide how long
+        they take.
+        """
         found: dict[str, list[LapSeen]] = {side.name: [] for side in self.sides}
         around: dict[str, list[float]] = {
             side.name: [] for side in self.sides[: 2 if self.doubted else 1]
@@ -260,9 +265,10 @@ class Contest:
         order = [self.sides[i] for i in shuffled(len(self.sides), self.rng)]
         for sides in (order, order[::-1]):
             count = self._count()
+            contents = self._drawn(count * self._size)
             for side in sides:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
-                found[side.name].append(self._lap(side, count, show=shows))
+                found[side.name].append(self._lap(side, count, contents, show=shows))
                 if side.name in around:
                     # A lap of a slow one is as short as can be, so what it costs hardly changes.
                     known = self.around[0].get(side.name) if _is_slow(side) and self.around else ()
@@ -394,20 +400,38 @@ class Contest:
         least = math.ceil(most / 2)
         return least + int(self.rng.integers(1, 0, most - least + 1))
 
-    def _lap(self, side: Contestant, count: int, *, show: bool = False) -> LapSeen:
-        """A lap over so many rows, or groups, in random order."""
-        if self.graphs:
-            return self._lap_over(side, shuffled(GROUPS, self.rng)[:count], show=show)
-        order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
-        return self._lap_over(side, order, show=show)
+    @property
+    def _size(self) -> int:
+        """How many calls a captured group has, or a lap for each row that it takes."""
+        return self.rows // GROUPS if self.graphs else 1
 
-    def _lap_over(self, side: Contestant, order: list[int], *, show: bool = False) -> LapSeen:
+    def _drawn(self, calls: int) -> Contents:
+        with self._spent.on("contents"):
+            return self.inputs.draw(self.rng, calls)
+
+    def _lap(
+        self, side: Contestant, count: int, contents: Contents | None = None, *, show: bool = False
+    ) -> LapSeen:
+        """A lap over so many rows, or groups, in random order; contents are drawn if left out."""
+        if self.graphs:
+            return self._lap_over(side, shuffled(GROUPS, self.rng)[:count], contents, show=show)
+        order = [SPARE + i for i in shuffled(side.rows, self.rng)[:count]]
+        return self._lap_over(side, order, contents, show=show)
+
+    def _lap_over(
+        self,
+        side: Contestant,
+        order: list[int],
+        contents: Contents | None = None,
+        *,
+        show: bool = False,
+    ) -> LapSeen:
         rows = [row for g in order for row in side.groups[g]] if self.graphs else order
         self._order = order
+        contents = contents or self._drawn(len(rows))
+        if show:
+            contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
         with self._spent.on("contents"):
-            contents = self.inputs.draw(self.rng, len(rows))
-            if show:
-                contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
             self._laps.refill(side, rows, contents)
         lap = self._laps.lap(side, order, graphs=self.graphs, calls=len(rows))
         if show:

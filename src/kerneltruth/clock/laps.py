@@ -108,9 +108,10 @@ class Laps:
 
     def _examine(self, side: Contestant, allowed_s: float) -> None:
         """Have a baseline that is to be examined tell what it runs, and where."""
-        if not (self.on_gpu and side.examined and side.ran is None):
+        if not (self.on_gpu and side.examined):
             return
-        side.ran = operators_in(side.do(Operators(slot=side.slot), allowed_s))
+        if side.ran is None:
+            side.ran = operators_in(side.do(Operators(slot=side.slot), allowed_s))
         why = why_elsewhere(side.ran)
         if why is not None:
             raise NotValid(side.name, why)

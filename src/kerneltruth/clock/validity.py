@@ -10,6 +10,7 @@ from kerneltruth.runner.protocol import Observation
 # How many times longer than its floor, or than its launches, a baseline may take.
 MOST = 100.0
 NOT_VALID = "no valid baseline"
+NOTHING_RUNS = "it launched nothing on the task's device: its results are views, or lie elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ def why_elsewhere(ran: Operators) -> str | None:
     if ran.elsewhere:
         return "its results do not lie on the task's device"
     if not ran.launches:
-        return "it launched nothing on the task's device"
+        return NOTHING_RUNS
     return None
 
 

@@ -465,7 +465,9 @@ class Grounds:
             if place not in self._shared:
                 compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
                 mode: Mode = "time_compiled" if compiles else "time"
-                session = self._processes.open(source, mode, shared=place in _HANDED_ON)
+                # A context that is made meanwhile would disturb laps.
+                with self._quiet.work():
+                    session = self._processes.open(source, mode, shared=place in _HANDED_ON)
                 self._shared[place] = _Shared(session)
             shared = self._shared[place]
         side = Contestant(

@@ -101,6 +101,9 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
 
 
 def _binaries(side: Contestant) -> tuple[Binary, ...]:
+    if side.ran is not None and side.compiled is None:
+        # Eager PyTorch: looking for them takes longer than many laps.
+        return ()
     seen = side.child.errand(Loaded())
     return seen.binaries if seen.ended == "returned" else ()
 

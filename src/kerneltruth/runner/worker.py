@@ -190,8 +190,7 @@ class Worker:
         """Give back all that the entry holds, and have PyTorch's settings as they were before."""
         self._entry = self._model = None
         self._tracks.clear()
-        if "torch._dynamo" in sys.modules:
-            sys.modules["torch._dynamo"].reset()
+        _forget_compiled()
         settings.restore(self._settings)
         # The process began without a collector.
         gc.collect()
@@ -360,6 +359,17 @@ class Worker:
             guards_hit=guard.hits(),
             accesses=buffers.collect(),
         )
+
+
+def _forget_compiled() -> None:
+    """Have `torch.compile` keep nothing in memory of what it has made."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
+    if "torch._inductor.codecache" in sys.modules:
+        made = sys.modules["torch._inductor.codecache"].PyCodeCache
+        for module in made.modules:
+            sys.modules.pop(module.__name__, None)
+        made.cache_clear()
 
 
 def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:

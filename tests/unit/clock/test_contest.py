@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from timed_children import CASE, RELU, SHORTEST, SMALL, Sides, measured_laps
+from timed_children import CASE, MANY, RELU, SHORTEST, SMALL, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import LARGE, STARVED
@@ -136,6 +136,23 @@ def test_every_call_of_a_lap_has_a_row_and_contents_of_its_own(sides):
         assert set(refill.rows) == set(lap.rows)
     starts = [start for refill in refills for start in refill.windows[0]]
     assert len(set(starts)) > len(starts) / 4
+
+
+@pytest.mark.parametrize("effort", [CALLS, MANY])
+def test_in_a_pass_of_a_block_all_sides_have_the_same_contents(sides, effort):
+    """Or those whose calls take as long as what they hold says would differ by chance."""
+    children = [sides.add(name) for name in ("candidate", "eager", "compile")]
+    contest = ready(sides, effort=effort)
+    for child in children:
+        child.asked.clear()
+    contest.run(never)
+    passes = []
+    for child in children:
+        laps = [refill.windows for refill in child.of(Refill) if len(refill.rows) > 1]
+        passes.append(laps)
+    assert passes[0] == passes[1] == passes[2]
+    # And other ones in each pass.
+    assert len({*passes[0]}) == len(passes[0]) == 2 * len(contest.blocks)
 
 
 def test_groups_of_a_graph_hold_all_rows_once(sides):

@@ -11,6 +11,7 @@ from kerneltruth.clock.contestants import Contestant, NotValid
 from kerneltruth.clock.laps import AGAIN
 from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.validity import (
+    NOTHING_RUNS,
     Operators,
     host_bound,
     most_s,
@@ -76,8 +77,16 @@ def test_a_baseline_that_runs_elsewhere_takes_part_in_no_lap_that_counts(sides):
     child = of_eager(sides, ran={"launches": 0.0})
     with pytest.raises(NotValid) as found:
         sides.contest().prepare()
-    assert str(found.value) == "no valid baseline: it launched nothing on the task's device"
+    assert str(found.value) == f"no valid baseline: {NOTHING_RUNS}"
     assert len(child.of(Lap)) == 2
+
+
+def test_a_baseline_that_runs_elsewhere_is_none_when_it_gets_ready_again_either(sides):
+    """As where another baseline that got ready beside it was none."""
+    of_eager(sides, ran={"launches": 0.0})
+    for _ in range(2):
+        with pytest.raises(NotValid, match="it launched nothing"):
+            sides.contest().prepare()
 
 
 def test_a_baseline_that_takes_too_long_costs_a_few_calls(sides):

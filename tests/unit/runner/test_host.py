@@ -350,3 +350,37 @@ def test_a_cache_may_be_shared(tmp_path):
             with runner.open(candidate, cache=cache) as session:
                 found.append(session.call([], poison=POISON).results[0].text)
     assert [candidate.sha256 in found[0], str(tmp_path / "all") in found[1]] == [True, True]
+
+
+COMPILING = """
+import sys, types
+from torch._inductor.codecache import PyCodeCache
+
+made = types.ModuleType("made")
+sys.modules["made"] = made
+PyCodeCache.modules.append(made)
+
+def f():
+    return 1
+"""
+COMPILED = """
+import sys
+from torch._inductor.codecache import PyCodeCache
+
+def f():
+    return len(PyCodeCache.modules), "made" in sys.modules
+"""
+
+
+def test_who_leaves_takes_along_what_was_compiled(runner):
+    first, then = (
+        read_candidate(source, "f.py", task_names=("f",), task="f")
+        for source in (COMPILING, COMPILED)
+    )
+    with runner.open(first, mode="time") as session:
+        assert session.errand(Leave()).ended == "returned"
+        session.load_instead(then)
+        for message in (Stock(arguments=()), Rows(count=1), Lap(rows=(0,))):
+            assert session.errand(message).ended == "returned"
+        shown = session.errand(Show())
+    assert [result.text for result in shown.results] == ["0", "False"]

@@ -321,8 +321,8 @@ TASKS: tuple[Task, ...] = (
             I| <= 30 n eps. {HOW_A_FACTOR}""",
         flops=f"8*M*N*min(M, N)*{_COUNT}",
         benchmark={"B": 2, "M": 16, "N": 16},
-        # On a GPU PyTorch's factors are orthogonal to eps times the condition of A.
-        perf=tuple({"B": 4, "M": n, "N": n, "_matrix": "shuffled"} for n in (128, 512)),
+        # On a GPU PyTorch's factors of larger ones are not as orthogonal as that.
+        perf=tuple({"B": 4, "M": n, "N": n, "_matrix": "shuffled"} for n in (64, 128)),
         promises=Promises(dtypes=_DTYPES),
     ),
 )
