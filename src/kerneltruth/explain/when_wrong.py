@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kerneltruth.cases.case import Case
+from kerneltruth.cases.layouts import effective_layout
 from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
 from kerneltruth.tasks.spec import Scalar
@@ -87,8 +88,10 @@ def _bare(case: Case) -> Case:
 def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Claim]:
     failed = [s.case for s in judged if s.failed]
     passed = [s.case for s in judged if not s.failed]
-    layouts = {c.layout for c in failed}
-    others = {c.layout for c in passed} - layouts
+    # A vector that is said to be transposed is strided.
+    shape = max((tuple(x.shape) for x in evidence.inputs.values()), key=len, default=(1, 1))
+    layouts = {effective_layout(c.layout, shape) for c in failed}
+    others = {effective_layout(c.layout, shape) for c in passed} - layouts
     yield _Claim(
         tag="layout",
         clause=f"It shows with {_and(layouts)} inputs, and not with {_or(others)} ones.",

@@ -532,6 +532,15 @@ def test_a_fault_of_the_layout_alone_is_named():
     assert fault.sentence.endswith("It shows with transposed inputs, and not with contiguous ones.")
 
 
+def test_a_vector_is_not_said_to_be_transposed():
+    failing = replace(case(N=50), layout="transposed")
+    x = noise(50)
+    output = x + noise(50).sin() ** 3
+    passing = (Sibling(case=case(N=50), failed=False),)
+    fault = explain(output, x, of=failing, siblings=passing, inputs={"x": x})
+    assert fault.sentence.endswith("It shows with strided inputs, and not with contiguous ones.")
+
+
 def test_a_layout_is_not_blamed_when_a_contiguous_case_fails_too():
     failing = replace(case(N=50), layout="transposed")
     fault = with_siblings(failing, (case(N=50), False), (case(N=51), True))
