@@ -305,17 +305,28 @@ _STRUCTURED = (
 
 
 def _structured(scene: Scene, k: int) -> Draft | None:
-    """Each recipe in turn, first those of which the task's prompt speaks."""
+    """Each recipe in turn, first those of which the task's prompt speaks, in each mode."""
     promised = scene.task.promises.recipes
-    deck = [(recipe, 0) for recipe in promised]
+    first = [(recipe, mode) for mode in _modes(scene.task) for recipe in promised]
+    deck = [(recipe, 0) for recipe, _ in first]
     deck += [(recipe, dtype) for recipe, dtype in _STRUCTURED if recipe not in promised]
     recipe, dtype = deck[k % len(deck)]
     return Draft(
         sizes=_ordinary(scene, k, "structured"),
         recipe=recipe,
         dtype=dtype + k // len(deck),
-        settings=_sometimes(scene, k),
+        settings=first[k][1] if k < len(first) else _sometimes(scene, k),
     )
+
+
+def _modes(task: Task) -> list[dict[str, Scalar]]:
+    """The defaults, then each other value of a switch, or of an attribute that names a formula."""
+    found: list[dict[str, Scalar]] = [{}]
+    for a in task.attributes:
+        if isinstance(a.default, bool | str) and not a.hidden:
+            others = ({a.name: value} for value in a.values if value != a.default)
+            found += [mode for mode in others if task.is_core(mode)]
+    return found
 
 
 def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Role, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Promises, Role, Task, task
 
 _PLANE: dict[str, Role | Dim] = {"M": "batch", "N": "spatial"}
 _ROWS: dict[str, Role | Dim] = {"B": "batch", "N": "reduced"}
@@ -114,6 +114,7 @@ TASKS: tuple[Task, ...] = (
         tolerance=_ELEMENTWISE,
         admissible=(_gelu_by_erf,),
         perf=_LARGE,
+        promises=Promises(recipes=("exp_edge",)),
     ),
     task(
         "elu(input[M, N], alpha=1.0)",

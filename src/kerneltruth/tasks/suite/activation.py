@@ -87,6 +87,7 @@ def _gelu_of(name: str, dtypes: tuple[str, ...], says: str) -> Task:
         attributes={"approximate": ("tanh",), "_rank": _RANKS},
         admissible=(gelu_by_erf,),
         perf=_LARGE,
+        promises=Promises(recipes=("exp_edge",)),
     )
 
 
@@ -187,6 +188,7 @@ TASKS: tuple[Task, ...] = (
         benchmark=_UNIFORM,
         attributes={"approximate": ("tanh",), "_rank": _RANKS},
         perf=_LARGE,
+        promises=Promises(recipes=("exp_edge",)),
     ),
     task(
         "combined_activation(input[*((M, K) if _rank == 2 else (2, M, K))], weight1[K, N], "

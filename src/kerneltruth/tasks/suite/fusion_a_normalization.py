@@ -153,5 +153,6 @@ TASKS: tuple[Task, ...] = (
             {"N": 32, "C": 64, "H": 64, "W": 64},
             {"N": 64, "C": 128, "H": 128, "W": 128},
         ),
+        promises=Promises(recipes=("far_from_zero",)),
     ),
 )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.spec import Benchmark, Dim, Output, Task, task
+from kerneltruth.tasks.spec import Benchmark, Dim, Output, Promises, Task, task
 
 _IMAGE = {
     "N": Dim(symbol="N", role="batch", low=1),
@@ -168,5 +168,6 @@ TASKS: tuple[Task, ...] = (
             {"N": 8192, "C": 2048, "L": 1},
             {"N": 16384, "C": 4096, "L": 1},
         ),
+        promises=Promises(recipes=("far_from_zero",)),
     ),
 )
