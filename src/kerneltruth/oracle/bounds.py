@@ -162,10 +162,11 @@ def _bound(
     tf32: bool,
 ) -> torch.Tensor:
     finite = torch.isfinite(reference)
-    spread, unsettled = _spread(reference, given)
+    spread, unsettled, lost = _spread(reference, given)
     bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)
     bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
-    unsettled &= ~_overflows(reference, dtype)
+    # What overflows is infinite, unless what is right may be no number.
+    unsettled &= lost | ~_overflows(reference, dtype)
     if overflowing is not None:
         unsettled |= overflowing
     return torch.where(unsettled, torch.inf, bound)
@@ -173,25 +174,26 @@ def _bound(
 
 def _spread(
     reference: torch.Tensor, given: Sequence[tuple[torch.Tensor, bool]]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest deviation per element, and which elements are not settled.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The largest deviation per element, which elements are not settled, and which by a NaN.
 
     `given` are admissible results, and whether a non-finite value in them unsettles its element.
     """
-    unsettled = torch.zeros(reference.shape, dtype=torch.bool)
+    unsettled, lost = (torch.zeros(reference.shape, dtype=torch.bool) for _ in range(2))
     if given and reference.numel() <= SMALL and reference.is_contiguous():
         results = torch.stack([result for result, _ in given]).to(torch.float64)
         deviations = results.sub_(reference).abs_()
         if all_finite(deviations):
-            return deviations.amax(0), unsettled
+            return deviations.amax(0), unsettled, lost
     spread = torch.zeros_like(reference)
     finite = torch.isfinite(reference)
     for result, settles in given:
         if settles:
             unsettled |= ~_same_class(result, reference)
+            lost |= torch.isnan(result)
         comparable = finite & torch.isfinite(result)
         spread = torch.maximum(spread, torch.where(comparable, (result - reference).abs(), 0.0))
-    return spread, unsettled
+    return spread, unsettled, lost
 
 
 def integer_slack(

@@ -90,6 +90,11 @@ def test_a_reference_beyond_the_dtype_is_infinite_by_convention_and_settled():
     assert bound.isfinite().all()
 
 
+def test_where_a_right_result_may_be_no_number_nothing_is_settled_beyond_the_dtype_either():
+    bound = bound_of([1e6, 1e6], says(NAN, INF, settles=True), dtype="float16")
+    assert bound.isinf().tolist() == [True, False]
+
+
 def test_an_element_whose_partial_sums_overflow_is_not_settled():
     bound = bound_of([1.0, 2.0], overflowing=torch.tensor([True, False]))
     assert bound.isinf().tolist() == [True, False]

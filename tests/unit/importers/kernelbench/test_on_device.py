@@ -182,6 +182,12 @@ def test_a_spread_is_the_largest_deviation_and_not_a_number_where_classes_differ
     assert stray.spread().isnan().tolist() == [False, False, True, True, False]
 
 
+def test_what_overflows_in_the_promised_dtype_is_settled_where_it_is_infinite():
+    stray = Stray(torch.tensor([1e6, 1e6, 1e6], dtype=torch.float64))
+    stray.add(torch.tensor([float("inf"), 1e6, float("nan")]), "float16", settles=True)
+    assert stray.spread().isnan().tolist() == [False, False, True]
+
+
 def test_the_spread_of_integers_is_how_far_they_are_moved():
     stray = Stray(torch.tensor([3, 4]))
     stray.add(torch.tensor([3, 7]), "int64", settles=True)
