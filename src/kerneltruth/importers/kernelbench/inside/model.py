@@ -188,12 +188,19 @@ def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
 
 
 def seeded(seed: int, make: Callable[[], Any]) -> Any:
-    """What is made with torch's generator at a seed."""
-    # Before a context exists, `torch.manual_seed` remembers each call for it, with a traceback.
+    """What is made with torch's generators at a seed."""
+    seed_with(seed)
+    return make()
+
+
+def seed_with(seed: int) -> None:
+    """Set torch's generators of the CPU, and of a GPU that is in use.
+
+    Until one is, `torch.manual_seed` keeps each call for it, with a traceback.
+    """
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
-    return make()
 
 
 def is_float(value: Any) -> bool:

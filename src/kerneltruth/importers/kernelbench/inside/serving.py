@@ -38,6 +38,7 @@ from kerneltruth.importers.kernelbench.inside.model import (
     home,
     is_plain,
     parameters,
+    seed_with,
     seeded,
     state,
 )
@@ -188,7 +189,7 @@ class Harness:
         with default(dtype), contextlib.nullcontext() if where.type == "cpu" else where:
             scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
             inputs = [tensors[n] if n in tensors else scalars[n] for n in asked["order"]]
-            torch.manual_seed(seed)
+            seed_with(seed)
             with _arithmetic(asked["arithmetic"]):
                 outputs = flat(model(*inputs))
             own = state(model)
