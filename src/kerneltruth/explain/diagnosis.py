@@ -18,6 +18,7 @@ from kerneltruth.explain.shown import shown
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
+from kerneltruth.oracle.contract import said
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
@@ -100,11 +101,11 @@ def diagnose(
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
         minimal=replace(shrunk.value, domain=domain(shrunk.value, trial.task)),
-        shown="" if smallest is None else shown(*smallest),
+        shown="" if smallest is None else shown(*smallest, several=trial.task.random),
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,
-        error_map=None if again is None else _map(*again),
+        error_map=None if again is None else _map(trial, *again),
     )
 
 
@@ -142,7 +143,7 @@ def _explain(
     evidence = Evidence(
         case=failure.case,
         verdict=failure.verdict,
-        values=_values(expectation, ruling),
+        values=_values(trial, expectation, ruling),
         inputs={
             name: real_parts(t).to(torch.float64)
             for name, t in expectation.inputs.tensors.items()
@@ -181,12 +182,12 @@ def _message(verdict: Verdict) -> str:
             return ""
 
 
-def _map(expectation: Expectation, ruling: Ruling) -> ErrorMap | None:
-    values = _values(expectation, ruling)
+def _map(trial: Trial, expectation: Expectation, ruling: Ruling) -> ErrorMap | None:
+    values = _values(trial, expectation, ruling)
     return None if values is None else map_of(values)
 
 
-def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
+def _values(trial: Trial, expectation: Expectation, ruling: Ruling) -> Values | None:
     """The wrong output of the ruling that localization looks at."""
     references = [o.reference for o in expectation.outputs]
     for expected, got, difference in zip(
@@ -197,8 +198,10 @@ def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
             wrong = difference.wrong
         elif accept is not None:
             wrong = ~accept(expectation.inputs.tensors, ruling.outputs, references)
+        elif ruling.claimed_wrong is not None and expected is expectation.outputs[0]:
+            wrong = ruling.claimed_wrong
         else:
-            # A contract speaks of the output as a whole; no element of it is wrong by itself.
+            # These claims speak of the output as a whole; no element of it is wrong by itself.
             continue
         if bool(wrong.any()) and wrong.shape == got.shape:
             return Values(
@@ -206,7 +209,8 @@ def _values(expectation: Expectation, ruling: Ruling) -> Values | None:
                 reference=expected.reference.to(torch.float64),
                 wrong=wrong,
                 name=expected.spec.name,
-                several=accept is not None,
+                several=accept is not None or trial.task.random,
+                claims=said(ruling.claims),
                 dtype=expected.dtype,
             )
     return None

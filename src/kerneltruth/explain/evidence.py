@@ -33,7 +33,8 @@ class Values:
     """One output compared: float64 CPU tensors of one shape, and which elements are wrong.
 
     `several`: an element may have several right values, of which the reference is only one.
-    `dtype`: that the output is due in; empty for the case's.
+    `dtype`: that the output is due in; empty for the case's. `claims`: what the task's contract
+    says of it.
     """
 
     output: Tensor
@@ -42,6 +43,7 @@ class Values:
     name: str = "out"
     several: bool = False
     dtype: str = ""
+    claims: str = ""
 
     def __post_init__(self) -> None:
         if not self.output.shape == self.reference.shape == self.wrong.shape:

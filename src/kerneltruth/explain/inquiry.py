@@ -13,14 +13,7 @@ from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.expectation import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
-from kerneltruth.oracle.probes import (
-    CAUSES,
-    SYMPTOMS,
-    depends,
-    needs_contiguous,
-    symptoms,
-    wrong_elements,
-)
+from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -120,8 +113,10 @@ class Inquiry:
             config = self.failure.config
             return depends(self.trial, expectation, ruling, wanted.kind, config=config)
         if wanted.causes and found.kind in SYMPTOMS:
-            # The kind is that of most wrong elements, and others may show something else.
-            return wanted.kind in symptoms(ruling, wrong_elements(expectation, ruling))
+            # The kind is that of most wrong elements, and others show something else.
+            probes = probe(self.trial, expectation, ruling, config=self.failure.config)
+            refined = probes.refine(found)
+            return isinstance(refined, Failed) and refined.kind == wanted.kind
         return found.kind == wanted.kind
 
     def ask_relatives(self, small: Case) -> None:

@@ -49,7 +49,8 @@ def localize(evidence: Evidence) -> LocalizedFault:
         place_of = None
     tags = _tags(*cases, place_of, manner) or (kind,)
     told = _told(evidence, values, manner, place_of, cases) + _shares(evidence.verdict.causes)
-    return LocalizedFault(tags=tags, sentence=told)
+    claims = f" {_sentence(values.claims)}" if values.claims else ""
+    return LocalizedFault(tags=tags, sentence=told + claims)
 
 
 def _tags(*patterns: Pattern | None) -> tuple[str, ...]:

@@ -25,18 +25,22 @@ MOST_ELEMENTS = 8
 _MOST_MESSAGE = 120
 
 
-def shown(expectation: Expectation, ruling: Ruling) -> str:
-    """The case and what came of it, as `input=[100.0], expected 1.0, got nan`."""
+def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) -> str:
+    """The case and what came of it, as `input=[100.0], expected 1.0, got nan`.
+
+    `several`: other results than the reference are right, too, where a contract judges them.
+    """
     inputs = [
         f"{name}={_written(tensor, _name(tensor))}"
         for name, tensor in expectation.inputs.tensors.items()
         if tensor is not None
     ]
-    return ", ".join([*inputs, _outcome(expectation, ruling)])
+    claimed = None if several else ruling.claimed_wrong
+    return ", ".join([*inputs, _outcome(expectation, ruling, claimed)])
 
 
-def _outcome(expectation: Expectation, ruling: Ruling) -> str:
-    wrong = _wrong_output(expectation, ruling)
+def _outcome(expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None) -> str:
+    wrong = _wrong_output(expectation, ruling, claimed)
     if wrong is None:
         return _said(ruling.verdict)
     want, got, at = wrong
@@ -49,16 +53,20 @@ def _outcome(expectation: Expectation, ruling: Ruling) -> str:
 
 
 def _wrong_output(
-    expectation: Expectation, ruling: Ruling
+    expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None
 ) -> tuple[ExpectedOutput, torch.Tensor, tuple[int, ...]] | None:
-    """The first wrong output with its worst element; None where no element can be named."""
-    pairs = zip(expectation.outputs, ruling.outputs, ruling.differences, strict=False)
-    for want, got, difference in pairs:
-        if difference is None or not bool(difference.wrong.any()):
+    """The first wrong output with its worst element; None where no element can be named.
+
+    `claimed`: the elements of the first output that a claim says to be wrong.
+    """
+    marked = [None if d is None else d.wrong for d in ruling.differences]
+    marked[:1] = [claimed] if claimed is not None else marked[:1]
+    for want, got, here in zip(expectation.outputs, ruling.outputs, marked, strict=False):
+        if here is None or not bool(here.any()):
             continue
         error = (got.to(torch.float64) - want.reference.to(torch.float64)).abs()
         error = torch.where(error.isnan(), torch.inf, error)
-        error = torch.where(difference.wrong, error, -1.0)
+        error = torch.where(here, error, -1.0)
         flat = int(error.reshape(-1).argmax())
         at = tuple(int(i) for i in np.unravel_index(flat, got.shape))
         return want, got, at

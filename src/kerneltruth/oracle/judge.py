@@ -51,6 +51,13 @@ class Ruling:
     claims: tuple[Claim, ...] = ()
 
     @property
+    def claimed_wrong(self) -> torch.Tensor | None:
+        """The elements of the first output that break a claim on each of them, if there is one."""
+        marked = [c.where for c in self.claims if c.where is not None]
+        fits = [w for w in marked if w.shape == self.outputs[0].shape]
+        return torch.stack(fits).any(0) if fits else None
+
+    @property
     def with_form(self) -> Verdict:
         """The verdict; of right values in another form, that they are of another form."""
         if self.interface and isinstance(self.verdict, Passed):

@@ -165,15 +165,15 @@ def wrong_elements(expectation: Expectation, ruling: Ruling) -> list[torch.Tenso
         return []
     masks: list[torch.Tensor] = []
     references = [o.reference for o in expectation.outputs]
-    claimed = [c.where for c in ruling.claims if c.where is not None]
+    claimed = ruling.claimed_wrong
     for expected, got, difference in zip(
         expectation.outputs, ruling.outputs, ruling.differences, strict=False
     ):
         wrong = torch.ones(got.shape, dtype=torch.bool)
         if difference is not None:
             wrong = difference.wrong
-        elif claimed and not masks:
-            wrong = torch.stack(claimed).any(0)
+        elif claimed is not None and not masks:
+            wrong = claimed
         elif expected.spec.accept is not None:
             accepted = expected.spec.accept(expectation.inputs.tensors, ruling.outputs, references)
             wrong = ~accepted if accepted.shape == got.shape else wrong
@@ -201,23 +201,19 @@ def _causes(
                 break
     if not any(counts.values()):
         return ()
-    counts[symptoms(ruling, left)[0]] = total - sum(counts.values())
+    counts[_symptom(ruling, left)] = total - sum(counts.values())
     found = sorted(((n, kind) for kind, n in counts.items() if n), key=lambda c: -c[0])
     return tuple(Cause(kind=kind, elements=n, share=n / total) for n, kind in found)
 
 
-def symptoms(ruling: Ruling, wrong: Sequence[torch.Tensor]) -> tuple[FailKind, ...]:
-    """What these wrong elements show, the worst first."""
-    found: dict[FailKind, bool] = dict.fromkeys(("nan", "inf", "value"), False)
-    for difference, here in zip(ruling.differences, wrong, strict=False):
-        if difference is None:
-            found["value"] |= bool(here.any())
-            continue
-        nan, inf = difference.nan_parity & here, difference.inf_parity & here
-        found["nan"] |= bool(nan.any())
-        found["inf"] |= bool(inf.any())
-        found["value"] |= bool((here & ~nan & ~inf).any())
-    return tuple(kind for kind, seen in found.items() if seen) or ("value",)
+def _symptom(ruling: Ruling, left: Sequence[torch.Tensor]) -> FailKind:
+    """The worst that these wrong elements show."""
+    compared = [(d, w) for d, w in zip(ruling.differences, left, strict=False) if d is not None]
+    if any(bool((difference.nan_parity & wrong).any()) for difference, wrong in compared):
+        return "nan"
+    if any(bool((difference.inf_parity & wrong).any()) for difference, wrong in compared):
+        return "inf"
+    return "value"
 
 
 def _changes(

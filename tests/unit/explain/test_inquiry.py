@@ -34,7 +34,8 @@ def test_a_kind_that_most_wrong_elements_give_shrinks_though_others_show_somethi
 
     _, found, failure, _ = diagnosed(mixed)
     assert failure.verdict.kind == "value"
-    assert found.minimal.sizes["M"] * found.minimal.sizes["N"] == 2
+    # Of two elements one would be of either kind.
+    assert found.minimal.sizes["M"] * found.minimal.sizes["N"] == 3
 
 
 def raises(call):

@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 
 from scripted import RELU, Bench, declare, returned
 
+from kerneltruth.tasks.spec import Claim, Output
+
 DOUBLE = declare(
     "double(x[N], scale[])", lambda x, scale: x * scale, {"N": "batch"}, benchmark={"N": 1}
 )
@@ -34,6 +36,30 @@ def test_numbers_are_as_short_as_their_dtype_allows(dtype):
     assert text == f"x=[{tenth}], scale=1.0, expected [{tenth}], got [0.5]".replace(
         "=1.0", "=1" if dtype == "bfloat16" else "=1.0"
     )
+
+
+def exactly(evidence):
+    wrong = evidence.outputs[0] != evidence.reference[0].float()
+    yield Claim("inexact elements", float(wrong.sum()), 0.0, where=wrong)
+
+
+FLOOR = declare(
+    "floor(x[N])",
+    torch.floor,
+    {"N": "batch"},
+    benchmark={"N": 2},
+    outputs=(Output(compare="contract"),),
+    contract=exactly,
+)
+
+
+def test_what_a_claim_says_of_elements_is_shown_where_one_result_is_right():
+    bench = Bench(FLOOR, literals=(("x", (1.5, -0.5)),))
+    ruling = bench.ruling(returned(torch.tensor([1.0, -0.0])))
+    told = shown(bench.expectation, ruling)
+    assert told == "x=[1.5, -0.5], expected [1.0, -1.0], got [1.0, -0.0]"
+    told = shown(bench.expectation, ruling, several=True)
+    assert told == "x=[1.5, -0.5], inexact elements: 1, where at most 0 is right"
 
 
 def test_of_a_large_case_the_worst_element_is_shown():
