@@ -36,6 +36,7 @@ from kerneltruth.importers.kernelbench.inside.model import (
     emptied,
     flat,
     home,
+    is_float,
     is_plain,
     parameters,
     seed_with,
@@ -241,9 +242,11 @@ class Harness:
         return model
 
     def _built(self, constants: str, tensors: Mapping[str, torch.Tensor]) -> Any:
-        """A model whose large parameters hold anything, as long as all of these are given."""
+        """The model; large parameters hold anything, if nothing is left that may follow of them."""
         with Unfilled():  # type: ignore[no-untyped-call]
             model = seeded(0, lambda: self._problem.build(constants))
-        if all(f"weights.{name}" in tensors for name, _ in model.named_parameters()):
+        left = [t for n, t in state(model).items() if f"weights.{n}" not in tensors]
+        left += [v for module in model.modules() for v in vars(module).values()]
+        if not any(is_float(value) for value in left):
             return model
         return seeded(0, lambda: self._problem.build(constants))
