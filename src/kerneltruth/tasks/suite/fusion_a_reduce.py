@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kerneltruth.tasks.formulas import fits_half, gelu_by_formula, narrowest
+from kerneltruth.tasks.formulas import fits_half, gelu_by_formula, narrowest, stored
 from kerneltruth.tasks.promises import SEVERAL_RESULTS
 from kerneltruth.tasks.spec import (
     Benchmark,
@@ -119,6 +119,13 @@ def _gelu_std_by_formula(
     return _std(gelu_by_formula(input, approximate), dim, keepdim, correction)
 
 
+def _gelu_std_stored(
+    input: Tensor, dim: _Dim, keepdim: bool, correction: int, approximate: str
+) -> Tensor:
+    """With GELU in the input's dtype: two results may be one there, and 0 / 0 stand for x / 0."""
+    return _std(stored(F.gelu(input, approximate=approximate), input), dim, keepdim, correction)
+
+
 def _add_mean_converted_late(
     input: Tensor, other: Tensor, dim: _Dim, alpha: float, keepdim: bool, dtype: str | None
 ) -> Tensor:
@@ -220,7 +227,7 @@ TASKS: tuple[Task, ...] = (
         attributes=_REDUCED | {"correction": (0, 2), "approximate": ("tanh",)},
         constraints=(_FITS,),
         reference=_gelu_std,
-        admissible=(_gelu_std_by_formula,),
+        admissible=(_gelu_std_by_formula, _gelu_std_stored),
         description=f"""The standard deviation of GELU(input): the root of the sum of squared
             distances from the mean over max(n - correction, 0), n being the number of elements;
             0 / 0 is NaN. {_GELU} {_OVER} The result has the input's dtype.""",

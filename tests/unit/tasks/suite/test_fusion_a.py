@@ -8,6 +8,9 @@ import pytest
 import scipy.special
 import torch
 
+from kerneltruth.cases.case import Case
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import expect
 from kerneltruth.tasks.suite import (
     fusion_a_index,
     fusion_a_loss,
@@ -257,6 +260,24 @@ def test_gelu_std_divides_by_degrees_of_freedom(correction, dim):
     x = drawn(4, 5)
     got = reference("fused_gelu_std", input=x, dim=dim, correction=correction)
     assert_close(got, gelu(x).std(dim, ddof=correction))
+
+
+def test_gelus_that_are_one_number_in_bfloat16_may_have_no_deviation():
+    task = TASKS["fused_gelu_std"]
+    settings = {"dim": 1, "correction": 2, "approximate": "tanh", "_rank": 3}
+    attributes = {a.name: settings.get(a.name, a.default) for a in task.attributes}
+    case = Case(
+        task=task.key,
+        dims=(("M", 1), ("N", 1)),
+        attributes=tuple(attributes.items()),
+        dtype="bfloat16",
+        seed=0,
+        literals=(("input", (-0.85546875, -0.86328125)),),
+    )
+    (due,) = expect(task, case, Policy()).outputs
+    assert due.reference.isinf().all()
+    # 0 / 0, where x / 0 is due.
+    assert not due.rejects(torch.full_like(due.rounded, torch.nan))
 
 
 def test_gelu_std_without_degrees_of_freedom_is_nan():
