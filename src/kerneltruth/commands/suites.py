@@ -115,7 +115,8 @@ def problems_at(
         UserError: no path, or no problems there.
     """
     room = None if on_device is None else room_of(judges)
-    return Problems(_read(suite), runner, schema_cache(), on_device=on_device, room=room)
+    cache = schema_cache()
+    return Problems(_read(suite), runner, cache, on_device=on_device, room=room, judges=judges)
 
 
 def room_of(judges: int) -> int:

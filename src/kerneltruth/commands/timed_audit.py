@@ -226,7 +226,7 @@ class _Audit:
         problems = known if isinstance(known, Problems) else None
         if problems is not None:
             # A part is timed, the next one gets ready, and one may be asked for results.
-            problems.waiting = 3 * size
+            problems.ask_side_by_side(3 * size)
         left: list[Task] = []
         for place, key in enumerate(self._keys):
             if problems is not None and place % AHEAD == 0 and not self._is_over():

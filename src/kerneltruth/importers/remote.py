@@ -25,7 +25,7 @@ from kerneltruth.runner.protocol import (
 )
 
 _POISON = bytes(16)
-# A call with more elements gets so many threads; each thread takes address space.
+# A call with more elements gets so many threads, at most; each thread takes address space.
 _THREADS = 16
 _LARGE = 2**20
 
@@ -40,8 +40,10 @@ class Remote:
     A process that was forked from this one starts a child of its own.
     """
 
-    def __init__(self, candidate: Candidate, runner: Runner) -> None:
+    def __init__(self, candidate: Candidate, runner: Runner, *, judges: int = 1) -> None:
+        """No child is started yet; so many judges, each with children of its own, share cores."""
         self._candidate = candidate
+        self._threads = max(1, min(len(os.sched_getaffinity(0)) // judges, _THREADS))
         self._runner = runner
         self._session: Session | None = None
         self._owner = 0
@@ -82,7 +84,7 @@ class Remote:
             raise Rejected("shapes alone cannot be sent to another process")
         if where.type != "cpu" or sum(t.numel() for t in tensors.values()) > _LARGE:
             # What is small gets one thread, for the same bits everywhere.
-            request = {**request, "threads": min(len(os.sched_getaffinity(0)), _THREADS)}
+            request = {**request, "threads": self._threads}
         found = self._call(request, tensors, deadline_s).results
         return tuple(_tensor(result).to(where) for result in found)
 

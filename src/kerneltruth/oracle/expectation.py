@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -151,7 +151,10 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
         given = (task, working, inputs.tensors, inputs.scalars)
         large = both is not None or (task.foreign and _elements(inputs, truth) > LARGE)
         few = [both[1]] if both else None
-        shown = few or implementations(*given, seed=case.seed, tf32=policy.tf32, few=large)
+        shown = few or [
+            *implementations(*given, seed=case.seed, tf32=policy.tf32, few=large),
+            *_beside(task, case, inputs, tf32=policy.tf32),
+        ]
         known = _Known(
             implementations=tuple(shown),
             overflowing=overflowing(*given),
@@ -169,19 +172,26 @@ def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expect
     return made if known.slack != 1.0 else replace(made, unrefereeable=_toothless(task, made))
 
 
+def _beside(task: Task, case: Case, inputs: Inputs, *, tf32: bool) -> Iterator[Implementation]:
+    """What only the device that judges shows of right results."""
+    found = with_spread(task, case, inputs, tf32=tf32, beside=True)
+    if found is not None:
+        yield found[1]
+
+
 def with_spread(
-    task: Task, case: Case, inputs: Inputs, *, tf32: bool
+    task: Task, case: Case, inputs: Inputs, *, tf32: bool, beside: bool = False
 ) -> tuple[tuple[torch.Tensor, ...], Implementation] | None:
     """The reference and the farthest that right results stray from it.
 
-    Where the task gives both at once: for large inputs.
+    Where the task gives both at once: for large inputs, or `beside` runs one by one.
     """
     if task.with_spread is None:
         return None
     working = task.asked_dtype(inputs.scalars) or case.dtype
     given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
     promised = tuple(o.parts_at(working) for o in task.due(inputs.scalars, inputs.tensors))
-    found = task.with_spread(given, working=working, promised=promised, tf32=tf32)
+    found = task.with_spread(given, working=working, promised=promised, tf32=tf32, beside=beside)
     if found is None:
         return None
     truth, spread = found

@@ -46,13 +46,20 @@ class WithSpread(Protocol):
     """A reference of large inputs that gives at once what a bound is made of."""
 
     def __call__(
-        self, given: Mapping[str, Any], *, working: str, promised: Sequence[str], tf32: bool
+        self,
+        given: Mapping[str, Any],
+        *,
+        working: str,
+        promised: Sequence[str],
+        tf32: bool,
+        beside: bool = False,
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """The outputs in float64, and for each how far right results stray from it.
 
         The latter is NaN where an element is not settled. None where runs one by one will do.
 
         Args:
+            beside: whether it is wanted beside runs one by one, for what they do not show.
             given: tensors, in the dtype of the case, and scalars by name.
             working: the dtype of the case.
             promised: the dtype of each output.

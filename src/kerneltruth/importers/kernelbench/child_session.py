@@ -60,18 +60,20 @@ class Run:
         dtype: of inputs, weights and what the model makes itself.
         arithmetic: see `Call`.
         settles: whether a non-finite value here makes the element unsettled.
+        columns: whether inputs lie column by column, for which libraries have other programs.
     """
 
     dtype: str
     arithmetic: str | None = None
     settles: bool = True
+    columns: bool = False
 
 
 class FewChildren:
     """Children that wait for their next call on a device: few, since each holds memory there."""
 
     def __init__(self, most: int = 1) -> None:
-        self._most = most
+        self.most = most
         self._idle: list[Remote] = []
         self._changing = threading.Lock()
 
@@ -80,7 +82,7 @@ class FewChildren:
         """Ask a child, after which it waits; of those that wait already, the first ones end."""
         with self._changing:
             self._idle = [c for c in self._idle if c is not child]
-            while len(self._idle) > self._most - 1:
+            while len(self._idle) > self.most - 1:
                 self._idle.pop(0).close()
         try:
             yield
@@ -98,6 +100,8 @@ class ProblemSession:
         runner: Runner,
         on_device: Runner | None = None,
         waiting: FewChildren | None = None,
+        *,
+        judges: int = 1,
     ) -> None:
         """No child is started yet.
 
@@ -107,6 +111,7 @@ class ProblemSession:
             on_device: for one where candidates are judged, of which large calls are asked; apart
                 from them it is a child like theirs.
             waiting: those of all problems that wait on the device.
+            judges: how many share the machine's cores.
         """
         source = (
             "from kerneltruth.importers.kernelbench.inside.serving import Harness\n"
@@ -119,9 +124,9 @@ class ProblemSession:
             language="torch",
             entry="answer",
         )
-        self._remote = Remote(candidate, runner)
+        self._remote = Remote(candidate, runner, judges=judges)
         self._device = None if on_device is None else on_device.device
-        self._near = None if on_device is None else Remote(candidate, on_device)
+        self._near = None if on_device is None else Remote(candidate, on_device, judges=judges)
         self._waiting = waiting or FewChildren()
 
     @property
@@ -219,8 +224,9 @@ class ProblemSession:
         """Ask the child on the device; where its memory is short, once more with nobody beside."""
         assert self._near is not None
         assert self._device is not None
+        shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()
         try:
-            with much_memory(self._device), self._waiting.using(self._near):
+            with shared, self._waiting.using(self._near):
                 return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
         except Rejected as refusal:
             if not lacks_memory(str(refusal)):

@@ -16,6 +16,8 @@ UPDATED = "training, and what it updates"
 PLAIN: dict[str, Any] = {"training": None, "updated": ()}
 _TF32 = ("truncated", "rounded")
 _HALF = ("float16", "bfloat16")
+# In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
+SHALLOW = 4
 # Sets with more elements, weights among them, or operations are evaluated on the device that
 # judges: copies to a GPU and a context on it take longer than small evaluations.
 _LARGE_ELEMENTS = 2**20
@@ -79,9 +81,17 @@ class Reference:
         return self._session.outputs(_tensors(given), call, count=count)
 
     def with_spread(
-        self, given: Mapping[str, Any], *, working: str, promised: Sequence[str], tf32: bool
+        self,
+        given: Mapping[str, Any],
+        *,
+        working: str,
+        promised: Sequence[str],
+        tf32: bool,
+        beside: bool = False,
     ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
         """See `tasks.spec.WithSpread`; None for sets that are small, and where no device helps.
+
+        Beside runs on a CPU it is wanted where a GPU's libraries round otherwise at every layer.
 
         Raises:
             Rejected: the model does not take these inputs, or they are too large for all devices.
@@ -89,9 +99,11 @@ class Reference:
         arguments = dict(given)
         sizes, mode = arguments.pop("_sizes"), arguments.pop("_mode", None)
         call = self._call(sizes, mode, arguments)
-        if not (call.large and self._session.has_device):
+        products = self._choices[sizes].outline.products
+        wanted = working in _HALF or products > SHALLOW if beside else call.large
+        if not (wanted and self._session.has_device):
             return None
-        runs = _runs(working, tf32=tf32 and self._choices[sizes].outline.products > 0)
+        runs = _runs(working, tf32=tf32 and products > 0)
         tensors = _tensors(arguments)
         return self._session.with_spread(tensors, replace(call, dtype="float64"), runs, promised)
 
@@ -124,7 +136,7 @@ def _runs(working: str, *, tf32: bool) -> list[Run]:
     inner = "float32" if working in _HALF else working
     found = [Run(dtype=inner)]
     if inner != working:
-        found.append(Run(dtype=working))
+        found += [Run(dtype=working), Run(dtype=working, columns=True, settles=False)]
     found += [Run(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
     if tf32 and working == "float32":
         found += [Run(dtype="float64", arithmetic=how, settles=False) for how in _TF32]

@@ -23,10 +23,6 @@ class Problems(Mapping[str, Task]):
 
     A schema and a reference need a child each, so that a task costs a second or more. A process
     forked from this one goes on with the runner's zygotes, and with children of its own.
-
-    Attributes:
-        waiting: references whose children go on waiting for the next call, at most; a judge takes
-            problem after problem.
     """
 
     def __init__(
@@ -37,6 +33,7 @@ class Problems(Mapping[str, Task]):
         *,
         on_device: Runner | None = None,
         room: int | None = None,
+        judges: int = 1,
     ) -> None:
         """No child is started yet.
 
@@ -46,9 +43,11 @@ class Problems(Mapping[str, Task]):
             cache: a folder for schemas.
             on_device: for large references, where a GPU judges.
             room: see `task_of`.
+            judges: how many share the machine's cores.
         """
         self.problems = problems
-        self.waiting = 3
+        self._judges = judges
+        self._most_waiting = 3
         self._on_device = on_device
         self._waiting = FewChildren()
         self._room = room
@@ -63,13 +62,15 @@ class Problems(Mapping[str, Task]):
             raise KeyError(key)
         if name not in self._made:
             problem = self.problems[name]
-            session = ProblemSession(problem, self._runner, self._on_device, self._waiting)
+            session = ProblemSession(
+                problem, self._runner, self._on_device, self._waiting, judges=self._judges
+            )
             task = task_of(problem, self.schema(name), session, room=self._room)
             self._made[name] = (task, session)
         self._recent = [*(n for n in self._recent if n != name), name]
-        for old in self._recent[: -self.waiting]:
+        for old in self._recent[: -self._most_waiting]:
             self.let_go(old)
-        self._recent = self._recent[-self.waiting :]
+        self._recent = self._recent[-self._most_waiting :]
         return self._made[name][0]
 
     def __iter__(self) -> Iterator[str]:
@@ -80,6 +81,14 @@ class Problems(Mapping[str, Task]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.problems
+
+    def ask_side_by_side(self, count: int) -> None:
+        """Keep the references' children of so many problems, on a device, too.
+
+        A judge takes problem after problem; of those that are asked in turns each would else begin
+        anew each time, which takes seconds.
+        """
+        self._most_waiting = self._waiting.most = count
 
     def schema(self, name: str) -> Schema:
         """The schema of a problem."""

@@ -14,7 +14,7 @@ from kerneltruth.clock.work import itemsize
 from kerneltruth.importers.kernelbench.chance import contract
 from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
-from kerneltruth.importers.kernelbench.reference import UPDATED, Reference, modes_of
+from kerneltruth.importers.kernelbench.reference import SHALLOW, UPDATED, Reference, modes_of
 from kerneltruth.importers.kernelbench.schema import Input, Schema
 from kerneltruth.runner.models import CALLED, CONSTRUCTED, WEIGHTS
 from kerneltruth.tasks.gpu import GPU_DRAWS
@@ -48,8 +48,6 @@ _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
 # so that the output of a deep network still depends on its input. What feeds back on itself grows.
 _GAIN = math.sqrt(6.0)
 _RECURRENT = ("weight_ih_", "weight_hh_")
-# In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
-_SHALLOW = 4
 # How far a weight that a constructor fills with one number lies from it, at most.
 _AROUND = 0.25
 
@@ -306,7 +304,7 @@ def _outputs(schema: Schema) -> list[Output]:
     Then the buffers that a call updates, where these are looked at.
     """
     described = schema.dtypes["float32"]
-    deep = schema.choices[-1].outline.products > _SHALLOW
+    deep = schema.choices[-1].outline.products > SHALLOW
     narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
     found: list[Output] = []
     modes = modes_of(schema)

@@ -1,5 +1,7 @@
 """Large references answer from a child where candidates are judged; here that is a CPU, too."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -96,6 +98,18 @@ def test_small_cases_are_not_asked_there(made, device):
     for case in others:
         assert expect(task, case, Policy()).invalid is None
     assert device.opened == before
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_in_half_precision_what_the_device_gives_is_asked_beside(made, runner, device, dtype):
+    """Its libraries round at other places of every layer than those of a CPU."""
+    _, there = made(LINEAR)
+    _, here = made(LINEAR, on_device=None)
+    case = next(generate(replace(there, first={}), seed=1, count=1, dtypes=(dtype,)))
+    before = device.opened
+    beside, alone = (expect(task, case, Policy()).outputs[0].bound for task in (there, here))
+    assert device.opened == before + 1
+    assert (beside >= alone).all()
 
 
 def test_a_model_is_judged_with_references_from_the_device(made, runner):

@@ -209,6 +209,8 @@ class Harness:
             dtype = getattr(torch, run["dtype"])
             # Models may write into their inputs.
             given = cast_tensors(tensors, dtype)
+            if run["columns"]:
+                given = {n: t if t.ndim < 2 else t.mT.contiguous().mT for n, t in given.items()}
             try:
                 outputs = self._truth({**asked, **run}, given, 0)
             except torch.OutOfMemoryError:
