@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 
 import pytest
 
@@ -210,6 +211,16 @@ def test_what_was_judged_of_a_problem_counts_when_the_budget_ends(kt, checkout, 
     assert [(t["cases"], t["skipped"]) for t in document["tasks"]] == [
         ({"float32": 3}, {NO_TIME: 1})
     ] * 2
+
+
+def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(kt, checkout, monkeypatch):
+    def late(task, candidate, runner, cache, **_):
+        return Proof(task=task.key, category=task.category, skipped=Counter({NO_TIME: 1}))
+
+    monkeypatch.setattr("kerneltruth.commands.proving.prove", late)
+    options = ("--workers", 1, "--device", "cpu", "--only", "level1/4", "--json")
+    document = json.loads(kt("audit", "--suite", f"kernelbench:{checkout}", *options).out)
+    assert (document["not_judged"], document["tasks"]) == (["kernelbench/level1/4"], [])
 
 
 def test_a_spent_budget_begins_no_problem_and_says_which_are_left(kt, checkout):

@@ -59,7 +59,9 @@ def _audit_suite(
     def hear(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
         if time.monotonic() > until:
             return None
-        return _proof(job, runner, cache, options, until=until, tell=report)
+        proof = _proof(job, runner, cache, options, until=until, tell=report)
+        # What a problem is may take seconds to find out.
+        return None if proof.skipped[NO_TIME] and not proof.cases else proof
 
     runner.versions()
     proofs: list[Proof] = []
