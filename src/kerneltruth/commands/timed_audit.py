@@ -115,7 +115,8 @@ def time_suite(
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
-    with opened(options.suite, runner) as suite:
+    # References of a part's tasks are asked side by side.
+    with opened(options.suite, runner, judges=PART) as suite:
         keys = _keys(suite or "", options.only)
         audit = _Audit(replace(options, suite=suite), runner, keys, start=start)
         try:
