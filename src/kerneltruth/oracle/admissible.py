@@ -75,6 +75,7 @@ def implementations(
             yield Implementation(name=working, outputs=outputs, settles=task.as_written)
         if task.as_written and not few:
             yield from _column_by_column(task, working, tensors, scalars)
+        yield from _narrowed(task, working, tensors, scalars)
     yield from _other_formulas(task, working, inner, tensors, scalars)
     if is_float(inner) and not (few or task.foreign):
         yield from _on_gpu(task, working, inner, tensors, scalars)
@@ -98,6 +99,17 @@ def _column_by_column(
     outputs = _attempt(task, turned, scalars)
     if outputs is not None:
         yield Implementation(name=f"{working}-columns", outputs=_widen(outputs), settles=False)
+
+
+def _narrowed(
+    task: Task, working: str, tensors: Tensors, scalars: Scalars
+) -> Iterator[Implementation]:
+    """The reference in float32 with all that it computes rounded to the narrow dtype, by chance."""
+    for i, formula in enumerate(task.narrowed.get(working, ())):
+        outputs = _attempt(task, cast(task, tensors, torch.float32), scalars, formula)
+        if outputs is not None:
+            rounded = _round(task.due(scalars, tensors), outputs, working)
+            yield Implementation(name=f"{working}-{i}", outputs=rounded, settles=True)
 
 
 def overflowing(

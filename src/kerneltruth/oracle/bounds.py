@@ -6,7 +6,8 @@
 
 - *spread*: the largest deviation from float64 of any admissible implementation (`admissible.py`).
 - *row's rms*: what rounding does to one element it may do to its neighbours; `growth` widens it
-  with the square root of the number of summed terms, since orders of accumulation differ.
+  with the square root of the number of summed terms, since orders of accumulation differ. Whole
+  models in a narrow dtype, where every layer rounds, have all of a sample for a row.
 - *floor*: some ulps of the element and some of the largest magnitude in its row, because an error
   that is small against the output's own scale is not a bug. Under the TF32 policy a float32
   matrix product is held to TF32's ulp.
@@ -134,6 +135,8 @@ def spread_bound(
     if overflowing is not None and overflowing.shape == reference.shape:
         beyond = overflowing
     rows = reference.shape[-1] if reference.ndim >= 2 else 0
+    if task.narrowed.get(dtype):
+        return _bound(dtype, reference, given, growth, beyond, tf32=tf32, by_sample=True)
     if rows < _LEAST_ROW or reference.numel() <= PART or reference.device.type != "cpu":
         return _bound(dtype, reference, given, growth, beyond, tf32=tf32)
     # Row by row, with temporaries that stay in the processor's caches.
@@ -160,10 +163,16 @@ def _bound(
     overflowing: torch.Tensor | None,
     *,
     tf32: bool,
+    by_sample: bool = False,
 ) -> torch.Tensor:
     finite = torch.isfinite(reference)
     spread, unsettled, lost = _spread(reference, given)
-    bound = FACTOR * spread + RMS_FACTOR * growth * _row_rms(spread)
+    neighbours = _row_rms(spread)
+    if by_sample and spread.ndim >= 3 and spread.numel():
+        # What was cut off in all evaluations, as by ReLU, may be left in another.
+        around = spread.square().mean(tuple(range(1, spread.ndim)), keepdim=True).sqrt()
+        neighbours = torch.maximum(neighbours, around)
+    bound = FACTOR * spread + RMS_FACTOR * growth * neighbours
     bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
     # What overflows is infinite, unless what is right may be no number.
     unsettled &= lost | ~_overflows(reference, dtype)

@@ -80,6 +80,7 @@ class Task:
         unrefereeable: why no candidate can be judged on this task.
         foreign: whether the reference is someone else's program, run in another process: nothing
             that this process does to torch's operators reaches it.
+        narrowed: by narrow dtype, the reference with every result on the way rounded to it.
         as_written: whether what the reference gives in a narrow dtype is what the task asks for
             there, NaN and infinity too.
         with_spread: the reference together with how far right results stray from it, where that is
@@ -123,6 +124,7 @@ class Task:
     tf32: tuple[Callable[..., Any], ...] = ()
     unrefereeable: str | None = None
     foreign: bool = False
+    narrowed: Mapping[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
     as_written: bool = False
     with_spread: WithSpread | None = None
     own: Callable[[Mapping[str, Scalar], int], Mapping[str, Any]] | None = None

@@ -92,6 +92,25 @@ def test_a_product_in_half_precision_passes(dtype):
     )
 
 
+def _cut_off(a, b):
+    """A product whose first row is far below 0."""
+    first = torch.arange(a.shape[0], device=a.device) == 0
+    return (a @ b - 1e9 * first.unsqueeze(-1)).clamp(min=0)
+
+
+@pytest.mark.parametrize(("left", "right"), [(1.0, True), (1e3, False)])
+def test_what_all_evaluations_cut_off_may_be_left_within_the_usual(left, right):
+    declared = replace(PRODUCT, reference=_cut_off)
+
+    def compute(a, b):
+        made = _cut_off(a, b)
+        made[0, 0] = left
+        return made
+
+    found = verdict(declared, case_of(declared, M=48, N=40, K=256), compute)
+    assert isinstance(found, Passed) is right, found
+
+
 def another_call(declared, case, compute):
     """The right result of other contents."""
     _, tensors = called(declared, case, index=1)

@@ -15,9 +15,11 @@ from kerneltruth.tasks.gpu import GPU_DRAWS
 UPDATED = "training, and what it updates"
 PLAIN: dict[str, Any] = {"training": None, "updated": ()}
 _TF32 = ("truncated", "rounded")
-_HALF = ("float16", "bfloat16")
+HALF = ("float16", "bfloat16")
 # In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
 SHALLOW = 4
+# How many draws of what rounding every result to one of them does.
+NARROWED = 4
 # Sets with more elements, weights among them, or operations are evaluated on the device that
 # judges: copies to a GPU and a context on it take longer than small evaluations.
 _LARGE_ELEMENTS = 2**20
@@ -131,12 +133,19 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     return {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
 
 
+def narrowing(working: str) -> tuple[str, ...]:
+    """Arithmetics in which every result is rounded to a narrow dtype, each by another chance."""
+    return tuple(f"{working}-{salt}" for salt in range(NARROWED))
+
+
 def _runs(working: str, *, tf32: bool) -> list[Run]:
     """What else is evaluated: what `oracle.admissible` has for large inputs."""
-    inner = "float32" if working in _HALF else working
+    inner = "float32" if working in HALF else working
     found = [Run(dtype=inner)]
     if inner != working:
         found += [Run(dtype=working), Run(dtype=working, columns=True, settles=False)]
+        # Large results have many elements to a sample.
+        found += [Run(dtype=inner, arithmetic=how) for how in narrowing(working)[:GPU_DRAWS]]
     found += [Run(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
     if tf32 and working == "float32":
         found += [Run(dtype="float64", arithmetic=how, settles=False) for how in _TF32]

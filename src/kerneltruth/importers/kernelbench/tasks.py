@@ -14,7 +14,14 @@ from kerneltruth.clock.work import itemsize
 from kerneltruth.importers.kernelbench.chance import contract
 from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem
-from kerneltruth.importers.kernelbench.reference import SHALLOW, UPDATED, Reference, modes_of
+from kerneltruth.importers.kernelbench.reference import (
+    HALF,
+    SHALLOW,
+    UPDATED,
+    Reference,
+    modes_of,
+    narrowing,
+)
 from kerneltruth.importers.kernelbench.schema import Input, Schema
 from kerneltruth.runner.models import CALLED, CONSTRUCTED, WEIGHTS
 from kerneltruth.tasks.gpu import GPU_DRAWS
@@ -109,6 +116,10 @@ def task_of(
     return replace(
         task,
         own=Own(session, schema, tensors, drawn),
+        narrowed={
+            working: tuple(Reference(session, schema, order, how) for how in narrowing(working))
+            for working in HALF
+        },
         first={} if first is None else {SIZES: first.label},
         further={MODE: BEYOND} if len(modes) > 1 else {},
         random=bool(random),

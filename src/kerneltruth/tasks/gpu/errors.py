@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -57,18 +58,24 @@ class Errors:
 
 def signs(like: Tensor, salt: int) -> Tensor:
     """Signs that look drawn, as many as the tensor has elements, and in its shape and dtype."""
-    count = like.numel()
+    found = (drawn(like.shape, salt, like.device) >> 15) & 1
+    return found.mul_(2).sub_(1).to(like.dtype)
+
+
+def drawn(shape: Sequence[int], salt: int, device: torch.device) -> Tensor:
+    """Integers in [0, 2**32) that look drawn, in this shape."""
+    count = math.prod(shape)
     start = salt * 7919 % _DRAWN
-    drawn = _drawn(like.device)
+    known = _drawn(device)
     if start + count > _DRAWN:
-        drawn = drawn.repeat(-(-(start + count) // _DRAWN))
-    return drawn[start : start + count].to(like.dtype).reshape(like.shape)
+        known = known.repeat(-(-(start + count) // _DRAWN))
+    return known[start : start + count].reshape(tuple(shape))
 
 
 @cache
 def _drawn(device: torch.device) -> Tensor:
-    """As many signs as repeat unnoticed."""
-    return ((hashed(_DRAWN, device) >> 15) & 1).mul_(2).sub_(1).to(torch.float32)
+    """As many as repeat unnoticed."""
+    return hashed(_DRAWN, device)
 
 
 def hashed(count: int, device: torch.device | None = None) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep
+from kerneltruth.importers.kernelbench.inside.modes import Counter, Narrowing, OneStep
 from kerneltruth.importers.kernelbench.inside.serving import Harness
 
 from .problems import HEAD, NO_INIT, STACKED
@@ -48,6 +48,41 @@ def test_a_truth_is_found_by_one_thread_unless_more_are_asked_for():
             assert found.tolist() == [threads] * 2
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_narrowed_results_are_neighbours_in_the_narrow_dtype(dtype):
+    x = torch.rand(64, 64) + 1
+    name = str(dtype).removeprefix("torch.")
+    draws = []
+    for salt in range(3):
+        with Narrowing(name, salt):
+            draws.append((x * 1.0, x.exp_().log_() if salt > 2 else x.clone().mul_(1.0)))
+    for whole, in_place in draws:
+        for found in (whole, in_place):
+            assert torch.equal(found.to(dtype).float(), found)
+            assert (found - x).abs().max() <= torch.finfo(dtype).eps
+    up = [(whole > x).float().mean() for whole, _ in draws]
+    assert all(0.3 < share < 0.7 for share in up)
+    assert not torch.equal(draws[0][0], draws[1][0])
+
+
+def test_narrowed_results_overflow_and_statistics_stay():
+    x = torch.tensor([60000.0, 70000.0, -70000.0, 20000.0, torch.nan, torch.inf])
+    nan, inf = torch.nan, torch.inf
+    for salt, due in (
+        (0, [60000.0, inf, -inf, 20000.0, nan, inf]),
+        (1, [inf, inf, -inf, inf, nan, inf]),
+    ):
+        with Narrowing("float16", salt):
+            found = x + 0
+        expected = torch.tensor(due)
+        same = torch.isclose(found, expected, rtol=1e-3, equal_nan=True)
+        assert same.all(), (found, expected)
+    y = torch.rand(4, 3) + 1
+    with Narrowing("bfloat16", 0):
+        _, mean, _ = torch.native_batch_norm(y, None, None, None, None, True, 0.1, 1e-5)
+    assert torch.equal(mean, y.mean(0)) or torch.allclose(mean, y.mean(0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

@@ -94,10 +94,10 @@ def made(runner, schemas):
     return make
 
 
-def attempt_of(runner, task, candidate, cases=10):
+def attempt_of(runner, task, candidate, cases=10, dtypes=None):
     cache = ExpectationCache(Policy())
     with Trial(task, candidate, runner, cache, deadline_s=20) as trial:
-        *_, last = try_candidate(trial, Plan(cases=cases, compile=False))
+        *_, last = try_candidate(trial, Plan(cases=cases, dtypes=dtypes, compile=False))
     assert isinstance(last, AttemptEnded)
     return last.attempt
 
@@ -214,6 +214,57 @@ def test_a_deep_network_is_tried_with_batches_that_its_normalizations_are_exact_
     schema = schema_of(problem(DEEP), runner, schemas)
     assert schema.trouble is None
     assert all(choice.outline.inputs[0].shape[0] > 8 for choice in schema.choices)
+
+
+LAYERED = (
+    HEAD
+    + """
+def layer(inputs, outputs):
+    return (
+        nn.Conv2d(inputs, outputs, 3, padding=1),
+        nn.BatchNorm2d(outputs),
+        nn.Softmax(dim=-1),
+    )
+
+
+class Model(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        layers = (each for _ in range(8) for each in layer(channels, channels))
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+channels = 4
+
+
+def get_inputs():
+    return [torch.rand(8, channels, 16, 16)]
+
+
+def get_init_inputs():
+    return [channels]
+"""
+)
+OTHERWISE = "torch.backends.mkldnn.set_flags(False)\nModelNew = Model\n"
+OFF = """
+class ModelNew(Model):
+    def forward(self, x):
+        return super().forward(x) * 1.05
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "right"), [(OTHERWISE, True), (OFF, False)], ids=["otherwise", "off"]
+)
+def test_layers_in_half_precision_may_round_otherwise_and_may_not_be_off(runner, made, more, right):
+    """Without oneDNN, PyTorch rounds other results on the way: as it does on a GPU."""
+    _, task = made(LAYERED)
+    half = ("float16", "bfloat16")
+    attempt = attempt_of(runner, task, candidate(LAYERED + more), cases=48, dtypes=half)
+    assert isinstance(attempt.verdict, Passed) is right, attempt.failure or attempt.verdict
 
 
 def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.importers.kernelbench.inside.model import flat, is_float
+from kerneltruth.tasks.gpu.errors import drawn
 
 _TF32_BITS_DROPPED = 13
 
@@ -194,3 +195,55 @@ def _rounded(
 
 
 Rounding.__torch_dispatch__ = _rounded  # type: ignore[assignment,method-assign]
+
+
+class Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Every result in float32 is rounded to a narrower dtype, up or down by chance.
+
+    Right kernels for a narrow dtype round other results on the way than PyTorch on a CPU does, and
+    add up in other orders. One evaluation is one draw of what they are off; where few elements make
+    a row it may be close to the truth by luck.
+    """
+
+    def __init__(self, dtype: str, salt: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._dtype = getattr(torch, dtype)
+        self._dropped = NARROW[dtype]
+        # In another order of summation, partial sums may overflow that do not in this one.
+        self._most = torch.finfo(self._dtype).max / (_OVERFLOWS if salt else 1)
+        self._salt = salt
+
+    def narrow(self, value: Any) -> Any:
+        """A tensor with as many bits as the dtype has, each element one of its two neighbours."""
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+            return value
+        self._salt += 1
+        bits = value.contiguous().view(torch.int32).to(torch.int64)
+        bits += drawn(value.shape, self._salt, value.device) & ((1 << self._dropped) - 1)
+        bits &= ~((1 << self._dropped) - 1)
+        signed = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
+        moved = signed.view(torch.float32).to(self._dtype).to(torch.float32)
+        moved = torch.where(moved.abs() > self._most, moved.sign() * torch.inf, moved)
+        return torch.where(value.isfinite(), moved, value)
+
+
+def _narrowed(
+    mode: Narrowing, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+) -> Any:
+    result = func(*args, **(kwargs or {}))
+    if getattr(func, "is_view", False):
+        return result
+    if _operator(func).endswith("_"):
+        if isinstance(result, torch.Tensor):
+            result.copy_(mode.narrow(result))
+        return result
+    if isinstance(result, tuple | list):
+        # What follows the first one are statistics, which PyTorch keeps in float32.
+        return type(result)((mode.narrow(result[0]), *result[1:])) if result else result
+    return mode.narrow(result)
+
+
+# Dtypes to which results are narrowed, with the bits of float32's mantissa that they lack.
+NARROW = {"bfloat16": 16, "float16": 13}
+_OVERFLOWS = 8
+Narrowing.__torch_dispatch__ = _narrowed  # type: ignore[assignment,method-assign]

@@ -43,7 +43,14 @@ from kerneltruth.importers.kernelbench.inside.model import (
     seeded,
     state,
 )
-from kerneltruth.importers.kernelbench.inside.modes import Counter, OneStep, Rounding, Unfilled
+from kerneltruth.importers.kernelbench.inside.modes import (
+    NARROW,
+    Counter,
+    Narrowing,
+    OneStep,
+    Rounding,
+    Unfilled,
+)
 from kerneltruth.importers.kernelbench.inside.stray import Stray
 from kerneltruth.tasks.gpu import OnGpu
 
@@ -65,12 +72,14 @@ def _unguarded() -> Iterator[None]:
 
 
 def _arithmetic(name: str | None) -> Any:
-    """Another arithmetic than torch has on a CPU: that of TF32, or of GPU libraries."""
+    """Another arithmetic than torch has on a CPU: of TF32, GPU libraries, or a narrow dtype."""
     if name is None:
         return contextlib.nullcontext()
     how, _, salt = name.partition("-")
     if how == "gpu":
         return OnGpu(ulp=torch.finfo(torch.float32).eps, salt=int(salt))
+    if how in NARROW:
+        return Narrowing(how, int(salt))
     return Rounding(how)
 
 
