@@ -102,7 +102,7 @@ class Reference:
         sizes, mode = arguments.pop("_sizes"), arguments.pop("_mode", None)
         call = self._call(sizes, mode, arguments)
         products = self._choices[sizes].outline.products
-        wanted = working in _HALF or products > SHALLOW if beside else call.large
+        wanted = working in HALF or products > SHALLOW if beside else call.large
         if not (wanted and self._session.has_device):
             return None
         runs = _runs(working, tf32=tf32 and products > 0)
