@@ -49,16 +49,17 @@ class Inputs:
     def digests(self) -> dict[str, str]:
         """Sha256 of each tensor's elements, row-major, in its dtype: no layout changes it."""
         return {
-            name: hashlib.sha256(_bytes(tensor)).hexdigest()
+            name: hashlib.sha256(flat_bytes(tensor).numpy().data).hexdigest()
             for name, tensor in self.tensors.items()
             if tensor is not None
         }
 
 
-def _bytes(tensor: Tensor) -> bytes:
-    # A single element may keep any stride, which a view as bytes refuses; a clone does not.
-    flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
-    return flat.view(torch.uint8).numpy().tobytes()
+def flat_bytes(tensor: Tensor) -> Tensor:
+    """A tensor's elements as bytes, row-major and in one dim; a view where they lie so."""
+    flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    # A single element counts as contiguous whatever its stride, with which no view is possible.
+    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
 
 
 def layout_of(case: Case, spec: TensorSpec) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
@@ -115,7 +116,6 @@ def _why(seen: Observation, deadline_s: float) -> str:
 def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
     # What lies column by column stays so: a program may compute with it otherwise.
     turned = tensor.ndim > 1 and not tensor.is_contiguous() and tensor.mT.is_contiguous()
-    flat = (tensor.mT if turned else tensor).contiguous().reshape(-1)
     strides, step = [], 1
     for size in reversed(tensor.shape):
         strides.append(step)
@@ -126,7 +126,7 @@ def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
         shape=tuple(tensor.shape),
         strides=tuple(tensor.stride() if turned else reversed(strides)),
         offset=0,
-        buffer=flat.cpu().view(torch.uint8).numpy().data,
+        buffer=flat_bytes(tensor.mT if turned else tensor).cpu().numpy().data,
         shown=False,
     )
 

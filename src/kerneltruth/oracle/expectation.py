@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.materialize import Inputs, materialize, with_out
+from kerneltruth.cases.materialize import Inputs, flat_bytes, materialize, with_out
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.arguments import Layouts
@@ -107,7 +107,7 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
     """Sha256 over the logical elements of the tensors in order, row-major."""
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(flat_bytes(tensor).numpy().data)
     return digest.hexdigest()
 
 

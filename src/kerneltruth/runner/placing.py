@@ -92,8 +92,9 @@ def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     """A tensor's logical elements in row-major order, in memory of their own."""
     if tensor.numel() == 0:
         return b""
-    flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-    here = flat.cpu().numpy()
+    flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    # A single element counts as contiguous whatever its stride, with which no view is possible.
+    here = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).cpu().numpy()
     # What came from a device is a copy already.
     return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
 

@@ -133,3 +133,8 @@ def test_partial_sums_that_overflow_settle_nothing_however_large_the_inputs(larg
     (output,) = expect_on(declared, case, inputs, Policy()).outputs
     assert output.reference.eq(0).all()
     assert not output.rejects(torch.full_like(output.rounded, float("nan")))
+
+
+def test_the_digest_of_a_single_element_does_not_depend_on_its_stride():
+    strided = torch.tensor([[3 + 1j]], dtype=torch.complex64).real
+    assert tensors_digest((strided,)) == tensors_digest((torch.tensor([[3.0]]),))

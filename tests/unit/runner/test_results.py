@@ -118,3 +118,11 @@ def test_arrays_are_tensors_of_a_numpy_candidate_alone():
     assert [type(r) for r in results(returned)] == [OtherResult] * 2
     assert [r.shape for r in results(returned, arrays=True)] == [(3,), ()]
     assert all(isinstance(r, TensorResult) for r in results(returned, arrays=True))
+
+
+@pytest.mark.parametrize(
+    "one", [torch.full((1, 2), 3.0)[:, ::2], torch.tensor([[3 + 1j]], dtype=torch.complex64).real]
+)
+def test_a_single_element_has_bytes_whatever_its_stride(one):
+    (found,) = results(one)
+    assert (found.shape, bytes(found.data)) == ((1, 1), torch.tensor(3.0).numpy().tobytes())
