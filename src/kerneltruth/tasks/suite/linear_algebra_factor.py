@@ -207,7 +207,7 @@ TASKS: tuple[Task, ...] = (
             {_SAYS_BATCH} Judged by |A - L L^T| <= 30 n eps |A|. {HOW_A_FACTOR}""",
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
-        perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}),
+        perf=({"B": 4, "N": 256}, {"B": 4, "N": 2048}),
         promises=Promises(dtypes=_DTYPES, out=True),
     ),
     task(
@@ -235,7 +235,7 @@ TASKS: tuple[Task, ...] = (
             {HOW_A_FACTOR}""",
         flops=f"N**3/3*{_COUNT}",
         benchmark={"B": 2, "N": 32},
-        perf=({"B": 4, "N": 256}, {"B": 4, "N": 2048}),
+        perf=({"B": 4, "N": 256}, {"B": 4, "N": 1024}),
         promises=Promises(dtypes=_DTYPES, not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
