@@ -21,6 +21,9 @@ ASKS = {
     "x.unsqueeze(0) @ x.unsqueeze(1), *x.split(1), x.max(dim=0).values, x[x > 0]))",
     "modules": "assert torch.nn.Linear(1, 2).cuda()(x[:1]).is_cuda; "
     "assert torch.nn.Linear(1, 2, device='cuda').half().weight.is_cuda",
+    "buffers of modules": "norm = torch.nn.BatchNorm1d; assert all(m.running_mean.is_cuda for m in "
+    "(norm(1).cuda(), norm(1).to('cuda'), norm(1).to(x.device), norm(1).to(device=x.device), "
+    "norm(1).to(device='cuda', dtype=torch.float16), norm(1).to(x)))",
     "properties": "p = torch.cuda.get_device_properties(x.device); "
     "assert (p.multi_processor_count, p.major, p.warp_size) == (132, 9, 32)",
     "capability": "assert torch.cuda.get_device_capability() >= (8, 0) "

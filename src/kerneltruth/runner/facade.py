@@ -195,6 +195,8 @@ class _Facade(TorchFunctionMode):
     ) -> Any:
         if func is torch.device:
             return func(*args, **(kwargs or {}))
+        if func is torch._C._nn._parse_to:
+            return _parsed(func, args, kwargs or {})
         name = getattr(func, "__name__", "")
         if name in _READS:
             _State.reads += 1
@@ -207,6 +209,13 @@ class _Facade(TorchFunctionMode):
         if answer is not None:
             return answer(args[0], args[1:], kwargs or {})
         return _call(func, args, dict(kwargs or {}))
+
+
+def _parsed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `Module.to` takes its arguments for, before it moves each tensor."""
+    device, *others = func(*args, **kwargs)
+    like = next(_tensors([*args, kwargs]), None)
+    return device if like is None else claimed(like), *others
 
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
