@@ -171,7 +171,7 @@ def _message(verdict: Verdict) -> str:
         case CompileError(detail=detail, target=target):
             return f"Does not compile{f' for {target}' if target else ''}: {detail}"
         case RuntimeFault(error=error, detail=detail):
-            return f"Raises {error} in the core domain: {detail}"
+            return f"Raises {error} in the core domain{f': {detail}' if detail else '.'}"
         case Crashed(signal=signal, detail=detail):
             return f"Dies{f' by signal {signal}' if signal else ''}: {detail}"
         case TimedOut(seconds=seconds):

@@ -25,6 +25,7 @@ from typing import Any
 
 from kerneltruth.runner import autotune, facade, launches, pretend
 from kerneltruth.runner.binaries import Facts, read_amdgcn, read_cubin
+from kerneltruth.runner.failures import reason_first
 from kerneltruth.runner.protocol import Binary
 
 MAX_THREADS = 1024
@@ -300,4 +301,4 @@ def _one_text(error: Exception, diagnostics: str) -> str:
     lines = said.splitlines()
     lines += [line for line in diagnostics.splitlines() if re.search(r"\berror:|LLVM ERROR", line)]
     kept = [line for line in lines if not line.startswith("Repro command")]
-    return re.sub(r"/\S*/(?=[^/\s]+)", "", "\n".join(kept))[:_ERROR_CHARACTERS]
+    return re.sub(r"/\S*/(?=[^/\s]+)", "", reason_first("\n".join(kept)))[:_ERROR_CHARACTERS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 
 from kerneltruth.runner.protocol import Observation
@@ -11,6 +12,9 @@ _MESSAGE = 2000
 _TRACE = 6000
 _COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError", "MLIRCompilationError"}
 _COMPILE_WORDS = ("Error building extension", "ptxas fatal", "error: unsupported")
+
+# Triton's compiler: a place, source lines with a caret below the last, then what is wrong.
+_PLACED = re.compile(r"(\bat \d+:\d+:)\n(.*\n *\^)\n([^\n]+)", re.S)
 
 # The private folder; known before the candidate can leave it.
 _FOLDER = ""
@@ -44,10 +48,15 @@ def failure(error: BaseException, *, caller: str) -> Observation:
     return Observation(
         ended=ended,
         error=type(cause).__name__.lstrip("_"),
-        message=_without_folder(message)[:_MESSAGE],
+        message=_without_folder(reason_first(message))[:_MESSAGE],
         trace=_trace(error, caller)[-_TRACE:],
         dirty=_broke_device(cause, message),
     )
+
+
+def reason_first(message: str) -> str:
+    """The message with what a compiler finds wrong in its first line, before the source."""
+    return _PLACED.sub(r"\1 \3\n\2", message[:_TRACE], count=1)
 
 
 def _trace(error: BaseException, caller: str) -> str:

@@ -67,6 +67,13 @@ def test_the_kernels_own_exception_is_named_not_the_interpreters_wrapper():
     assert (found.error, found.message) == ("IndexError", "17")
 
 
+def test_what_a_compiler_finds_wrong_comes_before_the_source():
+    said = "at 61:15:\n    x = 1\n    if col[i] < n:\n       ^\nDid you forget @triton.jit?\nmore"
+    assert seen(CompilationError(said)).message == (
+        "at 61:15: Did you forget @triton.jit?\n    x = 1\n    if col[i] < n:\n       ^\nmore"
+    )
+
+
 def test_an_exception_without_words_is_one_all_the_same():
     assert seen(Mute()).message == "<str() of the exception raised>"
 
