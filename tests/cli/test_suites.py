@@ -48,6 +48,7 @@ def test_a_bare_name_is_the_cores_and_the_other_is_said(check, candidate):
 def test_a_key_or_a_suite_chooses_the_task(check, candidate, options):
     code, document = check(candidate(TANH), *options)
     assert (code, document["task"]) == (0, "kernelbenchx/tanh")
+    assert document["also_in"] == []
 
 
 def test_an_entry_that_only_another_suite_has_is_found_there(check, candidate):

@@ -60,11 +60,11 @@ def _judge_file(
         done = [line for line in store.results() if line["key"] == job.name]
         if done:
             attempt = attempt_from_json(done[0]["attempt"])
-            return _document(attempt, store, done[0]["finding"], seconds=attempt.seconds)
+            return _document(options, attempt, store, done[0]["finding"], seconds=attempt.seconds)
         attempt = yield from _judge(court, job)
         finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
         store.finish()
-        return _document(attempt, store, finding, seconds=time.monotonic() - start)
+        return _document(options, attempt, store, finding, seconds=time.monotonic() - start)
 
 
 def _job(options: CheckOptions, policy: Policy) -> Job:
@@ -180,14 +180,20 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
 
 
 def _document(
-    attempt: Attempt, store: RunStore, finding: str | None, *, seconds: float
+    options: CheckOptions,
+    attempt: Attempt,
+    store: RunStore,
+    finding: str | None,
+    *,
+    seconds: float,
 ) -> dict[str, Any]:
     verdict = attempt.verdict
     failure = attempt.failure
+    chosen = options.task is not None or options.suite is not None
     return {
         "schema": 1,
         "task": attempt.task,
-        "also_in": list(elsewhere(find(attempt.task))),
+        "also_in": [] if chosen else list(elsewhere(find(attempt.task))),
         "candidate": plain(attempt.candidate),
         "torch_only": attempt.torch_only,
         "verdict": word(verdict),

@@ -6,8 +6,7 @@ import ast
 import re
 import warnings
 
-# TritonBench and KernelBenchX part a submission from the tests below it by a line of this many #.
-TESTS_BELOW = "#" * 146
+from kerneltruth.runner.candidate import above_tests
 
 # What models that think aloud say before their answer.
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
@@ -26,9 +25,7 @@ def code_of(reply: str) -> str:
     nothing parses, the longest block or the whole text is left for the candidate's own verdict.
     """
     spoken = _THOUGHTS.sub("", reply.replace("\r\n", "\n"))
-    text: str = spoken.partition("\n" + TESTS_BELOW)[0]
-    if text.startswith(TESTS_BELOW):
-        text = ""
+    text = above_tests(spoken)
     if _is_python(text):
         return text
     blocks = [match[2] for match in _FENCE.finditer(text)]

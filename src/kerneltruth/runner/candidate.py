@@ -23,6 +23,8 @@ Language = Literal["triton", "cuda", "torch", "numpy"]
 # Elsewhere kernels in these are interpreted, or not run at all.
 NEEDS_A_GPU: tuple[Language, ...] = ("triton", "cuda")
 
+# TritonBench and KernelBenchX part a candidate from the tests below it by a line of this many #.
+TESTS_BELOW = "#" * 146
 # A file with a ModelNew may show the Model that it replaces, which then is not its entry.
 _MODELS = ("ModelNew", "Model")
 GENERIC_ENTRIES = ("kernel_function", "run", *_MODELS)
@@ -66,7 +68,13 @@ def load_candidate(
         raise UserError(
             f"{str(path)!r} is not text: byte {error.start} is not UTF-8; name a Python file"
         ) from error
+    source = above_tests(source)
     return read_candidate(source, str(path), task_names=task_names, task=task, entry=entry)
+
+
+def above_tests(text: str) -> str:
+    """A file's text without the tests that some benchmarks put below a candidate."""
+    return "" if text.startswith(TESTS_BELOW) else text.partition("\n" + TESTS_BELOW)[0]
 
 
 def read_candidate(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kerneltruth.importers.replies import TESTS_BELOW, code_of
+from kerneltruth.importers.replies import code_of
+from kerneltruth.runner.candidate import TESTS_BELOW
 
 CODE = "import torch\n\ndef relu(x):\n    return x.clamp(min=0)\n"
 

@@ -135,6 +135,11 @@ def test_a_missing_file_is_a_users_mistake(tmp_path):
         load_candidate(tmp_path / "nothing.py", task_names=TASKS)
 
 
+def test_tests_below_a_published_answer_are_no_part_of_it(tmp_path):
+    (tmp_path / "relu.py").write_text(f"def relu(x): return x\n{'#' * 146}\nimport data_utils\n")
+    assert load_candidate(tmp_path / "relu.py", task_names=TASKS).source == "def relu(x): return x"
+
+
 def test_a_file_is_read_with_its_hash(tmp_path):
     path = tmp_path / "relu.py"
     path.write_text("def relu(x): return x")
