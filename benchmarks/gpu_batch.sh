@@ -14,12 +14,18 @@
 #                                                  judged and timed, in OUT/study.tar.gz
 #   OUT=some/folder benchmarks/gpu_batch.sh 6      throughput with timing, the same kernels twice,
 #                                                  what a process per candidate costs
+#   OUT=some/folder benchmarks/gpu_batch.sh 7      PyTorch timed against itself on every suite
+#   OUT=some/folder benchmarks/gpu_batch.sh 8      PyTorch judged on every suite; the clock on 150
+#                                                  tasks
+#   OUT=some/folder KERNELBENCH=checkout PROBLEMS=folder PUBLISHED=folder \
+#     benchmarks/gpu_batch.sh 9                    KernelBench's own models judged and timed; CUDA
+#                                                  C++ kernels an hour, of a published run
 #
 # Each stage leaves OUT/summary-N.txt and OUT/stage-N.tar.gz with all reports and logs; stage 2 also
 # OUT/findings-gpu.tar.gz, a run to replay elsewhere. Nothing is installed. A step that runs past
 # its own limit is ended and the stage goes on. PYTHON, WORKERS and MINUTES (of a stage) may be set.
 set -u
-stage=${1:?which stage: 1 to 6}
+stage=${1:?which stage: 1 to 9}
 OUT=$(realpath -m "${OUT:?the folder for what comes back}")
 cd "$(dirname "$0")/.." || exit 2
 python=${PYTHON:-python3}
@@ -60,9 +66,22 @@ show() {
   { echo "--- $1"; grep -E "${3:-.}" "$reports/$1.log" | tail -n "$2" | cut -c1-220; } >>"$summary"
 }
 
+# audit_suite NAME SECONDS SUITE [OPTION ...]: its document in reports/NAME.json.
+audit_suite() {
+  local name=$1 budget=$2 suite=$3
+  shift 3
+  step "$name" $((budget + 15)) sh -c '
+    document=$1; shift; exec "$@" >"$document"' - "$reports/$name.json" "$python" -m kerneltruth \
+    audit --suite "$suite" --device cuda:0 --budget "$budget" --json "$@"
+}
+
 script() { echo "$python" "$bench/$1.py" --device cuda:0 --results "$reports"; }
 
 keep() {
+  for document in "$reports"/judged-*.json "$reports"/timed-*.json; do
+    [[ -s $document ]] && "$python" "$bench/suite_table.py" "$document" --machine "here" |
+      tail -n +4 | head -n 12 | cut -c1-220 >>"$summary"
+  done
   tar -czf "$OUT/stage-$stage.tar.gz" -C "$work" "stage-$stage"
   [[ -d $gpu_findings ]] && tar -czf "$OUT/findings-gpu.tar.gz" -C "$work" findings-gpu
   cat "$summary"
@@ -136,8 +155,28 @@ case $stage in
     show "$name" 30
   done
   ;;
+7)
+  audit_suite timed-earlier 60 earlier --timed
+  audit_suite timed-tritonbench 70 tritonbench --timed
+  audit_suite timed-core 140 core --timed
+  audit_suite timed-kernelbenchx $((deadline - SECONDS - 60)) kernelbenchx --timed
+  ;;
+8)
+  for suite in earlier tritonbench core kernelbenchx; do
+    audit_suite "judged-$suite" 90 "$suite"
+  done
+  step clock_many_tasks 420 $(script clock_many_tasks) --deadline 380
+  show clock_many_tasks 30
+  ;;
+9)
+  step cuda_throughput 200 $(script cuda_throughput) --suite "kernelbench:$PROBLEMS" \
+    --candidates "$PUBLISHED" --only light --limit 80
+  audit_suite judged-kernelbench 200 "kernelbench:$KERNELBENCH"
+  audit_suite timed-kernelbench 120 "kernelbench:$KERNELBENCH" --timed
+  show cuda_throughput 20
+  ;;
 *)
-  echo "no stage $stage: there are 1 to 6" | tee -a "$summary"
+  echo "no stage $stage: there are 1 to 9" | tee -a "$summary"
   exit 2
   ;;
 esac
