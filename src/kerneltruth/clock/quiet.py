@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-# A process that is within the driver stops when it leaves it; making a context takes longest.
-_STOP_S = 0.5
+# A process that is within the driver stops when it leaves it. Making a context takes longest, and
+# several that begin together make theirs one after the other.
+_STOP_S = 4.0
 _LOOK_S = 5e-4
 _DRAIN_S = 1e-2
 
