@@ -101,6 +101,7 @@ def test_json_holds_every_statistic_with_its_counts(kt, run):
     document = json.loads(ran.out)
     overall = document["rates"]["overall"]
     assert (document["attempts"], document["answers"]) == (84, 60)
+    assert document["torch_only"] == {"answers": 0, "pass": 0}
     assert overall["exe"]["numerator"] == 6 + 16 + 8
     assert overall["exe"]["denominator"] == 60
     assert [b["by"] for b in document["rates"]["by"]][:3] == [["category"], ["method"], ["dtype"]]

@@ -11,6 +11,8 @@ from kerneltruth.clock.summary import MINIMUM_EFFECT
 from kerneltruth.oracle.attempt import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
+# The language of a source with no kernel of its own.
+TORCH_ONLY = "torch-only"
 NOT_JUDGED = frozenset({"infra", "unsupported_here", "unrefereeable"})
 # A stage that an attempt did not come to, and one that its run never had.
 NOT_RUN = "not_run"

@@ -21,7 +21,7 @@ from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Kept, Study, read_study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import TORCH_ONLY, Result
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.trajectories import trajectories
 from kerneltruth.errors import UserError
@@ -94,6 +94,7 @@ def tables(
     """Every table of a study; of an audit none that speaks of methods."""
     answers = study.answers
     methods = () if study.of_corpus else answers
+    plain_torch = [r for r in answers if r.language == TORCH_ONLY]
     return {
         "schema": 1,
         "runs": [_plain(run) for run in study.runs],
@@ -101,6 +102,7 @@ def tables(
         "attempts": len(study.attempts),
         "distinct": len(study.distinct),
         "answers": len(answers),
+        "torch_only": {"answers": len(plain_torch), "pass": sum(r.correct for r in plain_torch)},
         "kept": study.kept,
         "notes": list(study.notes),
         "rates": {

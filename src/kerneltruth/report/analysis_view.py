@@ -101,6 +101,10 @@ def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[Rende
             f"{overall['not_judged']} of {overall['attempts']} could not be judged here; they are "
             "in the denominators"
         )
+    plain = document["torch_only"]
+    if plain["answers"]:
+        counts = f"{plain['answers']} of {document['answers']}"
+        yield Text(f"{counts} are torch-only, with no kernel of their own: {plain['pass']} right")
     for stage, missing in overall["not_tried"].items():
         if 0 < missing < overall["attempts"]:
             yield Text(

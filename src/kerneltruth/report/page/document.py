@@ -9,6 +9,7 @@ from typing import Any
 
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.reading import RunInfo, Study
+from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.commands.report import Gathered
 from kerneltruth.report.page.attempts import attempt_table
 from kerneltruth.report.page.best import best_part, standings_part
@@ -125,12 +126,14 @@ def _details(gathered: Gathered) -> Iterator[dict[str, Any]]:
 
 
 def _said(gathered: Gathered) -> list[str]:
-    """Of each attempt what is wrong with it, in a few words; nothing of a right one."""
+    """Of each attempt what is wrong with it, in a few words; and that it has no kernel."""
     found = []
     for r in gathered.study.attempts:
         finding = gathered.findings.get((r.run, r.finding or ""))
         text = (finding.explanation if finding else "") or r.detail
-        found.append("" if r.correct else shortened(visible(text.partition("\n")[0]), MOST_SAID))
+        wrong = "" if r.correct else shortened(visible(text.partition("\n")[0]), MOST_SAID)
+        plain = r.language == TORCH_ONLY
+        found.append(": ".join(filter(None, [TORCH_ONLY if plain else "", wrong])))
     return found
 
 

@@ -83,6 +83,13 @@ def test_every_rate_of_the_summary_has_its_counts():
     }
 
 
+def test_plain_pytorch_is_said_to_be_in_the_list():
+    plain = result(language="torch-only")
+    wrong = result(language="torch-only", sample=1, exe="fail", detail="3 of 4 elements are wrong")
+    columns = page_document(gathered(plain, wrong))["data"]["columns"]
+    assert columns["said"] == ["torch-only", "torch-only: 3 of 4 elements are wrong"]
+
+
 def test_sources_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_SOURCE_BYTES", 10)
     document = page_document(gathered(result(), sources={"0" * 64: "def relu(x): ..."}))
