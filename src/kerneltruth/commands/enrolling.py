@@ -76,6 +76,7 @@ def enroll(
             yield Broken(origin=item.origin, reason=reason)
             continue
         task = _as_defined(task, item, tasks) if task else _task_of_source(item, by_entry)
+        task = task or _only(item, tasks)
         if task is None:
             near = get_close_matches(item.name, tasks, n=3, cutoff=0.5)
             hint = f"; nearest: {', '.join(near)}" if near else ""
@@ -128,6 +129,14 @@ def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed 
     except UserError:
         return None
     return by_entry[candidate.entry]
+
+
+def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
+    """The task of a suite that has one, for a source with its entry that names no other problem."""
+    found = list({t.key: t for t in tasks.values()}.values())
+    if len(found) != 1 or "/" in item.name or not _defines(item, found[0].entry):
+        return None
+    return found[0]
 
 
 def candidate_of(entry: Entry) -> Candidate:

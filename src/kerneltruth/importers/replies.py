@@ -13,6 +13,8 @@ _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
 # A fence that follows prose on its line, or ends on the last line of the code.
 _LOOSE_FENCE = re.compile(r"(`{3,}|~{3,})[^\n`~]*\n(.*?)(?:\1|\Z)", re.S)
+# And one on whose line the code begins.
+_CLOSE_FENCE = re.compile(r"(`{3,}|~{3,})(?:\w*[ \t]*\n)?(.*?)(?:\1|\Z)", re.S)
 _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
 
 
@@ -33,7 +35,8 @@ def code_of(reply: str) -> str:
         blocks = [text[opened.end() :]]
     good = [block for block in blocks if _is_python(block)]
     if not good:
-        loose = [match[2] for match in _LOOSE_FENCE.finditer(text)]
+        fences = (_LOOSE_FENCE, _CLOSE_FENCE)
+        loose = [match[2] for fence in fences for match in fence.finditer(text)]
         good = [block for block in loose if _is_python(block)]
     return max(good or blocks or [text], key=len)
 

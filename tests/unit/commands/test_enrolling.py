@@ -9,7 +9,7 @@ from kerneltruth.commands.enrolling import Entry, candidate_of, enroll, task_nam
 from kerneltruth.errors import UserError
 from kerneltruth.importers.reading import read_submissions
 from kerneltruth.importers.submission import Broken, Labels
-from kerneltruth.tasks.registry import accepted_by
+from kerneltruth.tasks.registry import Listed, accepted_by
 
 SUITES = ("kernelbenchx", "tritonbench")
 KEYS = {
@@ -132,3 +132,18 @@ def test_another_name_is_no_entry_where_the_prompt_names_one(enrolled):
 )
 def test_tasks_of_kernelbenchxs_earlier_list_are_known(accepted, name, key):
     assert task_named(name, accepted).key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "taken"),
+    [
+        ("answer.py", "class ModelNew: ...", True),
+        ("answer.py", "def other(x): ...", False),
+        ("level_1_problem_24_sample_0_kernel.py", "class ModelNew: ...", False),
+    ],
+)
+def test_a_suite_of_one_problem_takes_any_file_with_its_entry(tmp_path, name, source, taken):
+    (tmp_path / name).write_text(source)
+    only = Listed(key="kernelbench/level1/23", name="level1/23", entry="ModelNew", category="c")
+    (found,) = enroll(read_submissions(tmp_path / name), {only.name: only}, Labels())
+    assert isinstance(found, Entry) is taken

@@ -51,3 +51,7 @@ def test_what_is_not_python_is_left_for_its_own_verdict():
 def test_a_fence_may_follow_prose_on_its_line(end):
     reply = f"Here is the kernel: ```python\n{CODE.rstrip()}{end}"
     assert code_of(reply).strip() == CODE.strip()
+
+
+def test_code_may_begin_on_the_line_of_its_fence():
+    assert code_of(f"Here it is: ```{CODE}```") == CODE
