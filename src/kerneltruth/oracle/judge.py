@@ -229,8 +229,10 @@ def returned_outputs(
 
 
 def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> Failed:
+    what = "a tensor was" if due == 1 else f"{due} tensors were"
+    if len(results) == 1 and isinstance(results[0], OtherResult) and not _is_none(results[0]):
+        return Failed(kind="type", detail=f"returned a {results[0].type} where {what} due")
     if not any(not _is_none(r) for r in results):
-        what = "a tensor was" if due == 1 else f"{due} tensors were"
         return Failed(kind="type", detail=f"{RETURNED_NOTHING} where {what} due")
     detail = f"returned {len(results)} outputs where the task has {due}"
     return Failed(kind="count", detail=detail)

@@ -132,6 +132,12 @@ def test_the_number_of_outputs_counts():
     assert (verdict.kind, verdict.detail) == ("count", "returned 1 outputs where the task has 2")
 
 
+def test_a_container_of_another_class_is_of_the_wrong_type_for_several_outputs():
+    late = OtherResult(type="Late", text="<Late>")
+    verdict = Bench(PAIR).verdict(Observation(ended="returned", results=(late,)))
+    assert (verdict.kind, verdict.detail) == ("type", "returned a Late where 2 tensors were due")
+
+
 def test_what_is_no_tensor_is_of_the_wrong_type():
     verdict = Bench().verdict(
         Observation(ended="returned", results=(OtherResult(type="float", text="1.0"),))
