@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.materialize import benchmark_case
+from kerneltruth.cases.materialize import benchmark_case, flat_bytes
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contestants import Inputs
 from kerneltruth.clock.traffic import output_shapes
@@ -137,4 +136,4 @@ def _shared(elements: Tensor) -> bytes | Sealed:
 
 
 def _bytes_of(elements: Tensor) -> memoryview:
-    return memoryview(elements.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return memoryview(flat_bytes(elements).numpy().data)

@@ -14,7 +14,7 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
-from kerneltruth.cases.materialize import Inputs
+from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.oracle.admissible import Implementation, compute_dtype, implementations
 from kerneltruth.oracle.bounds import spread_bound
 from kerneltruth.oracle.contract import broken_claims, cannot_be_computed, said
@@ -250,7 +250,7 @@ def _without_aliases(seen: Observation) -> Observation:
 
 def _placed(tensor: torch.Tensor) -> Placed:
     """A tensor as it lay in its row: contiguous, and nothing around it."""
-    flat = tensor.contiguous().reshape(-1).view(torch.uint8)
+    flat = flat_bytes(tensor)
     return Placed(
         buffer=flat.numpy().tobytes(),
         dtype=str(tensor.dtype).removeprefix("torch."),

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.tasks.spec import Claim, Evidence
 
 _RUNS = 40
@@ -58,7 +59,7 @@ def _key(evidence: Evidence) -> str:
     tensors = [t for t in evidence.inputs.values() if t is not None]
     digest = hashlib.sha256(repr((evidence.dtype, sorted(evidence.scalars.items()))).encode())
     for tensor in tensors:
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(flat_bytes(tensor).numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -21,7 +21,8 @@ class Form:
 
     Attributes:
         equal: dims of outputs that are as large as dims of inputs and weights.
-        stretched: which operands are broadcast, and along which dims.
+        stretched: which operands are broadcast, and along which dims; and whether parts that are
+            put together differ in size.
     """
 
     equal: frozenset[_Pair]

@@ -267,6 +267,45 @@ def test_layers_in_half_precision_may_round_otherwise_and_may_not_be_off(runner,
     assert isinstance(attempt.verdict, Passed) is right, attempt.failure or attempt.verdict
 
 
+HALVES = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def forward(self, x):
+        half = x.shape[-1] // 2
+        return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+
+
+rows, width = 64, 64
+
+
+def get_inputs():
+    return [torch.rand(rows, width)]
+
+
+"""
+    + NO_INIT
+)
+PUT_TOGETHER = HALVES.replace("forward(self, x)", "forward(self, x, y)").replace(
+    """half = x.shape[-1] // 2
+        return torch.cat((-x[..., half:], x[..., :half]), dim=-1)""",
+    "return torch.cat((x, y), dim=1)",
+)
+PUT_TOGETHER = PUT_TOGETHER.replace("width = 64, 64", "width, more = 64, 64, 64").replace(
+    "[torch.rand(rows, width)]", "[torch.rand(rows, width), torch.rand(rows, more)]"
+)
+
+
+def test_halves_of_an_odd_size_are_not_tried_and_parts_of_other_sizes_are(runner, schemas):
+    """A kernel may rely on halves being equal, as the model means it."""
+    halves = schema_of(problem(HALVES), runner, schemas)
+    assert halves.distinct >= 3
+    assert all(choice.outline.inputs[0].shape[1] % 2 == 0 for choice in halves.every)
+    parts = schema_of(problem(PUT_TOGETHER), runner, schemas)
+    shapes = [[i.shape[1] for i in choice.outline.inputs] for choice in parts.choices]
+    assert any(width != more for width, more in shapes)
+
+
 def test_a_constraint_of_the_model_holds_in_all_sets(runner, schemas):
     schema = schema_of(problem(GROUPED), runner, schemas)
     for choice in schema.choices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,7 +31,8 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     Attributes:
         stretched: which operands are broadcast along which dim, by operator: `mul:1:2` where the
-            second-to-last dim of the second operand has size 1 and that of the result has not.
+            second-to-last dim of the second operand has size 1 and that of the result has not; and
+            `cat:2:uneven` where two parts of different sizes are put together.
     """
 
     def __init__(self) -> None:
@@ -62,6 +63,8 @@ def _counted(
         name = _operator(func)
         counter.count(name, tensors, args, made[0])
         counter.stretched.update(_stretched(name, tensors, made[0]))
+    if made:
+        counter.stretched.update(_uneven(_operator(func), args, kwargs or {}))
     return result
 
 
@@ -81,6 +84,15 @@ def _stretched(name: str, tensors: list[torch.Tensor], made: torch.Tensor) -> It
             for back, (mine, whole) in enumerate(pairs, 1):
                 if mine == 1 != whole:
                     yield f"{name}:{i}:{back}"
+
+
+def _uneven(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """Whether what is put together has parts of other sizes, as halves of an odd dim are."""
+    if name != "cat" or not args:
+        return
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    if len({part.shape[dim] for part in args[0] if part.ndim}) > 1:
+        yield f"cat:{len(args[0])}:uneven"
 
 
 def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor) -> int:
