@@ -234,7 +234,8 @@ def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> F
         return Failed(kind="type", detail=f"returned a {results[0].type} where {what} due")
     if not any(not _is_none(r) for r in results):
         return Failed(kind="type", detail=f"{RETURNED_NOTHING} where {what} due")
-    detail = f"returned {len(results)} outputs where the task has {due}"
+    outputs = "1 output" if len(results) == 1 else f"{len(results)} outputs"
+    detail = f"returned {outputs} where the task has {due}"
     return Failed(kind="count", detail=detail)
 
 

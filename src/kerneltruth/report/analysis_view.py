@@ -18,6 +18,7 @@ from kerneltruth.report.figures import (
     label,
     percent,
     percent_within,
+    several,
     share,
     share_within,
     stage_share,
@@ -61,7 +62,9 @@ def analysis_view(document: Document, shown: Sequence[Sequence[str]] = SHOWN) ->
 def _head(document: Document) -> Iterator[Text]:
     runs = document["runs"]
     for run in runs:
-        yield Text(visible(f"{run['path']}: {run['attempts']} attempts on {run['device']}"))
+        yield Text(
+            visible(f"{run['path']}: {several(run['attempts'], 'attempt')} on {run['device']}")
+        )
     if document["audit"] is None:
         yield _counted(document)
     for note in document["notes"]:
@@ -71,7 +74,9 @@ def _head(document: Document) -> Iterator[Text]:
 def _counted(document: Document) -> Text:
     again = document["attempts"] - document["distinct"]
     rounds = document["distinct"] - document["answers"]
-    said = [f"{document['answers']} answers of {document['attempts']} attempts"]
+    said = [
+        f"{several(document['answers'], 'answer')} of {several(document['attempts'], 'attempt')}"
+    ]
     if rounds:
         said.append(f"{rounds} are other rounds than the {document['kept']}")
     if again:
@@ -104,7 +109,7 @@ def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[Rende
     plain = document["torch_only"]
     if plain["answers"]:
         counts = f"{plain['answers']} of {document['answers']}"
-        yield Text(f"{counts} are torch-only, with no kernel of their own: {plain['pass']} right")
+        yield Text(f"{counts} torch-only, with no kernel of their own: {plain['pass']} right")
     for stage, missing in overall["not_tried"].items():
         if 0 < missing < overall["attempts"]:
             yield Text(

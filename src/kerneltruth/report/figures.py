@@ -92,6 +92,11 @@ def table(title: str, *columns: str) -> Table:
     return made
 
 
+def several(count: int, noun: str) -> str:
+    """A count and its noun, as `1 attempt` and `2 attempts`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def visible(text: str) -> str:
     r"""Candidates' text without control characters, which a terminal would obey: `\x1b`."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltruth.commands.exit_codes import is_wrong
-from kerneltruth.report.figures import visible
+from kerneltruth.report.figures import several, visible
 
 MOST_BROKEN = 20
 MOST_FAILING = 20
@@ -37,7 +37,7 @@ def run_view(document: dict[str, Any]) -> RenderableType:
         )
     plain = document["torch_only"]
     if plain["attempts"]:
-        said = f"{plain['attempts']} are torch-only, with no kernel of their own"
+        said = f"{several(plain['attempts'], 'attempt')} torch-only, with no kernel of their own"
         parts.append(Text(f"{said}: {plain['pass']} of them right"))
     for b in document["no_valid_baseline"]:
         said = f"{b['task']} {b['shape']}: {b['baseline']} is {visible(b['why'])}"
@@ -48,7 +48,7 @@ def run_view(document: dict[str, Any]) -> RenderableType:
     speed = f" ({rate:,.0f} attempts/hour)" if rate else ""
     parts.append(
         Text(
-            f"{document['attempts']} attempts in {document['seconds']:.1f} s{speed} "
+            f"{several(document['attempts'], 'attempt')} in {document['seconds']:.1f} s{speed} "
             f"on {document['device']}, seed {document['seed']}"
         )
     )

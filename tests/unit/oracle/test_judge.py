@@ -129,7 +129,7 @@ def test_an_operator_in_place_is_judged_by_what_it_wrote():
 def test_the_number_of_outputs_counts():
     bench = Bench(PAIR)
     verdict = bench.verdict(returned(bench.right[0]))
-    assert (verdict.kind, verdict.detail) == ("count", "returned 1 outputs where the task has 2")
+    assert (verdict.kind, verdict.detail) == ("count", "returned 1 output where the task has 2")
 
 
 def test_a_container_of_another_class_is_of_the_wrong_type_for_several_outputs():
