@@ -209,7 +209,9 @@ def key_of(name: str, suite: str) -> str:
     listed = listed_of(suite)
     meant = called(short, listed)
     if meant is None:
-        raise _unknown(name, short, {n: t.key for n, t in listed.items()})
+        names = {n: t.key for t in reversed([*listed.values()]) for n in t.aliases}
+        names |= {n: t.key for n, t in listed.items()}
+        raise _unknown(name, short, names, suite)
     return meant.key
 
 
@@ -227,8 +229,9 @@ def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
     return found[0] if found else None
 
 
-def _unknown(key: str, name: str, names: Mapping[str, str]) -> UserError:
+def _unknown(key: str, name: str, names: Mapping[str, str], suite: str | None = None) -> UserError:
     """What to say of a key that no task has, with the keys of the names nearest to `name`."""
+    where = f" --suite {FOREIGN[suite]}" if suite in FOREIGN else ""
     wanted = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""
-    return UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks`")
+    return UserError(f"unknown task {key!r}; {hint}see `kerneltruth tasks{where}`")

@@ -80,7 +80,13 @@ def foreign(monkeypatch):
 
     names = ("level1/1", "level1/2")
     listed = {
-        n: registry.Listed(name=n, key=f"kernelbench/{n}", category="c", entry="ModelNew")
+        n: registry.Listed(
+            name=n,
+            key=f"kernelbench/{n}",
+            category="c",
+            entry="ModelNew",
+            aliases=(f"{n[-1]}_Softmax",),
+        )
         for n in names
     }
     registry.register("kernelbench", Made({one.key: None for one in listed.values()}), listed)
@@ -97,8 +103,13 @@ def test_a_registered_suite_is_listed_without_making_its_tasks(foreign):
 
 
 def test_an_unknown_task_of_a_registered_suite_is_answered_with_the_nearest(foreign):
-    with pytest.raises(UserError, match="nearest: kernelbench/level1"):
+    with pytest.raises(UserError, match=r"nearest: kernelbench/level1.*--suite kernelbench:PATH"):
         registry.find("kernelbench/level1/3")
+
+
+def test_what_is_near_to_another_name_of_a_task_is_too(foreign):
+    with pytest.raises(UserError, match="nearest: kernelbench/level1/2"):
+        registry.find("2_Softmacs", "kernelbench")
 
 
 def test_a_task_of_a_suite_that_is_not_registered_asks_for_it():

@@ -59,7 +59,8 @@ def read_problems(path: Path) -> dict[str, Problem]:
 
     Args:
         path: a problem file, a folder `levelN`, a checkout with such folders, or a data file
-            (`.parquet`, `.jsonl`) with the columns `code`, `level` and `problem_id`.
+            (`.parquet`, `.jsonl`) with the columns `code`, `level` and `problem_id`. A file in no
+            folder of a level has level 0.
 
     Raises:
         UserError: nothing is there, or nothing that is a problem.
@@ -73,11 +74,11 @@ def read_problems(path: Path) -> dict[str, Problem]:
     elif path.suffix in (".jsonl", ".json"):
         found = [_row(row, i, path) for i, row in _json_rows(path)]
     else:
-        found = [p for p in (_file(path),) if p is not None]
+        found = [p for p in (_file(path, level=0),) if p is not None]
     if not found:
         raise UserError(
             f"--suite kernelbench:{path}: no problems there: neither folders level1, level2, ... "
-            "with files like 12_Name.py, nor a .parquet or .jsonl file of them"
+            "with files like 12_Name.py, nor one such file, nor a .parquet or .jsonl file of them"
         )
     return {p.name: p for p in sorted(found, key=lambda p: (p.level, p.number))}
 
@@ -92,8 +93,10 @@ def _folder(path: Path) -> Iterator[Problem]:
                     yield problem
 
 
-def _file(path: Path) -> Problem | None:
-    named, level = _FILE.match(path.name), _FOLDER.match(path.parent.name)
+def _file(path: Path, *, level: int | None = None) -> Problem | None:
+    """The problem of a file; `level` is that of one in no folder of a level."""
+    named, folder = _FILE.match(path.name), _FOLDER.match(path.parent.name)
+    level = level if folder is None else int(folder[1])
     if named is None or level is None:
         return None
     try:
@@ -101,8 +104,8 @@ def _file(path: Path) -> Problem | None:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        return _broken(int(level[1]), int(named[1]), named[2], f"not UTF-8 at byte {error.start}")
-    return problem_of(int(level[1]), int(named[1]), named[2], source)
+        return _broken(level, int(named[1]), named[2], f"not UTF-8 at byte {error.start}")
+    return problem_of(level, int(named[1]), named[2], source)
 
 
 def _broken(level: int, number: int, title: str, trouble: str) -> Problem:

@@ -139,3 +139,10 @@ def test_a_constant_passed_as_another_parameter_is_noticed():
 
 def test_constants_passed_as_their_own_parameters_are_in_no_doubt():
     assert (problem(GROUPED).trouble, problem(GROUPED).doubt) == (None, None)
+
+
+def test_a_problem_file_may_lie_anywhere(tmp_path):
+    path = tmp_path / "7_Mine.py"
+    path.write_text(LINEAR)
+    ((name, found),) = read_problems(path).items()
+    assert (name, found.level, found.number, found.trouble) == ("level0/7", 0, 7, None)
