@@ -89,7 +89,8 @@ WITNESSES = {
     "logsumexp_no_max": row(95.0, 94.0, kind="inf"),
     "layernorm_one_pass_variance": row(1000.0, 1000.5, 1001.0, 1000.25, name="x"),
     "layernorm_padded_variance": Witness(dims=(2, 3), recipe="uniform"),
-    "layernorm_fixed_block": Witness(dims=(1, 1025), kind="uninitialized"),
+    # Its mean is of 1024 elements: most are off a little, and the last one is not written at all.
+    "layernorm_fixed_block": Witness(dims=(1, 1025)),
     "rmsnorm_half_square": row(300.0, 200.0, name="x", dtype="float16"),
     "rmsnorm_no_eps": Witness(dims=(1, 4), recipe="zeros", kind="nan"),
     "rmsnorm_eps_outside": row(1e-3, -2e-3, 5e-4, 1e-3, name="x"),
