@@ -93,10 +93,7 @@ def report_on(lines: list[dict[str, Any]], seen: list[tuple[float, int]], said: 
         *spent_on(perf),
     ]
     if timed:
-        outcomes = Counter(
-            b["outcome"] for p in timed for s in p["shapes"] for b in s["baselines"].values()
-        )
-        report += ["", f"Shapes against baselines: {json.dumps(outcomes)}.", ""]
+        report += ["", *shapes_against(timed), ""]
         report += machine.table(
             ("seconds of one candidate", "median", "mean", "most"),
             [(key, *figures(timed, key)) for key in ("seconds", "device_s")],
@@ -117,6 +114,14 @@ def report_on(lines: list[dict[str, Any]], seen: list[tuple[float, int]], said: 
         for name, why in s["baselines_failed"].items()
     ]
     return [*report, "", f"Baselines without a time: {len(lost)}.", "", *lost[:40]]
+
+
+def shapes_against(timed: list[dict[str, Any]]) -> list[str]:
+    """A line for each baseline: how shapes stand against it."""
+    outcomes: dict[str, Counter[str]] = {}
+    for name, b in (x for p in timed for s in p["shapes"] for x in s["baselines"].items()):
+        outcomes.setdefault(name, Counter())[b["outcome"]] += 1
+    return [f"Shapes against {name}: {json.dumps(count)}." for name, count in outcomes.items()]
 
 
 def most_of(perf: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ FIRST_S = 300.0
 AHEAD_S = 5e-4
 # And at most, where a host takes longer to enqueue calls than the device to run them.
 MOST_AHEAD_S = 2e-2
-# So many times that, and what a host takes for a lap is no matter of getting ahead.
+# A host that takes more than so many times that for a lap gets its longest head start at once.
 HOPELESS = 2
 # Hosts are quicker at one time than at another.
 SPARE_TIME = 1.5
@@ -221,7 +221,6 @@ class Laps:
         if side.waits or not was_starved(lap):
             return False
         side.waits = lap.ahead_s >= MOST_AHEAD_S
-        # A host that takes much longer than that will not get ahead by steps either.
         step = MOST_AHEAD_S if lap.host_s > HOPELESS * MOST_AHEAD_S else 2 * lap.ahead_s
         longer = min(_needed(lap, side.rows), step, MOST_AHEAD_S)
         self.ahead_s = max(self.ahead_s, longer)

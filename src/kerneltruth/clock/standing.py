@@ -30,8 +30,8 @@ MORE_S = 1e-4
 SHARE = 0.03
 # How much more a lap may cost around its calls than it does with the baselines.
 AROUND_S = 3e-4
-# By how much, in logs, the hosts of two processes differ at the same work: `audit --suite
-# kernelbenchx --timed` has seen 29%. It is a part of all times of calls that wait for their host.
+# By how much, in logs, two processes may differ at the same work where calls wait for their host:
+# `audit --suite kernelbenchx --timed` has shown 29%.
 HOST_NOISE = 0.3
 # A lap's calls cannot have taken less than nothing.
 _LEAST_S = 1e-9

@@ -14,7 +14,7 @@ from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
 from kerneltruth.runner.protocol import Leave
 
-# Of what all of them compile: they are PyTorch's own functions.
+# Where `torch.compile` keeps what it makes of any of them, for the next run.
 _CACHE = "baselines"
 # For giving back what a baseline holds.
 _LEAVE_S = 30.0

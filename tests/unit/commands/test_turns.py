@@ -253,6 +253,20 @@ def test_a_process_that_is_at_work_is_ended_and_not_left(turns, monkeypatch):
         assert child.session._link is None
 
 
+def test_no_process_begins_while_laps_run(turns, opened):
+    """Its context on the device would disturb them."""
+    one = turns("eager")
+    grounds = one.begin(SOFTMAX)
+    preparing = threading.Thread(target=grounds.of, args=(grounds.cases[0],))
+    with one.quiet.laps():
+        preparing.start()
+        preparing.join(timeout=0.3)
+        assert preparing.is_alive()
+        assert opened == []
+    preparing.join(timeout=60)
+    assert processes(opened, SOFTMAX) == 1
+
+
 @pytest.fixture
 def waited(monkeypatch):
     """Whether each end of a process was waited for."""
