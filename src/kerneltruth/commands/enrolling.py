@@ -16,12 +16,10 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
-from kerneltruth.tasks.registry import Listed, called
+from kerneltruth.tasks.registry import FUSED, Listed, called
 
-# TritonBench-T knows some of KernelBenchX's tasks under another name; two of its files name their
-# task by an argument. Many others only lack the prefix.
+# Two files of TritonBench-T name their task by an argument.
 _OTHER_NAMES = {"input": "mean", "A": "solve"}
-_PREFIX = "fused_"
 # And two of its entries compute nothing by themselves.
 _NO_KERNELS = {
     "autocast": "a context manager, under which other operators choose their dtype",
@@ -99,7 +97,7 @@ def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
 
 def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
     """The task of that name, or the one that another benchmark calls so."""
-    for known in (name, _PREFIX + name, name.removeprefix(_PREFIX), _OTHER_NAMES.get(name, "")):
+    for known in (name, FUSED + name, name.removeprefix(FUSED), _OTHER_NAMES.get(name, "")):
         if known in tasks:
             return tasks[known]
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kerneltruth.analysis.reading import read_study
-from kerneltruth.analysis.results import Result
+from kerneltruth.analysis.results import TORCH_ONLY, Result
 from kerneltruth.runs.store import RunStore
 
 Status = Literal["passed", "failed", "error", "skipped"]
@@ -29,6 +29,7 @@ class Outcome:
         message: one line that says why; empty of what passed.
         text: all there is to say of it.
         file: where the candidate stands, and `line` in it, where that is known.
+        torch_only: whether it has no kernel of its own.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Outcome:
     seconds: float | None
     file: str | None
     line: int | None = None
+    torch_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ def of_check(document: Mapping[str, Any], file: Path, *, device: str) -> Suite:
         text="\n".join(dict.fromkeys(str(p).strip() for p in parts if p)),
         seconds=document["seconds"],
         file=str(file),
+        torch_only=document["torch_only"],
     )
     return Suite(
         name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)
@@ -134,6 +137,7 @@ def _outcome(result: Result, said: Mapping[str, Any], run: Path, candidates: Pat
         seconds=0.0 if result.same_as else seconds if isinstance(seconds, float) else None,
         file=file,
         line=line,
+        torch_only=result.language == TORCH_ONLY,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kerneltruth.commands.outcomes import Outcome, Suite
-from kerneltruth.report.figures import visible
+from kerneltruth.report.figures import PLAIN_TORCH, visible
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
@@ -27,7 +27,10 @@ def _command(outcome: Outcome) -> str:
         "title": f"{outcome.group}: {outcome.kind}",
     }
     said = ",".join(f"{k}={_property(v)}" for k, v in about.items() if v is not None)
-    return f"::{_COMMANDS[outcome.status]} {said}::{_data(outcome.message or outcome.kind)}"
+    message = outcome.message or outcome.kind
+    if outcome.torch_only:
+        message += f"\n{PLAIN_TORCH}"
+    return f"::{_COMMANDS[outcome.status]} {said}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 UNKNOWN = "-"
+# What is said of a candidate that only calls PyTorch.
+PLAIN_TORCH = "torch-only: no kernel of its own"
 
 
 def share(rate: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from kerneltruth.commands.outcomes import Outcome, Suite
+from kerneltruth.report.figures import PLAIN_TORCH
 from kerneltruth.runs.files import write_whole, writing
 
 # What XML 1.0 cannot hold, even escaped.
@@ -64,13 +65,14 @@ def _add(group: ET.Element, outcome: Outcome) -> None:
     if outcome.line is not None:
         about["line"] = str(outcome.line)
     case = ET.SubElement(group, "testcase", _attributes(about))
-    if outcome.status == "passed":
-        return
-    said = {"message": outcome.message or outcome.kind}
-    if outcome.status != "skipped":
-        said["type"] = outcome.kind
-    element = ET.SubElement(case, _ELEMENTS[outcome.status], _attributes(said))
-    element.text = printable(outcome.text)
+    if outcome.status != "passed":
+        said = {"message": outcome.message or outcome.kind}
+        if outcome.status != "skipped":
+            said["type"] = outcome.kind
+        element = ET.SubElement(case, _ELEMENTS[outcome.status], _attributes(said))
+        element.text = printable(outcome.text)
+    if outcome.torch_only:
+        ET.SubElement(case, "system-out").text = PLAIN_TORCH
 
 
 def _attributes(values: dict[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from kerneltruth.report.figures import several, visible
 MOST_BROKEN = 20
 MOST_FAILING = 20
 MOST_REASON = 200
+MOST_REASONS = 10
+_NOT_JUDGED = ("unsupported_here", "unrefereeable")
 
 
 def run_view(document: dict[str, Any]) -> RenderableType:
@@ -35,6 +38,7 @@ def run_view(document: dict[str, Any]) -> RenderableType:
                 "red",
             )
         )
+    parts += _not_judged(document)
     plain = document["torch_only"]
     if plain["attempts"]:
         said = f"{several(plain['attempts'], 'attempt')} torch-only, with no kernel of their own"
@@ -70,6 +74,21 @@ def _failing(document: dict[str, Any]) -> Iterator[Text]:
             yield Text(visible(f"  {document['run']}/findings/{c['finding']}"), "dim")
     if len(failing) > MOST_FAILING:
         yield Text(f"and {len(failing) - MOST_FAILING} more; all are in --json, by `candidates`")
+
+
+def _not_judged(document: dict[str, Any]) -> Iterator[Text]:
+    """How many candidates cannot be judged here, by reason, the most frequent first."""
+    for verdict in _NOT_JUDGED:
+        reasons = Counter(
+            c["reason"][:MOST_REASON] for c in document["candidates"] if c["verdict"] == verdict
+        )
+        if reasons:
+            count = f"{reasons.total()} of {len(document['candidates'])} candidates"
+            yield Text(f"not judged: {count} (`{verdict}`)", "yellow")
+        for reason, n in reasons.most_common(MOST_REASONS):
+            yield Text(visible(f"  {n}: {reason}"), "yellow")
+        if len(reasons) > MOST_REASONS:
+            yield Text(f"  and {len(reasons) - MOST_REASONS} more reasons; all are in --json")
 
 
 def _stages(document: dict[str, Any]) -> Table:

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.report.figures import visible
+from kerneltruth.report.figures import PLAIN_TORCH, visible
 
 WIDTH = 41
 # On a terminal with fewer columns a table would leave out what tells its rows apart.
@@ -24,7 +24,7 @@ def time_view(document: dict[str, Any]) -> RenderableType:
     """What a candidate takes on each shape, and how that stands against each baseline."""
     head = f"{document['task']} on {document['device']}"
     if document.get("torch_only"):
-        head += ", torch-only: no kernel of its own"
+        head += f", {PLAIN_TORCH}"
     parts: list[RenderableType] = [Text(head, "bold")]
     shapes = document["shapes"]
     if shapes:

@@ -9,6 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.report.figures import PLAIN_TORCH
+
 DECLINED_SHOWN = 3
 
 
@@ -17,7 +19,7 @@ def check_view(document: dict[str, Any]) -> RenderableType:
     table = _rows()
     verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
     if document["torch_only"]:
-        verdict += ", torch-only: no kernel of its own"
+        verdict += f", {PLAIN_TORCH}"
     table.add_row("verdict", Text(verdict, style=_style(document["verdict"])))
     if document["detail"]:
         table.add_row("", document["detail"].strip())

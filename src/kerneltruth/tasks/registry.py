@@ -7,7 +7,7 @@ registers it, and its tasks are made one by one as they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -24,6 +24,8 @@ _MODULES = {
 }
 # Benchmarks that share tasks: what is submitted for one may be a task of the other.
 _SHARING = PUBLISHED
+# What only KernelBenchX has before the names of some tasks.
+FUSED = "fused_"
 
 # The foreign suites that commands know how to read, and how one is named on a command line.
 FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}
@@ -171,12 +173,29 @@ def elsewhere(task: Task) -> tuple[str, ...]:
     return tuple(t.key for t in named(task.name) if t.suite != task.suite)
 
 
+def _shared(name: str, suites: Iterable[str]) -> Task | None:
+    """The first task of these published suites that one of the others may call so."""
+    plain = name.removeprefix(FUSED)
+    for suite in suites:
+        known = tasks_of(suite)
+        for spelled in (name, FUSED + plain if suite == "kernelbenchx" else plain):
+            if f"{suite}/{spelled}" in known:
+                return known[f"{suite}/{spelled}"]
+    return None
+
+
 def find(key: str, suite: str | None = None) -> Task:
     """The task of that key; a bare name is the core's, else that of the suite which has it.
+
+    A name that a published benchmark has for the task of another one is that task.
 
     Raises:
         UserError: no such task (in that suite, if one is named), with the nearest names.
     """
+    if suite in _SHARING:
+        shared = _shared(key.removeprefix(f"{suite}/"), (suite, *_SHARING))
+        if shared is not None:
+            return shared
     if suite is not None:
         return tasks_of(suite)[key_of(key, suite)]
     prefix, slash, _ = key.partition("/")
@@ -192,6 +211,9 @@ def find(key: str, suite: str | None = None) -> Task:
         return found[0]
     if found:
         raise UserError(f"several suites have a task {key!r}: {', '.join(t.key for t in found)}")
+    shared = _shared(key, _SHARING)
+    if shared is not None:
+        return shared
     names = {t.name: t.key for t in reversed(list(TASKS.values()))}
     raise _unknown(key, key.rpartition("/")[2], names)
 

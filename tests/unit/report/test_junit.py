@@ -72,6 +72,15 @@ def test_a_failure_says_what_and_why_and_where():
     assert failure.text == "5 of 9 elements are wrong"
 
 
+def test_an_answer_that_only_calls_pytorch_is_said_to():
+    plain = outcome("passed", torch_only=True), outcome(torch_only=True)
+    _, cases = parsed(*plain, outcome())
+    said = "torch-only: no kernel of its own"
+    assert [case.findtext("system-out") for case in cases] == [said, said, None]
+    (line,) = annotate(suite(*plain))
+    assert line.endswith(f"%0A{said}")
+
+
 def test_the_suite_says_on_what_it_ran():
     root, _ = parsed(outcome())
     found = root.find("testsuite")
@@ -153,6 +162,7 @@ def test_a_check_is_one_outcome_that_says_all_once():
         "task": "relu",
         "detail": "5 of 9\n",
         "explanation": "NaN is swallowed.\nmore",
+        "torch_only": True,
         "minimal_summary": "N=1",
         "minimal_shown": "x=[1.0], expected 1.0, got nan",
         "finding": "f.json",
@@ -166,6 +176,7 @@ def test_a_check_is_one_outcome_that_says_all_once():
         "k/relu.py",
     )
     assert found.message == "NaN is swallowed."
+    assert found.torch_only
     assert found.text.splitlines() == [
         "5 of 9",
         "NaN is swallowed.",

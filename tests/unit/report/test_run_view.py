@@ -59,6 +59,19 @@ def test_a_candidate_that_is_not_right_has_its_reason_and_its_finding():
     assert "answers.jsonl:4" not in said
 
 
+def test_what_cannot_be_judged_here_is_counted_by_reason():
+    said = shown(
+        candidate(1, "unsupported_here", reason="a CUDA source needs a CUDA device"),
+        candidate(2, "unsupported_here", reason="create_rand is newer"),
+        candidate(3, "pass"),
+        candidate(4, "unsupported_here", reason="a CUDA source needs a CUDA device"),
+    )
+    assert "not judged: 3 of 4 candidates (`unsupported_here`)" in said
+    two, one = "  2: a CUDA source needs a CUDA device", "  1: create_rand is newer"
+    assert said.index(two) < said.index(one)
+    assert "unrefereeable" not in said
+
+
 def test_of_very_many_the_rest_is_counted():
     said = shown(*(candidate(n) for n in range(MOST_FAILING + 7)))
     assert said.count("answers.jsonl:") == MOST_FAILING

@@ -21,6 +21,30 @@ def test_a_bare_name_that_only_one_suite_has_is_found_there():
     assert registry.find("fused_tanh_linear").key == "kernelbenchx/fused_tanh_linear"
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("kernelbenchx/gather", "earlier/gather"),
+        ("kernelbenchx/fused_silu_batch_norm", "tritonbench/silu_batch_norm"),
+        ("fused_silu_batch_norm", "tritonbench/silu_batch_norm"),
+        ("tritonbench/relu", "kernelbenchx/relu"),
+        ("tritonbench/sigmoid_batch_norm", "kernelbenchx/fused_sigmoid_batch_norm"),
+        ("tritonbench/exp", "tritonbench/exp"),
+    ],
+)
+def test_what_one_published_benchmark_calls_the_task_of_another_is_that_task(name, key):
+    assert registry.find(name).key == key
+    suite, slash, bare = name.partition("/")
+    assert not slash or registry.find(bare, suite).key == key
+
+
+def test_a_fusion_that_nobody_has_is_not_taken_for_the_operator_alone():
+    with pytest.raises(UserError, match="nearest: kernelbenchx/"):
+        registry.find("kernelbenchx/fused_gelu")
+    with pytest.raises(UserError, match="unknown task 'fused_gelu'"):
+        registry.find("fused_gelu")
+
+
 def test_a_suite_may_be_named_apart():
     assert registry.find("gelu", "kernelbenchx").key == "kernelbenchx/gelu"
     assert registry.find("kernelbenchx/gelu", "kernelbenchx").key == "kernelbenchx/gelu"
