@@ -2,12 +2,13 @@
 
     python benchmarks/cuda_throughput.py --suite kernelbench:PROBLEMS --candidates FOLDER
         [--device auto] [--limit N] [--cases 16] [--workers N] [--only light|usual]
+        [--deadline SECONDS]
 
 FOLDER holds files in the form of a KernelBench run (`level_1_problem_2_sample_0_kernel.py`), each
 of which calls `load_inline`; PROBLEMS is the data set with their problems. Sources are distinct:
 what stands twice is left out. They are judged twice, with an empty cache each time: with the light
 headers, and with PyTorch's own alone, as its users build. CPU seconds are those of the whole
-command, with all that it starts.
+command, with all that it starts; a run that is stopped at its deadline counts what has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import os
 import random
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+from clock_cost import STOPPED, steady, stopped_after
 
 TITLES = {"light": "light headers first", "usual": "PyTorch's headers alone"}
 
@@ -53,18 +54,21 @@ def run(options: argparse.Namespace, mode: str, device: str, sources: Path) -> d
         command += ["--stage", "exe", "--seed", "0", "--no-explain", "--json"]
         command += ["--cases", str(options.cases)] if options.cases else []
         command += ["--workers", str(options.workers)] if options.workers else []
-        environment = {**os.environ, "XDG_CACHE_HOME": str(Path(folder) / "cache")}
+        os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.monotonic()
-        with (Path(folder) / "document.json").open("wb") as document:
-            code = subprocess.run(command, env=environment, stdout=document).returncode
+        results = out / "results.jsonl"
+        code, said, seen = stopped_after(command, options.deadline, results)
         seconds = time.monotonic() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if code not in (0, 1):
-            raise SystemExit(f"run ended with exit code {code}")
-        lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+        if code not in (0, 1, STOPPED):
+            raise SystemExit(f"run ended with exit code {code}: {said[-2000:]}")
+        lines = [json.loads(line) for line in results.read_text().splitlines()]
     return {
         "seconds": seconds,
+        "stopped": code == STOPPED,
+        "first_s": seen[min(1, len(seen) - 1)][0],
+        "steady": round(steady(seen)) if len(seen) > 2 else None,
         "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         "verdicts": {Path(line["origin"]).name: _verdict(line) for line in lines},
         "headers": Counter(line.get("headers", "none") for line in lines),
@@ -90,12 +94,18 @@ def report(runs: dict[str, dict[str, Any]]) -> list[str]:
                 TITLES[mode],
                 count,
                 round(found["seconds"], 1),
+                "yes" if found["stopped"] else "no",
                 round(3600 * count / found["seconds"]),
+                round(found["first_s"], 1),
+                found["steady"] or "-",
                 round(found["cpu_s"] / count, 1),
                 found["headers"]["real"],
             )
         )
-    head = ("build", "candidates", "seconds", "an hour", "CPU seconds each", "built really")
+    head = (
+        *("build", "candidates", "seconds", "stopped", "an hour", "first after", "an hour from it"),
+        *("CPU seconds each", "built really"),
+    )
     lines = [*machine.table(head, rows), ""]
     for mode, found in runs.items():
         counts = Counter(outcome(v) for v in found["verdicts"].values())
@@ -139,6 +149,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="judge so many of them")
     parser.add_argument("--cases", type=int, help="cases of each; the usual number if left out")
     parser.add_argument("--workers", type=int, help="judges; one per core if left out")
+    parser.add_argument("--deadline", type=float, default=3600.0, help="seconds, then stopped")
     parser.add_argument("--only", choices=tuple(TITLES), help="one of the two builds")
     options = parser.parse_args()
     device = machine.device_of(options)
