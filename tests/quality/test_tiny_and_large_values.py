@@ -55,7 +55,7 @@ def gelu(x, approximate="none"):
     return 0.5 * x * (1 + (e - 1) / (e + 1))
 """,
     "batch_norm": """
-def batch_norm(x, mean, var, weight, bias, training, momentum, eps):
+def batch_norm(x, mean, var, weight=None, bias=None, training=True, momentum=0.1, eps=1e-5):
     result = F.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
     if not training:
         return result
@@ -66,6 +66,19 @@ def batch_norm(x, mean, var, weight, bias, training, momentum, eps):
     y = y if weight is None else y * weight.view(shape)
     return y if bias is None else y + bias.view(shape)
 """,
+    "layer_norm": """
+def layer_norm(x, shape, eps):
+    dims = tuple(range(-len(shape), 0))
+    mean = x.mean(dims, keepdim=True)
+    var = (x * x).mean(dims, keepdim=True) - mean * mean
+    return (x - mean) * torch.rsqrt(var.clamp_min(0) + eps)
+""",
+    "instance_norm": """
+def instance_norm(x, momentum, eps):
+    mean = x.mean((2, 3), keepdim=True)
+    var = (x * x).mean((2, 3), keepdim=True) - mean * mean
+    return (x - mean) * torch.rsqrt(var.clamp_min(0) + eps)
+""",
 }
 WITHIN = {
     "gelu": "gelu",
@@ -73,10 +86,18 @@ WITHIN = {
     "kernelbenchx/gelu_bf16": "gelu",
     "kernelbenchx/gelu_int8": "gelu",
     "kernelbenchx/fused_gelu_std": "gelu",
+    "kernelbenchx/fused_gelu_min": "gelu",
+    "kernelbenchx/min_gelu": "gelu",
     "kernelbenchx/batch_norm": "batch_norm",
     "kernelbenchx/fused_hardsigmoid_batch_norm": "batch_norm",
     "kernelbenchx/fused_sigmoid_batch_norm": "batch_norm",
     "tritonbench/silu_batch_norm": "batch_norm",
+    # Behind a product, whose large factors TF32 would make as uncertain as the variance.
+    "kernelbenchx/fused_dropout_relu_batch_norm_conv2d": "batch_norm",
+    "kernelbenchx/fused_relu_batch_norm_conv2d": "batch_norm",
+    "kernelbenchx/fused_instance_norm_selu_conv2d": "instance_norm",
+    "kernelbenchx/fused_layer_norm_relu_linear": "layer_norm",
+    "kernelbenchx/fused_silu_layer_norm_conv2d": "layer_norm",
 }
 
 

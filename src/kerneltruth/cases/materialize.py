@@ -142,14 +142,15 @@ def _tensor(
     else:
         scope = {**settings, **case.sizes}
         extent = evaluate(spec.extent, scope) if spec.extent else None
+        recipe = recipe_of(case.recipe, spec, task.tensors)
         values = draw(
             spec,
             shape,
             dtype=case.dtype,
-            recipe=recipe_of(case.recipe, spec, task.tensors),
+            recipe=recipe,
             rng=stream(case.seed, "values", spec.name, device=device),
             extent=extent,
-            limits=task.values,
+            limits=None if RECIPES[recipe].focus == "bias" else task.values,
             other=evaluate(spec.other, scope) if spec.other else None,
             form=evaluate(spec.form, scope) if spec.form else None,
         )

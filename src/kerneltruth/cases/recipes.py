@@ -22,7 +22,7 @@ from kerneltruth.cases.philox import Stream
 from kerneltruth.errors import InternalError
 
 Draw = Callable[[int, int, str, Stream], Tensor]
-Focus = Literal["all", "data", "first"]
+Focus = Literal["all", "data", "first", "bias"]
 
 # Where exp, or a formula made of it, overflows or vanishes: 9.7 and 11.09 in fp16 (cosh-like
 # formulas earlier), 17.3 its subnormals, 44.4 exp(2x) and 88.7 exp(x) in fp32 and bf16, 87.3 and
@@ -43,8 +43,9 @@ class Recipe:
         draw: (rows, columns, dtype, stream) to float64 of that shape.
         domain: core if every value is finite and moderate.
         amplitude: the size that values hardly exceed; kinds and ranges scale by it.
-        focus: which float tensors it fills: `all`, `data` (those of the highest rank) or `first`
-            (the first of these).
+        focus: which float tensors it fills: `all`, `data` (those of the highest rank), `first`
+            (the first of these) or `bias` (the first real one of a lower rank, whatever the task's
+            range of values).
         companion: the recipe of the other tensors.
     """
 
@@ -201,6 +202,19 @@ def _far_from_zero(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
     return _between(4096.0, 4096.0 + spread)(rows, columns, dtype, rng)
 
 
+def _common_offset(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
+    return _offsets(_constant(16.0)(rows, columns, dtype, rng), dtype)
+
+
+def _channel_offsets(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
+    return _offsets(rng.integers(rows * columns, 4, 17).double().reshape(rows, columns), dtype)
+
+
+def _offsets(steps: Tensor, dtype: str) -> Tensor:
+    """Up to 4096, which TF32 holds; less in half precision, which holds the sums, too."""
+    return steps * {"float16": 4.0, "bfloat16": 1.0}.get(dtype, 256.0)
+
+
 def _signed_zeros(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
     """A quarter 0.0, a quarter -0.0: a sign that a comparison with 0 does not see."""
     values = _uniform(rows, columns, dtype, rng)
@@ -290,6 +304,22 @@ RECIPES: dict[str, Recipe] = {
         draw=_far_from_zero,
         amplitude=4608.0,
         focus="data",
+        companion="small",
+    ),
+    # What E[x*x] - E[x]**2 loses behind a matrix product: the products of large factors would be as
+    # uncertain, in TF32, as the variance that is to be seen.
+    "common_offset": Recipe(
+        says="small, but 4096 is added to each sum of products",
+        draw=_common_offset,
+        amplitude=4096.0,
+        focus="bias",
+        companion="small",
+    ),
+    "channel_offsets": Recipe(
+        says="small, but 1024 to 4096 is added to all sums of products of a channel",
+        draw=_channel_offsets,
+        amplitude=4096.0,
+        focus="bias",
         companion="small",
     ),
     "cancelling_pairs": Recipe(

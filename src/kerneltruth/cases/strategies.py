@@ -43,10 +43,11 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
     shapes_ = {} if scene.axes else scene.forms(strategy, k)
     settings = defaults | shapes_ | draft.settings
     sizes = _fitted(scene, draft, settings)
-    if sizes is None and strategy == "attributes":
+    promised = draft.recipe in task.promises.recipes
+    if sizes is None and (strategy == "attributes" or promised):
         # What is to be tried is the attributes' values, at whatever sizes.
         sizes = fit_anywhere(task, scene.axes, scene.device, settings)
-    elif sizes is None and draft.settings:
+    if sizes is None and strategy != "attributes" and draft.settings:
         settings = defaults
         sizes = _fitted(scene, draft, settings)
     if sizes is None:

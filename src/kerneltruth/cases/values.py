@@ -96,6 +96,9 @@ def recipe_of(name: str, spec: TensorSpec, tensors: tuple[TensorSpec, ...]) -> s
         return name if recipe.focus == "data" else recipe.companion
     floats = [t for t in tensors if t.kind in FLOAT_KINDS]
     rank = max(len(t.usual) for t in floats)
+    if recipe.focus == "bias":
+        lower = [t.name for t in floats if len(t.usual) < rank and t.kind in ("real", "unlimited")]
+        return name if spec.name in lower[:1] else recipe.companion
     data = [t.name for t in floats if len(t.usual) == rank]
     chosen = data[:1] if recipe.focus == "first" else data
     return name if spec.name in chosen else recipe.companion

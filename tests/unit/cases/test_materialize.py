@@ -11,7 +11,7 @@ from kerneltruth.cases.layouts import LAYOUTS, place
 from kerneltruth.cases.materialize import benchmark_case, expanded_dim, layout_of, materialize
 from kerneltruth.errors import InternalError
 
-from .tasks_for_tests import CONV, CROSS_ENTROPY, EVERYTHING, IN_PLACE, RELU, RMS_NORM
+from .tasks_for_tests import CONV, CROSS_ENTROPY, EVERYTHING, IN_PLACE, RELU, RMS_NORM, declare
 
 CASE = Case(task="relu", dims=(("M", 3), ("N", 5)), seed=7)
 MIXED = Case(task="everything", dims=(("M", 4), ("N", 9)), seed=7)
@@ -36,6 +36,15 @@ def test_digests_of_a_known_case_never_change():
 def test_digests_do_not_depend_on_the_layout(layout):
     moved = replace(MIXED, layout=layout)
     assert materialize(EVERYTHING, moved).digests() == materialize(EVERYTHING, MIXED).digests()
+
+
+def test_an_offset_leaves_the_range_of_values_that_a_task_has():
+    dims = {"M": "batch", "K": "contracted", "O": "channel"}
+    task = declare("layer(x[M, K], weight[O, K], bias[O])", dims, values=(-4.0, 4.0))
+    case = Case(task="layer", dims=(("M", 3), ("K", 5), ("O", 7)), recipe="common_offset", seed=1)
+    largest = {n: float(t.abs().max()) for n, t in materialize(task, case).tensors.items()}
+    assert largest.pop("bias") == 4096.0
+    assert max(largest.values()) <= 1.0
 
 
 def test_another_seed_changes_every_tensor():

@@ -184,6 +184,22 @@ def test_weights_do_not_take_the_recipe_of_the_data():
     assert [recipe_of("nan_injected", t, tensors) for t in tensors] == ["nan_injected"] * 3
 
 
+def test_an_offset_fills_the_bias_alone():
+    x = TensorSpec(name="x", dims=("M", "N"))
+    ones = TensorSpec(name="gain", dims=("N",), kind="ones")
+    bias, shift = (TensorSpec(name=name, dims=("N",)) for name in ("bias", "shift"))
+    tensors = (x, ones, bias, shift)
+    found = [recipe_of("common_offset", t, tensors) for t in tensors]
+    assert found == ["small", "small", "common_offset", "small"]
+
+
+def test_a_common_offset_is_one_number_and_channel_offsets_are_several_that_tf32_holds():
+    assert _draw("common_offset").unique().tolist() == [4096.0]
+    several = _draw("channel_offsets").unique()
+    assert len(several) > 4
+    assert (several % 256 == 0).all()
+
+
 def test_a_scalar_tensor_and_an_empty_one_can_be_drawn():
     assert _draw("sorted", shape=()).shape == ()
     assert _draw("adversarial", shape=(0, 4), dtype="float8_e5m2").shape == (0, 4)

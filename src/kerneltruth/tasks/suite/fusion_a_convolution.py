@@ -160,6 +160,7 @@ TASKS: tuple[Task, ...] = (
         flops=_FLOPS,
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(recipes=("channel_offsets",)),
     ),
     task(
         f"fused_gelu_conv2d({_INPUTS}, {_SETTINGS}, approximate='none')",
@@ -185,10 +186,11 @@ TASKS: tuple[Task, ...] = (
         attributes=_PAIRS | {"eps": (1e-2,)},
         extended={"padding": ("same", "valid")},
         promises=Promises(
+            recipes=("channel_offsets",),
             not_tried=dict.fromkeys(
                 ("num_features", "momentum", "affine", "track_running_stats"),
                 "without weights and statistics to pass it has nothing to say",
-            )
+            ),
         ),
         constraints=(*_CONSTRAINTS, f"{_ROWS} + {_COLUMNS} >= 1"),
         reference=_instance_norm,

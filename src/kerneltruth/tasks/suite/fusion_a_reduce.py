@@ -217,7 +217,7 @@ TASKS: tuple[Task, ...] = (
         flops="10*M*N",
         benchmark=_BENCHMARK,
         perf=_PERF,
-        promises=Promises(not_tried={"out": SEVERAL_RESULTS}),
+        promises=Promises(recipes=("mixed_amplitude",), not_tried={"out": SEVERAL_RESULTS}),
     ),
     task(
         f"fused_gelu_std({_INPUT}, dim=None, keepdim=False, correction=1, approximate='none', "

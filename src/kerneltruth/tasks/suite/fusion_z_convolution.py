@@ -269,7 +269,8 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(
-            not_tried={"running_mean=None": "PyTorch needs statistics unless it trains"}
+            recipes=("channel_offsets",),
+            not_tried={"running_mean=None": "PyTorch needs statistics unless it trains"},
         ),
     ),
     task(
@@ -318,5 +319,6 @@ TASKS: tuple[Task, ...] = (
         flops=_flops("conv_"),
         benchmark=_BENCHMARK,
         perf=_PERF,
+        promises=Promises(recipes=("common_offset",)),
     ),
 )

@@ -119,10 +119,11 @@ TASKS: tuple[Task, ...] = (
         benchmark=_BENCHMARK,
         perf=_PERF,
         promises=Promises(
+            recipes=("common_offset",),
             not_tried={
                 "normalized_shape as an int": "PyTorch's own function refuses it",
                 "normalized_shape=None": "the prompt does not say what it stands for",
-            }
+            },
         ),
     ),
     task(
