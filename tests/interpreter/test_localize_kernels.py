@@ -285,7 +285,7 @@ def test_reads_out_of_bounds(court):
 def test_writes_to_its_input(court):
     found = of_corpus(court, "relu_in_place", M=3, N=100)
     assert found.tags == ("input_mutated",)
-    assert found.explanation == "An input is changed: it wrote to its input input."
+    assert found.explanation == "An input is changed: it wrote to its input `input`."
 
 
 def test_where_an_answer_is_one_of_several(court):
@@ -301,5 +301,6 @@ def test_where_an_answer_is_one_of_several(court):
     """
     found = diagnosed(court, textwrap.dedent(text), case_of("topk", M=7, N=65))
     assert found.tags == ("last_line",)
-    assert found.explanation.startswith("Wrong only in the last column: 7 of 21 elements are wrong")
+    said = "In output `indices`: wrong only in the last column: 7 of 21 elements are wrong"
+    assert found.explanation.startswith(said)
     assert found.explanation.endswith("is there, which is no right answer.")

@@ -199,6 +199,7 @@ def _document(
         "verdict": word(verdict),
         "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
         "kind": getattr(verdict, "kind", None),
+        "output": getattr(verdict, "output", None),
         "causes": plain(getattr(verdict, "causes", ())),
         "inputs": list(getattr(verdict, "inputs", ())),
         "detail": _detail(attempt),

@@ -140,10 +140,11 @@ def _explain(
     trial, failure = inquiry.trial, inquiry.failure
     assert isinstance(failure.verdict, Failed)
     reduced = tuple(d.symbol for d in trial.task.dims if d.role in ("reduced", "contracted"))
+    values = _values(trial, expectation, ruling)
     evidence = Evidence(
         case=failure.case,
         verdict=failure.verdict,
-        values=_values(trial, expectation, ruling),
+        values=values,
         inputs={
             name: real_parts(t).to(torch.float64)
             for name, t in expectation.inputs.tensors.items()
@@ -152,6 +153,7 @@ def _explain(
         blocks=tuple(sorted(trial.blocks)),
         reduced=reduced,
         siblings=(*siblings_of(others), *inquiry.siblings),
+        output=_named(failure.verdict, values) if len(expectation.outputs) > 1 else None,
     )
     fault = localize(evidence)
     limit = threshold(evidence, list(evidence.siblings))
@@ -214,6 +216,13 @@ def _values(trial: Trial, expectation: Expectation, ruling: Ruling) -> Values | 
                 dtype=expected.dtype,
             )
     return None
+
+
+def _named(verdict: Failed, values: Values | None) -> str | None:
+    """The output that an explanation speaks of; None of what is no matter of one output."""
+    if values is not None and (verdict.output or verdict.kind == "value"):
+        return values.name
+    return verdict.output
 
 
 def _literal(trial: Trial, case: Case) -> Case:

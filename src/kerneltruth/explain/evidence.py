@@ -75,6 +75,7 @@ class Evidence:
         blocks: block sizes of the candidate.
         reduced: symbols of the dims that the operator sums or contracts over.
         siblings: how other cases of the same candidate went.
+        output: the wrong output's name, where there are several.
     """
 
     case: Case
@@ -84,6 +85,7 @@ class Evidence:
     blocks: tuple[int, ...] = ()
     reduced: tuple[str, ...] = ()
     siblings: tuple[Sibling, ...] = ()
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

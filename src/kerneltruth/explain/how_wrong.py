@@ -109,9 +109,11 @@ def scaled(evidence: Evidence, values: Values, tolerance: float) -> Pattern | No
     """Zeros, the wrong sign, a constant factor or a constant offset."""
     got, want = values.output[values.wrong], values.reference[values.wrong]
     all_of_it = _everywhere(values)
-    every = "every element is" if all_of_it else "the wrong elements are"
+    several = "the wrong elements are" if got.numel() > 1 else "the wrong element is"
+    every = "every element is" if all_of_it else several
     if bool((got == 0).all()) and bool((want != 0).all()):
-        return Pattern(tag="zeros", clause=f"{every} 0 where they should not be")
+        which = "they" if every.endswith("are") else "it"
+        return Pattern(tag="zeros", clause=f"{every} 0 where {which} should not be")
     if want.numel() < 2 or float(want.max() - want.min()) <= 4 * tolerance * _largest(want):
         return None
     factor = _factor(got, want, tolerance)

@@ -6,6 +6,8 @@ no pattern fits, the count and the worst element are told.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kerneltruth.explain.evidence import (
     Evidence,
     LocalizedFault,
@@ -18,7 +20,7 @@ from kerneltruth.explain.evidence import (
 from kerneltruth.explain.how_wrong import how
 from kerneltruth.explain.when_wrong import when
 from kerneltruth.explain.where_wrong import where
-from kerneltruth.oracle.judge import READS, WROTE
+from kerneltruth.oracle.judge import READS, WROTE, wrong_of
 from kerneltruth.oracle.probes import shares_said
 from kerneltruth.oracle.verdict import Cause
 
@@ -27,6 +29,15 @@ _FORM = ("count", "type", "shape", "dtype", "device", "layout")
 
 def localize(evidence: Evidence) -> LocalizedFault:
     """Explain a failure. The tags are, in this order: cause, on which cases, where, how."""
+    fault = _localized(evidence)
+    if evidence.output is None:
+        return fault
+    word, space, rest = fault.sentence.partition(" ")
+    word = word.lower() if word.istitle() else word
+    return replace(fault, sentence=f"In output `{evidence.output}`: {word}{space}{rest}")
+
+
+def _localized(evidence: Evidence) -> LocalizedFault:
     kind = evidence.verdict.kind
     if kind in _FORM:
         return LocalizedFault(tags=(kind,), sentence=_sentence(evidence.verdict.detail))
@@ -130,10 +141,8 @@ def _told(
 
 
 def _counted(evidence: Evidence, values: Values) -> str:
-    count = int(values.wrong.sum())
-    verb = "element is" if values.wrong.numel() == 1 else "elements are"
-    worst = _worst(evidence, values)
-    return f"{count} of {values.wrong.numel()} {verb} wrong; {worst}"
+    count = wrong_of(int(values.wrong.sum()), values.wrong.numel())
+    return f"{count}; {_worst(evidence, values)}"
 
 
 def _worst(evidence: Evidence, values: Values) -> str:
@@ -148,7 +157,8 @@ def _worst(evidence: Evidence, values: Values) -> str:
         for name, x in evidence.inputs.items()
         if x.shape == values.output.shape
     ]
-    at = f" ({', '.join(inputs)})" if inputs else ""
+    at = f"at {place(index)} " if index else ""
+    at += f"({', '.join(inputs)}) " if inputs else ""
     if values.several:
-        return f"at {place(index)}{at} {shown[1]} is there, which is no right answer"
-    return f"at {place(index)}{at} {shown[0]} is due and {shown[1]} is there"
+        return f"{at}{shown[1]} is there, which is no right answer"
+    return f"{at}{shown[0]} is due and {shown[1]} is there"

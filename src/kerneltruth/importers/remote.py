@@ -133,7 +133,7 @@ def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
 
 def _tensor(result: Any) -> torch.Tensor:
     if not isinstance(result, TensorResult):
-        raise Rejected(f"returned a {result.type}, which is neither tensor nor number")
+        raise Rejected(f"returned {result.noun}, which is neither tensor nor number")
     dtype = getattr(torch, result.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise Rejected(f"returned a tensor of the dtype {result.dtype}")

@@ -164,7 +164,8 @@ def _inputs_and_guards(
         if not seen.elements_intact and name not in writable:
             mutated.append(name)
     if mutated:
-        return Failed(kind="input_mutated", detail="wrote to its input " + ", ".join(mutated))
+        named = ", ".join(f"`{name}`" for name in mutated)
+        return Failed(kind="input_mutated", detail=f"wrote to its input {named}")
     return None
 
 
@@ -231,7 +232,7 @@ def returned_outputs(
 def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> Failed:
     what = "a tensor was" if due == 1 else f"{due} tensors were"
     if len(results) == 1 and isinstance(results[0], OtherResult) and not _is_none(results[0]):
-        return Failed(kind="type", detail=f"returned a {results[0].type} where {what} due")
+        return Failed(kind="type", detail=f"returned {results[0].noun} where {what} due")
     if not any(not _is_none(r) for r in results):
         return Failed(kind="type", detail=f"{RETURNED_NOTHING} where {what} due")
     outputs = "1 output" if len(results) == 1 else f"{len(results)} outputs"
@@ -252,7 +253,7 @@ def _formed(
     """An output in the promised form, or what is wrong with it whatever its values."""
     name = want.spec.name
     if isinstance(result, OtherResult):
-        detail = f"returned a {result.type} where a tensor was due"
+        detail = f"returned {result.noun} where a tensor was due"
         return Failed(kind="type", detail=detail, output=name)
     formed = in_promised_form(result, want)
     if isinstance(formed, Failed):
@@ -262,7 +263,7 @@ def _formed(
         return Failed(kind="device", detail=detail, output=name)
     shared = result.alias is not None and result.alias not in writable
     if shared and want.reference.numel() > 0:
-        detail = f"the output shares memory with the input {result.alias}"
+        detail = f"the output shares memory with the input `{result.alias}`"
         return Failed(kind="aliased_output", detail=detail, output=name)
     return formed
 
@@ -280,7 +281,7 @@ def _values(
             differences.append(None)
             if failed is None and not bool(right.all()):
                 count = int((~right).sum())
-                detail = f"{count} of {right.numel()} elements are not an accepted answer"
+                detail = wrong_of(count, right.numel(), "not an accepted answer")
                 failed = Failed(kind="value", detail=detail, output=want.spec.name)
             continue
         if want.spec.compare == "contract":
@@ -312,7 +313,7 @@ def _effect(differences: Sequence[Difference | None]) -> str:
     known = [d.stats for d in differences if d is not None]
     wrong = sum(int(s.num_exceeding) for s in known)
     if wrong:
-        return f"{wrong} of {sum(s.count for s in known)} elements are wrong"
+        return wrong_of(wrong, sum(s.count for s in known))
     return "no value is wrong in this call"
 
 
@@ -337,16 +338,21 @@ def _badness(stats: ErrorStats) -> tuple[bool, float]:
     return stats.num_exceeding > 0, stats.max_bound_ratio or 0.0
 
 
+def wrong_of(wrong: int, total: int, said: str = "wrong") -> str:
+    """As `3 of 9 elements are wrong`, or what else is `said` of them."""
+    noun, verb = "element" if total == 1 else "elements", "is" if wrong == 1 else "are"
+    return f"{wrong} of {total} {noun} {verb} {said}"
+
+
 def wrong_values(difference: Difference, want: ExpectedOutput) -> Failed:
     """The verdict on an output with wrong elements."""
     stats = difference.stats
     kind: FailKind = "value"
-    exceeding = int(stats.num_exceeding)
     if bool(difference.nan_parity.any()):
         kind = "nan"
     elif bool(difference.inf_parity.any()):
         kind = "inf"
-    detail = f"{exceeding} of {stats.count} elements are wrong"
+    detail = wrong_of(int(stats.num_exceeding), stats.count)
     if stats.max_bound_ratio is not None and kind == "value":
         detail += f"; the worst error is {stats.max_bound_ratio:.3g} times the bound"
     return Failed(kind=kind, detail=detail, output=want.spec.name)

@@ -87,14 +87,17 @@ class Probes:
 def shares_said(causes: Sequence[Cause]) -> list[str]:
     """A clause for each cause, the largest first."""
     return [
-        f"{cause.elements} ({100 * cause.share:.3g}%) {_said(cause.kind)}"
+        f"{cause.elements} ({100 * cause.share:.3g}%) {_said(cause)}"
         for cause in causes
         if cause.kind != "assumes_contiguous"
     ]
 
 
-def _said(kind: FailKind) -> str:
-    return f"change {_WORDS[kind]}" if kind in _WORDS else "do not change"
+def _said(cause: Cause) -> str:
+    one = cause.elements == 1
+    if cause.kind in _WORDS:
+        return f"{'changes' if one else 'change'} {_WORDS[cause.kind]}"
+    return "does not change" if one else "do not change"
 
 
 def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int) -> Probes:

@@ -311,12 +311,24 @@ class TensorResult:
     alias: str | None = None
 
 
+_PLAIN = ("bool", "complex", "dict", "float", "function", "int", "list", "str", "tuple")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherResult:
     """An output that is not a tensor: its type's name and a short repr."""
 
     type: str
     text: str
+
+    @property
+    def noun(self) -> str:
+        """What it is, to follow a verb: `None`, `an int` or `an object of the class X`."""
+        if self.type == "NoneType":
+            return "None"
+        if self.type in _PLAIN:
+            return f"{'an' if self.type == 'int' else 'a'} {self.type}"
+        return f"an object of the class `{self.type}`"
 
 
 Result = TensorResult | OtherResult

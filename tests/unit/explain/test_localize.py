@@ -26,7 +26,16 @@ def case(dtype="float32", **dims):
 
 
 def explain(
-    output, reference, *, inputs=None, wrong=None, of=None, kind="value", causes=(), **more
+    output,
+    reference,
+    *,
+    inputs=None,
+    wrong=None,
+    of=None,
+    kind="value",
+    causes=(),
+    name=None,
+    **more,
 ):
     if wrong is None:
         differ = (output - reference).abs() > 1e-6 * (1 + reference.abs())
@@ -39,6 +48,7 @@ def explain(
             verdict=Failed(kind=kind, detail="12 of 34 elements are wrong", causes=causes),
             values=Values(output=output, reference=reference, wrong=wrong),
             inputs=inputs or {},
+            output=name,
             **more,
         )
     )
@@ -53,6 +63,21 @@ def test_the_last_partial_tile_is_named_with_its_size():
     fault = explain(output, reference, blocks=(32,))
     assert fault.tag == "last_tile"
     assert "only in the last partial tile of size 32, columns 96 to 99 of 100" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "words"),
+    [
+        ("nan", math.nan, "In output `scale`: NaN stands where a number is due"),
+        ("value", 0.0, "In output `scale`: every element is 0 where it should not be."),
+        ("shape", 0.0, "In output `scale`: 12 of 34 elements are wrong"),
+    ],
+)
+def test_the_wrong_one_of_several_outputs_is_named(kind, wrong, words):
+    reference = noise(8, 100, low=1, high=2)
+    output = torch.full_like(reference, wrong)
+    fault = explain(output, reference, kind=kind, name="scale")
+    assert fault.sentence.startswith(words)
 
 
 def test_a_last_partial_tile_of_one_column_is_named():
@@ -476,7 +501,9 @@ def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
     output[:, 96:] = 9.0
     causes = (Cause(kind="nondeterministic", elements=1, share=0.0625),)
     told = explain(output, reference, causes=causes).sentence
-    assert told.endswith("Of the wrong elements 1 (6.25%) change with each repetition of the call.")
+    assert told.endswith(
+        "Of the wrong elements 1 (6.25%) changes with each repetition of the call."
+    )
 
 
 @pytest.mark.parametrize(
@@ -490,15 +517,15 @@ def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
         ),
         (
             "input_mutated",
-            "wrote to its input x",
+            "wrote to its input `x`",
             "input_mutated",
-            "An input is changed: it wrote to its input x.",
+            "An input is changed: it wrote to its input `x`.",
         ),
         (
             "aliased_output",
-            "the output shares memory with the input x",
+            "the output shares memory with the input `x`",
             "aliased_output",
-            "The output shares memory with the input x.",
+            "The output shares memory with the input `x`.",
         ),
         ("shape", "shape (3,) where (4,) was due", "shape", "Shape (3,) where (4,) was due."),
         (
@@ -703,4 +730,4 @@ def test_an_output_without_dims_is_told():
             values=Values(output=one * 2, reference=one, wrong=torch.tensor(True)),
         )
     )
-    assert fault.sentence == "1 of 1 element is wrong; at [] 3 is due and 6 is there."
+    assert fault.sentence == "1 of 1 element is wrong; 3 is due and 6 is there."

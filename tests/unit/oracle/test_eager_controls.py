@@ -56,7 +56,7 @@ def tried(answer, control, *, declared=RELU, cases=24, **plan):
     ("control", "said"),
     [
         (only(strided, refuses), "raises RuntimeError: no such stride"),
-        (only(strided, writes), "is not accepted either: wrote to its input x"),
+        (only(strided, writes), "is not accepted either: wrote to its input `x`"),
         (
             only(strided, lambda call: right(call).double()),
             "is not accepted either: dtype float64 where float32 was due",

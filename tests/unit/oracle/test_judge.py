@@ -108,7 +108,7 @@ def test_a_write_beside_the_elements_of_an_input_is_out_of_bounds(byte):
 def test_a_written_input_fails_even_with_the_right_result():
     bench = Bench()
     verdict = bench.verdict(returned(*bench.right, buffers=bench.written(0)))
-    assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input x")
+    assert (verdict.kind, verdict.detail) == ("input_mutated", "wrote to its input `x`")
 
 
 def test_a_written_input_outweighs_a_wrong_value():
@@ -133,16 +133,29 @@ def test_the_number_of_outputs_counts():
 
 
 def test_a_container_of_another_class_is_of_the_wrong_type_for_several_outputs():
-    late = OtherResult(type="Late", text="<Late>")
+    late = OtherResult(type="L", text="<L>")
     verdict = Bench(PAIR).verdict(Observation(ended="returned", results=(late,)))
-    assert (verdict.kind, verdict.detail) == ("type", "returned a Late where 2 tensors were due")
+    said = "returned an object of the class `L` where 2 tensors were due"
+    assert (verdict.kind, verdict.detail) == ("type", said)
 
 
-def test_what_is_no_tensor_is_of_the_wrong_type():
-    verdict = Bench().verdict(
-        Observation(ended="returned", results=(OtherResult(type="float", text="1.0"),))
-    )
-    assert (verdict.kind, verdict.detail) == ("type", "returned a float where a tensor was due")
+@pytest.mark.parametrize(
+    ("name", "noun"),
+    [("float", "a float"), ("int", "an int"), ("ndarray", "an object of the class `ndarray`")],
+)
+def test_what_is_no_tensor_is_of_the_wrong_type(name, noun):
+    results = (OtherResult(type=name, text="1.0"),)
+    verdict = Bench().verdict(Observation(ended="returned", results=results))
+    assert (verdict.kind, verdict.detail) == ("type", f"returned {noun} where a tensor was due")
+
+
+def test_none_among_several_outputs_is_said_to_be():
+    bench = Bench(PAIR)
+    none = OtherResult(type="NoneType", text="None")
+    results = (result(bench.right[0]), none)
+    verdict = bench.verdict(Observation(ended="returned", results=results))
+    said = "returned None where a tensor was due"
+    assert (verdict.detail, verdict.output) == (said, "thrice")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +195,7 @@ def test_a_wrong_element_is_a_wrong_value_unless_it_is_not_finite(value, kind):
     wrong[1, 2] = value
     ruling = bench.ruling(returned(wrong))
     assert (ruling.verdict.kind, ruling.verdict.output) == (kind, "out")
-    assert ruling.verdict.detail.startswith("1 of 15 elements are wrong")
+    assert ruling.verdict.detail.startswith("1 of 15 elements is wrong")
     assert ruling.stats.worst_index == (1, 2)
 
 

@@ -106,7 +106,7 @@ def test_every_cause_is_told_with_its_share_and_the_largest_gives_the_kind():
     assert verdict.kind == "uninitialized"
     assert "8 (53.3%) change with the contents of uninitialized memory" in verdict.detail
     assert "4 (26.7%) do not change" in verdict.detail
-    assert "1 (6.67%) change with each repetition of the call" in verdict.detail
+    assert "1 (6.67%) changes with each repetition of the call" in verdict.detail
 
 
 def test_few_elements_that_change_by_themselves_do_not_hide_many_that_were_never_written():

@@ -52,6 +52,6 @@ def answer(observation: Observation, mutated: Sequence[torch.Tensor] = ()) -> An
         return NoAnswer(ended=_ENDED.get(observation.ended, "unsupported"), detail=detail)
     others = [r for r in observation.results if isinstance(r, OtherResult)]
     if others:
-        return NoAnswer(ended="raised", detail=f"returned a {others[0].type}, not a tensor")
+        return NoAnswer(ended="raised", detail=f"returned {others[0].noun}, not a tensor")
     tensors = tuple(tensor_of(r) for r in observation.results if isinstance(r, TensorResult))
     return tensors or tuple(mutated)
