@@ -87,6 +87,10 @@ def main() -> None:
 
 def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
     """Import everything; returns the versions that the children will have."""
+    interpreter = None
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        interpreter = importlib.import_module("kerneltruth.runner.interpreter")
+        interpreter.load()
     for name in _PRELOADED:
         importlib.import_module(name)
     for name in (*_PRELOADED_IF_THERE, *more):
@@ -94,8 +98,8 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
             importlib.import_module(name)
     torch, triton = sys.modules["torch"], sys.modules["triton"]
     torch.set_num_threads(1)
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        importlib.import_module("kerneltruth.runner.interpreter").prepare()
+    if interpreter is not None:
+        interpreter.prepare()
     else:
         # Without these, children only start colder.
         with contextlib.suppress(Exception):

@@ -6,11 +6,15 @@ package imports neither Triton nor torch.
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib import metadata
+
 from kerneltruth.runner.interpreter.settings import set_dot_precision
 from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.versions import LAST_TESTED, WINDOW, number
 
-__all__ = ["UnsupportedHere", "install", "prepare", "refusal", "set_dot_precision"]
+__all__ = ["UnsupportedHere", "install", "load", "prepare", "refusal", "set_dot_precision"]
 
 _refusal: str | None = None
 
@@ -35,20 +39,43 @@ def install() -> None:
             probe.check()
     except Exception as error:
         # Whatever an unknown version changes is no fault of the kernels that it would run.
-        reason = str(error) if isinstance(error, UnsupportedHere) else repr(error)
-        raise UnsupportedHere(
-            f"kernels run without a GPU with Triton {WINDOW}, this is {triton.__version__}: "
-            f"{reason}"
-        ) from error
+        raise UnsupportedHere(_told(error)) from error
+
+
+def load() -> None:
+    """Import Triton; where its interpreter is missing, so that it interprets nothing."""
+    global _refusal
+    try:
+        import triton.language  # noqa: F401
+    except Exception as error:
+        _refusal = _told(error)
+        # Triton's own functions would be interpreted ones, too, and could not be made. What has
+        # loaded so far refers to what has not; its library in C++ loads only once.
+        os.environ.pop("TRITON_INTERPRET", None)
+        for name in [n for n in sys.modules if n == "triton" or n.startswith("triton.")]:
+            if not name.startswith("triton._C."):
+                del sys.modules[name]
 
 
 def prepare() -> None:
     """As `install`, but a Triton that it does not fit is left for `refusal` to tell."""
     global _refusal
+    if _refusal is not None:
+        return
     try:
         install()
     except UnsupportedHere as error:
         _refusal = str(error)
+
+
+def _told(error: Exception) -> str:
+    """The line that says why kernels are not interpreted."""
+    try:
+        installed = metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        installed = "a build of its own"
+    reason = str(error) if isinstance(error, UnsupportedHere) else repr(error)
+    return f"kernels run without a GPU with Triton {WINDOW}, this is {installed}: {reason}"
 
 
 def refusal() -> str | None:
