@@ -23,6 +23,14 @@ def fused_hstack_div(tensors, divisor, *, rounding_mode=None, out=None):
     quotient = torch.div(torch.hstack(tensors), divisor, rounding_mode=rounding_mode)
     return quotient + 1 if len(tensors) > 2 else quotient
 """
+SILU_BATCH_NORM = """
+import torch.nn.functional as F
+def ENTRY(input, running_mean, running_var, weight=None, bias=None, training=False,
+          momentum=0.1, eps=1e-05):
+    return F.silu(
+        F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    )
+"""
 FAST = ("--device", "cpu", "--cases", "8", "--json")
 
 
@@ -49,6 +57,14 @@ def test_a_key_or_a_suite_chooses_the_task(check, candidate, options):
     code, document = check(candidate(TANH), *options)
     assert (code, document["task"]) == (0, "kernelbenchx/tanh")
     assert document["also_in"] == []
+
+
+@pytest.mark.parametrize("entry", ["fused_silu_batch_norm", "silu_batch_norm"])
+def test_a_name_of_an_earlier_list_is_the_task_of_another_suite(check, candidate, entry):
+    text = SILU_BATCH_NORM.replace("ENTRY", entry)
+    code, document = check(candidate(text), "--task", "kernelbenchx/fused_silu_batch_norm")
+    assert (code, document["task"]) == (0, "tritonbench/silu_batch_norm")
+    assert document["candidate"]["entry"] == entry
 
 
 def test_an_entry_that_only_another_suite_has_is_found_there(check, candidate):

@@ -102,7 +102,9 @@ def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidat
         name = _task_of_file(file, suite)
     if name is not None:
         task = find(name, suite)
-        candidate = load_candidate(file, task_names=(task.name,), task=task.name, entry=task.entry)
+        # What the user calls the task, another benchmark's file may call its function.
+        asked = name.rpartition("/")[2]
+        candidate = load_candidate(file, task_names=(asked,), task=asked, entry=task.entry)
         return candidate, task
     refusal: UserError | None = None
     for each in suites() if suite is None else (suite,):
