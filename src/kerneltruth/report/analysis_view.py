@@ -109,7 +109,7 @@ def _rates(document: Document, shown: Sequence[Sequence[str]]) -> Iterator[Rende
     plain = document["torch_only"]
     if plain["answers"]:
         counts = f"{plain['answers']} of {document['answers']}"
-        yield Text(f"{counts} torch-only, with no kernel of their own: {plain['pass']} right")
+        yield Text(f"{counts} torch-only, without a kernel: {plain['pass']} right")
     for stage, missing in overall["not_tried"].items():
         if 0 < missing < overall["attempts"]:
             yield Text(

@@ -18,7 +18,12 @@ MOST_BROKEN = 20
 MOST_FAILING = 20
 MOST_REASON = 200
 MOST_REASONS = 10
-_NOT_JUDGED = ("unsupported_here", "unrefereeable")
+# Verdicts that are none, and what is to be said of them.
+_NOT_JUDGED = {
+    "unsupported_here": "",
+    "unrefereeable": "",
+    "infra": ": this machine failed twice at each, which says nothing of them",
+}
 
 
 def run_view(document: dict[str, Any]) -> RenderableType:
@@ -30,22 +35,14 @@ def run_view(document: dict[str, Any]) -> RenderableType:
         parts.append(Text(f"not read: {item['where']}: {item['why']}", "yellow"))
     if len(broken) > MOST_BROKEN:
         parts.append(Text(f"not read: {len(broken) - MOST_BROKEN} more, all in --json", "yellow"))
-    if document["infra"]:
-        parts.append(
-            Text(
-                f"{document['infra']} candidates have no verdict (`infra`): this machine failed "
-                "twice while it judged them, which says nothing of them",
-                "red",
-            )
-        )
     parts += _not_judged(document)
     plain = document["torch_only"]
     if plain["attempts"]:
-        said = f"{several(plain['attempts'], 'attempt')} torch-only, with no kernel of their own"
-        parts.append(Text(f"{said}: {plain['pass']} of them right"))
+        counts = f"{plain['attempts']} of {several(document['attempts'], 'attempt')}"
+        parts.append(Text(f"{counts} torch-only, without a kernel: {plain['pass']} right"))
     for b in document["no_valid_baseline"]:
         said = f"{b['task']} {b['shape']}: {b['baseline']} is {visible(b['why'])}"
-        parts.append(Text(f"{said} ({b['candidates']} candidates)", "yellow"))
+        parts.append(Text(f"{said} ({several(b['candidates'], 'candidate')})", "yellow"))
     if document["repeated_sources"]:
         parts.append(Text(f"{document['repeated_sources']} repeat the source of another attempt"))
     rate = document["attempts_per_hour"]
@@ -78,13 +75,13 @@ def _failing(document: dict[str, Any]) -> Iterator[Text]:
 
 def _not_judged(document: dict[str, Any]) -> Iterator[Text]:
     """How many candidates cannot be judged here, by reason, the most frequent first."""
-    for verdict in _NOT_JUDGED:
+    for verdict, meaning in _NOT_JUDGED.items():
         reasons = Counter(
             c["reason"][:MOST_REASON] for c in document["candidates"] if c["verdict"] == verdict
         )
         if reasons:
             count = f"{reasons.total()} of {len(document['candidates'])} candidates"
-            yield Text(f"not judged: {count} (`{verdict}`)", "yellow")
+            yield Text(f"not judged: {count} (`{verdict}`){meaning}", "yellow")
         for reason, n in reasons.most_common(MOST_REASONS):
             yield Text(visible(f"  {n}: {reason}"), "yellow")
         if len(reasons) > MOST_REASONS:
