@@ -1,10 +1,12 @@
 """Kernels against copies of themselves: does the interval of the ratio contain 1?
 
     python benchmarks/clock_null.py [--rounds 3] [--effort time|run] [--device cuda]
+        [--suite NAME --only TASK ...]
 
 Four copies of each kernel, each in a process of its own, run in turn, in every round in fresh ones;
 each two of them are a null pair. Intervals are made as `kerneltruth time` makes them, or as the
-perf stage of `run` does, with this machine's noise.
+perf stage of `run` does, with this machine's noise. `--only` takes tasks of a suite in place of the
+kernels below, on all their timed shapes; `--suite kernelbench:CHECKOUT` has networks of many calls.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import machine
 
+from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
@@ -33,10 +36,11 @@ from kerneltruth.clock.summary import (
 )
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
 from kerneltruth.commands.suite_audit import eager_of
-from kerneltruth.commands.timing import RUN_EFFORT
+from kerneltruth.commands.suites import opened
+from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.tasks.registry import find
+from kerneltruth.tasks.registry import find, key_of
 from kerneltruth.tasks.spec import Task
 
 COPIES = 4
@@ -88,13 +92,29 @@ def blocks_of(contest: Contest, one: str, other: str) -> list[Block]:
     ]
 
 
+def kernels_of(suite: str | None, only: list[str]):
+    """What is timed: its name, the candidate, the task, and the case."""
+    if not only:
+        for name, shape, times in KERNELS:
+            task = find(f"kernelbenchx/{name}")
+            said = f"{name}[{shape}]" + (f" x{times}" if times > 1 else "")
+            yield said, repeated(task, times), task, timed_cases(task)[shape]
+    for name in only:
+        task = find(key_of(name, suite), suite)
+        for shape, case in enumerate(timed_cases(task)):
+            yield f"{name}[{shape}]", opponents(task)["eager"], task, case
+
+
 def pairs(
-    runner: Runner, about: Machine, effort: Effort, name: str, shape: int, times: int, turn: int
+    runner: Runner,
+    about: Machine,
+    effort: Effort,
+    kernel: tuple[str, Candidate, Task, Case],
+    turn: int,
 ):
     """The intervals of all pairs of copies of a kernel, with what they are about."""
-    task = find(f"kernelbenchx/{name}")
-    case = timed_cases(task)[shape]
-    sessions = [runner.open(repeated(task, times), mode="time") for _ in range(COPIES)]
+    name, candidate, task, case = kernel
+    sessions = [runner.open(candidate, mode="time") for _ in range(COPIES)]
     names = [str(i) for i in range(COPIES)]
     sides = [Contestant(name=n, child=s) for n, s in zip(names, sessions, strict=True)]
     try:
@@ -102,7 +122,7 @@ def pairs(
             sides=sides,
             inputs=stocked(task, case, device=runner.device),
             effort=fitting(effort, runner.device, COPIES),
-            rng=stream(turn, "null", name, str(shape)),
+            rng=stream(turn, "null", name),
         )
         contest.prepare()
         watch = Watch(about.telemetry)
@@ -119,7 +139,7 @@ def pairs(
     for one, other in both:
         found = ratio_interval(blocks_of(contest, one, other))
         yield {
-            "kernel": f"{name}[{shape}]" + (f" x{times}" if times > 1 else ""),
+            "kernel": name,
             "seconds": seconds,
             "estimate": found.estimate,
             "bare_low": found.low,
@@ -209,18 +229,22 @@ def beside(paths: list[Path], found: list[dict]) -> list[str]:
     ]
 
 
-def measured(device: str, rounds: int, effort: Effort) -> tuple[dict, list[dict], float]:
+def measured(
+    device: str, rounds: int, effort: Effort, suite: str | None, only: list[str]
+) -> tuple[dict, list[dict], float]:
     """The machine, all pairs, and the noise that goes into their intervals."""
     found = []
     with Runner(device=device) as runner:
         runner.start(("time",))
         about = known_machine(runner)
-        for turn in range(rounds):
-            for name, shape, times in KERNELS:
-                try:
-                    found += list(pairs(runner, about, effort, name, shape, times, turn))
-                except ContestError as error:
-                    print(f"{name}[{shape}]: {error}", file=sys.stderr)
+        with opened(suite, runner) as named:
+            kernels = list(kernels_of(named, only))
+            for turn in range(rounds):
+                for kernel in kernels:
+                    try:
+                        found += list(pairs(runner, about, effort, kernel, turn))
+                    except ContestError as error:
+                        print(f"{kernel[0]}: {error}", file=sys.stderr)
     return machine.facts(device), found, about.noise_floor(1.0)
 
 
@@ -228,6 +252,9 @@ def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--effort", choices=EFFORTS, default="time", help="whose to make")
+    parser.add_argument("--suite", help="whose tasks `--only` names")
+    parser.add_argument("--only", nargs="*", default=[], help="tasks in place of the kernels")
+    parser.add_argument("--name", help="of the report")
     parser.add_argument("--again", type=Path, help="pairs of an earlier run, in place of new ones")
     parser.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="pairs of runs on other cards: told"
@@ -246,7 +273,8 @@ def main() -> int:
         noise = stored.get("noise", LEAST_NOISE)
     else:
         effort = EFFORTS[options.effort]
-        facts, found, noise = measured(machine.device_of(options), options.rounds, effort)
+        device = machine.device_of(options)
+        facts, found, noise = measured(device, options.rounds, effort, options.suite, options.only)
     given = [widened(f, noise) for f in found]
     ties = sum(outcome(i) == "tie" for i in given)
     lines = [
@@ -276,7 +304,8 @@ def main() -> int:
         ),
     ]
     machine.publish(
-        "clock_null" if options.effort == "time" else f"clock_null_{options.effort}",
+        options.name
+        or ("clock_null" if options.effort == "time" else f"clock_null_{options.effort}"),
         "Kernels against copies of themselves",
         facts,
         lines,

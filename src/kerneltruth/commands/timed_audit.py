@@ -47,6 +47,8 @@ DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 PART = 8
 # So many of a user's problems are looked at together, each by a core, before the first is timed.
 AHEAD = 32
+# Of a budget so many seconds are kept for the second look: to begin it, and for each shape in doubt.
+BEGIN_S, LOOK_S = 10.0, 3.0
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
 QUICK = replace(
@@ -144,6 +146,7 @@ class _Audit:
         self._found: dict[str, list[TimedShape]] = {}
         self._troubles: dict[str, str] = {}
         self._spent = Spent()
+        self._looks_again = False
         self.interrupted = False
 
     def run(self) -> Iterator[Step]:
@@ -182,10 +185,11 @@ class _Audit:
         # The runner's children are those of the command's own process.
         machine = known_machine(self._runner, root=os.getppid())
         for effort in (QUICK, AGAIN):
+            self._looks_again = effort is AGAIN
             keeper = _keeper(self._options, self._runner, machine, effort)
             try:
                 for task, document, seconds in self._timed(keeper, tell):
-                    shapes = shapes_of(task.key, document, again=effort is AGAIN)
+                    shapes = shapes_of(task.key, document, again=self._looks_again)
                     shapes = _better(self._found.get(task.key), shapes)
                     for parts in (document.get("spent", {}), document["ready"]):
                         for part, more in parts.items():
@@ -233,7 +237,7 @@ class _Audit:
             if problems is not None and place % AHEAD == 0 and not self._is_over():
                 with self._spent.on("deriving"):
                     problems.derive(self._keys[place : place + AHEAD])
-            if self._is_over() or key in self._troubles or not _is_left(self._found.get(key)):
+            if self._is_over() or key in self._troubles or not self._is_left(key):
                 continue
             task = find(key, self._suite)
             if task.unrefereeable is not None:
@@ -248,8 +252,17 @@ class _Audit:
         if left:
             yield tuple(left)
 
+    def _is_left(self, key: str) -> bool:
+        """Whether a task is to be timed: in the second look, what the first has doubted."""
+        shapes = self._found.get(key)
+        if shapes is None:
+            return not self._looks_again
+        return any(shape.outcome in DOUBTED for shape in shapes)
+
     def _is_over(self) -> bool:
-        return time.monotonic() > self._until
+        doubted = sum(s.outcome in DOUBTED for shapes in self._found.values() for s in shapes)
+        kept = BEGIN_S + LOOK_S * doubted if doubted and not self._looks_again else 0.0
+        return time.monotonic() > self._until - kept
 
     def document(self) -> dict[str, Any]:
         """What the command returns, of what was timed so far."""
@@ -351,10 +364,6 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
     if NOT_GRADED in shape["flags"]:
         return "not_graded", shape["graded"]["not_graded"] or "no call was graded"
     return "tie", ""
-
-
-def _is_left(shapes: Sequence[TimedShape] | None) -> bool:
-    return shapes is None or any(shape.outcome in DOUBTED for shape in shapes)
 
 
 def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:

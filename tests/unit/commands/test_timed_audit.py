@@ -136,6 +136,14 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
 
 
+def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt(audit, monkeypatch):
+    monkeypatch.setattr(timed_audit, "_outcome", lambda shape: ("unresolved", "1 (0.9 to 1.1)"))
+    monkeypatch.setattr(timed_audit, "LOOK_S", 1e6)
+    document, _ = audit(budget_s=100.0)
+    assert {(s["task"], s["again"]) for s in document["shapes"]} == {("kernelbenchx/relu", True)}
+    assert document["not_timed"] == ["kernelbenchx/softmax"]
+
+
 def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
     """And no problem is run to learn its key."""
     problems = (problem_of(level, number, "Title", "") for level in (1, 2) for number in (9, 10))
