@@ -47,7 +47,7 @@ DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 PART = 8
 # So many of a user's problems are looked at together, each by a core, before the first is timed.
 AHEAD = 32
-# Of a budget so many seconds are kept for the second look: to begin it, and for each shape in doubt.
+# Seconds of a budget kept for the second look: to begin it, and for each shape in doubt.
 BEGIN_S, LOOK_S = 10.0, 3.0
 # Two copies of a function need no more than the width above; half of it leaves room for the
 # machine's noise.
