@@ -103,7 +103,7 @@ def _with_weights(
     kind: type, passed: Sequence[Any], weights: Weights, *, keeps_statistics: bool
 ) -> Any:
     made: list[torch.Tensor] = []
-    with _watched(made, {}):
+    with _drawing_alike(), _watched(made, {}):
         model = kind(*passed)
     if not weights:
         return model
@@ -113,8 +113,7 @@ def _with_weights(
         at = {id(t): i for i, t in enumerate(made)}
         first = _state(model)
         fixed = {at[id(first[p])]: weights[w] for p, w in places.items() if id(first[p]) in at}
-        with _watched([], fixed):
-            torch.manual_seed(0)
+        with _drawing_alike(), _watched([], fixed):
             model = kind(*passed)
     with torch.no_grad():
         for name, tensor in _state(model).items():
@@ -157,11 +156,34 @@ def _keeps_copies(model: torch.nn.Module, places: Mapping[str, str]) -> bool:
     """Whether the model holds numbers beside the matched weights, which may follow from them."""
     if any(t.is_floating_point() for n, t in _state(model).items() if n not in places):
         return True
-    return any(
-        isinstance(value, torch.Tensor) and value.is_floating_point()
-        for module in model.modules()
-        for value in vars(module).values()
-    )
+    return any(_holds_numbers(v) for module in model.modules() for v in vars(module).values())
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether it is a real tensor that is no parameter, or has some in it."""
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point() and not isinstance(value, torch.nn.Parameter)
+    if type(value) in (list, tuple, dict):
+        items = value.values() if isinstance(value, dict) else value
+        return any(_holds_numbers(item) for item in items)
+    return False
+
+
+@contextmanager
+def _drawing_alike() -> Iterator[None]:
+    """What a constructor draws is what the reference's draws; a call goes on as it was seeded."""
+    on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    before = torch.default_generator.get_state()
+    there = torch.cuda.get_rng_state() if on_gpu else None
+    torch.default_generator.manual_seed(0)
+    if there is not None:
+        torch.cuda.manual_seed(0)
+    try:
+        yield
+    finally:
+        torch.default_generator.set_state(before)
+        if there is not None:
+            torch.cuda.set_rng_state(there)
 
 
 @contextmanager
@@ -177,7 +199,8 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         if value is None or value.shape != tensor.shape:
             made.append(tensor)
             return None
-        kept = value.to(tensor.dtype, copy=True)
+        # Where and as it was drawn: a constructor may go on computing with it.
+        kept = tensor.detach().clone().copy_(value)
         held.add(kept.untyped_storage().data_ptr())
         replaced = (
             torch.nn.Parameter(kept, requires_grad=tensor.requires_grad)
@@ -205,7 +228,10 @@ def _nothing() -> Iterator[None]:
 
 
 class _Kept(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Leaves some tensors as they are, whatever an initializer would write into them."""
+    """Leaves some tensors as they are, whatever an initializer would write into them.
+
+    It draws its random numbers all the same: those that are drawn next must not be others.
+    """
 
     def __init__(self, held: set[int]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -217,8 +243,13 @@ def _dispatch(
 ) -> Any:
     target = args[0] if args else None
     writes = func.overloadpacket.__name__.endswith("_")
-    written = target.untyped_storage().data_ptr() if isinstance(target, torch.Tensor) else 0
-    if writes and written in mode.held:
+    if (
+        writes
+        and isinstance(target, torch.Tensor)
+        and target.untyped_storage().data_ptr() in mode.held
+    ):
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            func(target.clone(), *args[1:], **(kwargs or {}))
         return target
     return func(*args, **(kwargs or {}))
 

@@ -86,6 +86,36 @@ def test_the_model_takes_the_dtype_of_its_inputs_and_weights():
     assert call(*inputs).dtype == torch.bfloat16
 
 
+class Drawing(nn.Module):
+    """Draws what is no weight after its weights, and in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.held = {"start": [torch.randn(2)]}
+        self.turned = self.layer.weight.t().clone()
+
+    def forward(self, x):
+        return self.held["start"][0], x @ self.turned, torch.rand(2)
+
+
+def test_a_constructor_draws_at_the_references_seed_and_a_call_at_its_own():
+    torch.manual_seed(0)
+    due = Drawing().held["start"][0]
+    seen = []
+    for seed in (5, 6):
+        torch.manual_seed(seed)
+        called_with = torch.rand(2)
+        torch.manual_seed(seed)
+        call, inputs = build(Drawing, offered([], NAMES, [X]), "cpu")
+        start, product, drawn = call(*inputs)
+        assert torch.equal(start, due)
+        assert torch.equal(product, X @ WEIGHT.T)
+        assert torch.equal(drawn, called_with)
+        seen.append(drawn)
+    assert not torch.equal(*seen)
+
+
 class Told(nn.Module):
     """Says what it is called with, and keeps it."""
 

@@ -118,6 +118,38 @@ def get_init_inputs():
 """
 )
 
+# What its constructor draws after the weights is no parameter, and a call writes to some of it.
+DRAWING = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.layer = nn.Linear(features, hidden)
+        self.state = torch.randn(rows, hidden)
+        self.both = [torch.randn(hidden), {"order": torch.randperm(hidden)}]
+        self.factor = 1 + torch.rand(1).item()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        first, last = self.both[0], self.both[1]["order"]
+        self.state = self.factor * (self.layer(x) + self.state.to(x.device)) * self.calls
+        return (self.state + first.to(x.device))[:, last]
+
+
+rows, features, hidden = 64, 256, 128
+
+
+def get_inputs():
+    return [torch.rand(rows, features)]
+
+
+def get_init_inputs():
+    return [features, hidden]
+"""
+)
+
 
 NORMALIZED = (
     HEAD

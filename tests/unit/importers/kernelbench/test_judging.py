@@ -20,7 +20,17 @@ from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, Unsupporte
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 
-from .problems import GROUPED, HEAD, LINEAR, NO_INIT, REMEMBERING, STACKED, function, problem
+from .problems import (
+    DRAWING,
+    GROUPED,
+    HEAD,
+    LINEAR,
+    NO_INIT,
+    REMEMBERING,
+    STACKED,
+    function,
+    problem,
+)
 
 TUPLE = function(
     'return {"both": (a0 + a1, [a0 * a1]), "mean": float(a0.mean())}',
@@ -110,7 +120,7 @@ def candidate(source):
     "source",
     [
         *(LINEAR, GROUPED, TUPLE, TARGETS, LOGARITHM, TRIANGLE, MASKED, PLAIN_NUMBER, LISTED),
-        *(REMEMBERING, STACKED),
+        *(REMEMBERING, STACKED, DRAWING),
     ],
     ids=[
         "linear",
@@ -124,6 +134,7 @@ def candidate(source):
         "listed",
         "remembering",
         "stacked",
+        "drawing",
     ],
 )
 def test_a_problems_own_model_passes(runner, made, source):
@@ -132,6 +143,19 @@ def test_a_problems_own_model_passes(runner, made, source):
     attempt = attempt_of(runner, task, suite.own_model("level1/1"))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
     assert attempt.cases == 10
+
+
+def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, made):
+    _, task = made(DRAWING)
+    assert not task.random
+    # As in KernelBench, plain attributes stay in float32, and with them what is added to them.
+    assert [o.dtype for o in task.outputs] == ["float32"]
+    drawn_first = DRAWING.replace("class Model", "class ModelNew").replace(
+        "        self.layer =", "        self.skipped = torch.randn(3)\n        self.layer ="
+    )
+    attempt = attempt_of(runner, task, candidate(drawn_first))
+    assert isinstance(attempt.verdict, Failed)
+    assert attempt.verdict.kind == "value"
 
 
 @pytest.mark.parametrize("source", [LINEAR, GROUPED, TARGETS, TRIANGLE])

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from kerneltruth.importers.kernelbench.inside.model import (
+    Attributes,
     Problem,
     as_tensor,
     cast,
@@ -78,14 +79,15 @@ def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
-    """The outputs of a call, after which the model's buffers are what they were."""
-    before = {n: t.clone() for n, t in model.named_buffers()}
+    """The outputs of a call, after which the model's buffers and attributes are what they were."""
+    before, held = {n: t.clone() for n, t in model.named_buffers()}, Attributes(model)
     outputs = flat(seeded(seed, lambda: model(*inputs)))
     # What is returned may be a buffer itself.
     outputs = [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]
     for name, buffer in model.named_buffers():
         if name in before and before[name].shape == buffer.shape:
             buffer.copy_(before[name])
+    held.restore()
     return outputs
 
 
@@ -157,15 +159,18 @@ def _in_double(
 
 
 def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None:
-    """The dtypes of the outputs where all is in a narrow dtype; None where torch cannot do it."""
+    """The dtypes of the outputs where all is in a narrow dtype; None where torch cannot do it.
+
+    As in KernelBench, what the model holds as plain attributes keeps its dtype.
+    """
     dtype = getattr(torch, name)
     try:
         with default(dtype):
-            outputs = flat(cast(model, dtype)(*cast_all(inputs, dtype)))
+            outputs = _run(model.to(dtype), cast_all(inputs, dtype), 1)
     except (RuntimeError, TypeError, ValueError):
         return None
     finally:
-        cast(model, torch.float32)
+        model.to(torch.float32)
     return [described(as_tensor(o)).get("dtype", "") for o in outputs]
 
 

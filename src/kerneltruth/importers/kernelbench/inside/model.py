@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -151,21 +151,100 @@ def default(dtype: torch.dtype) -> Iterator[None]:
 def cast(model: Any, dtype: torch.dtype, device: torch.device | None = None) -> Any:
     """The model in a dtype, on a device, with the tensors that it holds as plain attributes."""
     model = model.to(device, dtype)
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor):
-                setattr(module, name, value.to(device, dtype if is_float(value) else None))
+    _replace_attributes(model, lambda t: t.to(device, dtype if is_float(t) else None))
     return model
 
 
 def emptied(model: Any) -> Any:
     """The model without its numbers, of which only shapes remain."""
     model = model.to("meta")
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor):
-                setattr(module, name, value.to("meta"))
+    _replace_attributes(model, lambda t: t.to("meta"))
     return model
+
+
+# What every module has: parameters, buffers, modules, hooks and its mode.
+_OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+
+
+def attributes(model: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """The tensors that the model holds as plain attributes, also within lists, tuples and dicts."""
+    for _, value in _plain_attributes(model):
+        yield from _tensors_within(value)
+
+
+def _plain_attributes(model: torch.nn.Module) -> Iterator[tuple[tuple[Any, str], Any]]:
+    """What the modules hold beside what every module has, by module and name."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if name not in _OF_EVERY_MODULE:
+                yield (module, name), value
+
+
+def _tensors_within(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.nn.Parameter):
+            yield value
+    elif type(value) in (list, tuple, dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors_within(item)
+
+
+def _replace_attributes(
+    model: torch.nn.Module, change: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    for (module, name), value in _plain_attributes(model):
+        if any(True for _ in _tensors_within(value)):
+            vars(module)[name] = _changed(value, change)
+
+
+def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The value with other tensors; parameters stay as they are."""
+    if isinstance(value, torch.Tensor):
+        return value if isinstance(value, torch.nn.Parameter) else change(value)
+    if type(value) in (list, tuple):
+        return type(value)(_changed(item, change) for item in value)
+    if type(value) is dict:
+        return {key: _changed(item, change) for key, item in value.items()}
+    return value
+
+
+class Attributes:
+    """A model's plain attributes as they are now, to have them again after a call.
+
+    A recurrent model may keep its hidden state in one. KernelBench's first call of a model finds
+    what the constructor left, and so does every call here.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        own = {t.untyped_storage().data_ptr() for t in state(model).values()}
+        self._held = {place: _kept(v, own) for place, v in _plain_attributes(model)}
+
+    def restore(self) -> None:
+        """Undo what calls have written since."""
+        for (module, name), _ in _plain_attributes(self._model):
+            if (module, name) not in self._held:
+                del vars(module)[name]
+        for (module, name), again in self._held.items():
+            vars(module)[name] = again()
+
+
+def _kept(value: Any, own: Collection[int]) -> Callable[[], Any]:
+    """What gives the value as it is now. Views of parameters and buffers follow these."""
+    if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() not in own:
+        before, version = value.clone(), value._version
+
+        def again() -> torch.Tensor:
+            return before.clone() if value._version != version else value
+
+        return again
+    if type(value) in (list, tuple):
+        parts = [_kept(item, own) for item in value]
+        return lambda: type(value)(part() for part in parts)
+    if type(value) is dict:
+        named = {key: _kept(item, own) for key, item in value.items()}
+        return lambda: {key: part() for key, part in named.items()}
+    return lambda: value
 
 
 def cast_tensors(

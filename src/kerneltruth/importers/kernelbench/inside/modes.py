@@ -156,7 +156,21 @@ class Unfilled(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Large parameters keep what their memory holds, whatever an initializer would write.
 
     A model that is built for its shapes alone costs little then, on a real device too.
+
+    Attributes:
+        drew_numbers: whether Python numbers may have been drawn: they are others where parameters
+            draw theirs first.
     """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._drew = self.drew_numbers = False
+
+    def watch(self, func: Any, target: Any) -> None:
+        """Note an operator that draws, and one that reads a number after that."""
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self._drew |= not isinstance(target, torch.nn.Parameter)
+        self.drew_numbers |= self._drew and _operator(func) == "_local_scalar_dense"
 
 
 def _left(
@@ -169,6 +183,7 @@ def _left(
         and _operator(func).endswith("_")
     ):
         return target
+    mode.watch(func, target)
     return func(*args, **(kwargs or {}))
 
 

@@ -20,6 +20,7 @@ import ast
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,7 +29,9 @@ from torch.utils._python_dispatch import _pop_mode, _push_mode
 from kerneltruth.importers.kernelbench.inside.facts import facts, ranges, runs
 from kerneltruth.importers.kernelbench.inside.laid_out import LaidOut, without_dynamo
 from kerneltruth.importers.kernelbench.inside.model import (
+    Attributes,
     Problem,
+    attributes,
     cast,
     cast_tensors,
     default,
@@ -87,6 +90,15 @@ def _packed(value: Any) -> torch.Tensor:
     return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """A model in a dtype and mode, and what its constructor left in it beside the given weights."""
+
+    model: Any
+    kept: Mapping[str, torch.Tensor]
+    attributes: Attributes
+
+
 class Harness:
     """One problem in this process, asked by the judge."""
 
@@ -95,7 +107,7 @@ class Harness:
         # On a GPU: float32 is asked for, and the same twice.
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
-        self._models: dict[tuple[str, str, bool | None], tuple[Any, dict[str, torch.Tensor]]] = {}
+        self._models: dict[tuple[str, str, bool | None], _Ready] = {}
         self._laid_out = LaidOut()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
@@ -135,8 +147,9 @@ class Harness:
 
     def _elements(self) -> int:
         """What the models that are kept hold."""
-        kept = (model for model, _ in self._models.values())
-        return sum(t.numel() for model in kept for t in state(model).values())
+        return sum(
+            t.numel() for ready in self._models.values() for t in state(ready.model).values()
+        )
 
     def _outline(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """`device` is meta or cpu; `forward` says whether to call the model."""
@@ -174,7 +187,7 @@ class Harness:
         except (RuntimeError, NotImplementedError) as error:
             if device != "meta" or "meta" not in str(error):
                 raise
-        with Unfilled():  # type: ignore[no-untyped-call]
+        with Unfilled():
             return emptied(self._problem.build(constants))
 
     def _drawn(self, asked: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
@@ -246,18 +259,21 @@ class Harness:
             if len(self._models) >= _KEPT_MODELS or size > _KEPT_ELEMENTS:
                 self._models.clear()
             kept = {n: t.clone() for n, t in own.items() if f"weights.{n}" not in tensors}
-            self._models[key] = (model, kept)
-        model, kept = self._models[key]
-        for name, tensor in state(model).items():
-            tensor.copy_(kept[name] if name in kept else tensors[f"weights.{name}"])
-        return model
+            self._models[key] = _Ready(model=model, kept=kept, attributes=Attributes(model))
+        ready = self._models[key]
+        ready.attributes.restore()
+        for name, tensor in state(ready.model).items():
+            given = ready.kept.get(name)
+            tensor.copy_(tensors[f"weights.{name}"] if given is None else given)
+        return ready.model
 
     def _built(self, constants: str, tensors: Mapping[str, torch.Tensor]) -> Any:
         """The model; large parameters hold anything, if nothing is left that may follow of them."""
-        with Unfilled():  # type: ignore[no-untyped-call]
+        with Unfilled() as unfilled:
             model = seeded(0, lambda: self._problem.build(constants))
         left = [t for n, t in state(model).items() if f"weights.{n}" not in tensors]
-        left += [v for module in model.modules() for v in vars(module).values()]
-        if not any(is_float(value) for value in left):
+        # A count that begins at zero follows from nothing.
+        follows = any(is_float(t) or t.ndim for t in left) or any(True for _ in attributes(model))
+        if not (follows or unfilled.drew_numbers):
             return model
         return seeded(0, lambda: self._problem.build(constants))
