@@ -57,6 +57,7 @@ class Effort:
         repeats: how many disturbed blocks are repeated.
         deadline_s: for one lap.
         warm: whether calls on inputs that the caches hold are timed, too.
+        near: how near to 1, in logs, a ratio that is no tie is looked at in other processes, too.
     """
 
     lap_s: float = 0.004
@@ -72,6 +73,7 @@ class Effort:
     repeats: int = 20
     deadline_s: float = 30.0
     warm: bool = True
+    near: float = 0.1
 
     def __post_init__(self) -> None:
         if not 0 < self.lap_s <= self.graph_lap_s:

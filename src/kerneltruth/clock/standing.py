@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from kerneltruth.clock.contest import Contest
@@ -78,6 +78,29 @@ def standings(contest: Contest, *, noise_floor: float | None) -> tuple[Standing,
             )
         )
     return tuple(found)
+
+
+def near_ones(found: Sequence[Standing], near: float) -> tuple[str, ...]:
+    """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
+    return tuple(
+        s.baseline for s in found if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near
+    )
+
+
+def confirmed(first: Standing, second: Standing) -> Standing:
+    """What looks in two pairs of processes say together: a claim is one that both make.
+
+    The interval holds both of theirs, since what differs between processes is in neither.
+    """
+    one, other = first.ratio, second.ratio
+    both = Interval(
+        estimate=math.sqrt(one.estimate * other.estimate),
+        low=min(one.low, other.low),
+        high=max(one.high, other.high),
+        level=one.level,
+    )
+    same = first.outcome == second.outcome
+    return replace(first, ratio=both, outcome=first.outcome if same else "tie")
 
 
 def waits_for_hosts(contest: Contest, side: Contestant) -> bool:

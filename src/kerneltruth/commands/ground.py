@@ -413,6 +413,14 @@ class Grounds:
         """Whether no baseline was lost; one that is none would be none again."""
         return all(ground.failed.keys() == ground.not_valid for ground in self._made.values())
 
+    def fresh(self, name: str) -> Contestant | None:
+        """A baseline once more, in a process of its own; None where it would have to compile."""
+        if COMPILED.get(name):
+            return None
+        with self._quiet.work():
+            session = self._processes.open(self._baselines[name], "time", shared=False)
+        return Contestant(name=name, child=session)
+
     def park(self) -> bool:
         """Give back the memory of rows and of what is due, until the next turn.
 

@@ -26,7 +26,12 @@ from kerneltruth.commands.machine import Machine, is_known, known_machine
 from kerneltruth.commands.proving import AFTER_BUDGET_S, ProofJob
 from kerneltruth.commands.step import Step
 from kerneltruth.commands.suites import opened
-from kerneltruth.commands.timed_shape import CONTRADICTED, HOST_BOUND, NOT_GRADED
+from kerneltruth.commands.timed_shape import (
+    CONTRADICTED,
+    HOST_BOUND,
+    NOT_GRADED,
+    PROCESSES_DIFFER,
+)
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -40,7 +45,9 @@ from kerneltruth.tasks.spec import Task
 WIDEST = 0.02
 EAGER = "eager"
 # What is not wrong with the clock, if it is said why.
-STATED = frozenset({"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND})
+STATED = frozenset(
+    {"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND, PROCESSES_DIFFER}
+)
 # Outcomes that may be otherwise the next time; others would only go the same way again.
 DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 # So many tasks get ready side by side, while those before them are timed.
@@ -357,8 +364,9 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
     said = f"{b['ratio']:.4f} ({b['low']:.4f} to {b['high']:.4f}){f'; {flags}' if flags else ''}"
     if b["outcome"] != "tie":
         return b["outcome"], said
-    if HOST_BOUND in shape["flags"]:
-        return HOST_BOUND, said
+    for stated in (HOST_BOUND, PROCESSES_DIFFER):
+        if stated in shape["flags"]:
+            return stated, said
     if b["low"] < 1 - WIDEST or b["high"] > 1 + WIDEST:
         return "unresolved", said
     if NOT_GRADED in shape["flags"]:

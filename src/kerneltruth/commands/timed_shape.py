@@ -7,7 +7,14 @@ from typing import Any
 
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant
-from kerneltruth.clock.standing import candidate_times, is_suspect, standings, waits_for_hosts
+from kerneltruth.clock.standing import (
+    Standing,
+    candidate_times,
+    confirmed,
+    is_suspect,
+    standings,
+    waits_for_hosts,
+)
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine, Watch
@@ -17,6 +24,8 @@ from kerneltruth.runner.protocol import Binary, Loaded
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
 # Of times that are a host's.
 HOST_BOUND = "host_bound"
+# Of times that differ between processes of the same programs by more than the laps of each tell.
+PROCESSES_DIFFER = "processes_differ"
 # Of a shape whose results the judge cannot know: nothing is called faster either.
 NOT_GRADED = "not_graded"
 
@@ -29,12 +38,14 @@ class Finished:
         ground: of the contest; knows what the shown results must be.
         watch: saw what disturbed it.
         kernels: static facts of the Triton kernels that each side has compiled so far.
+        again: the same in other processes, against baselines that are nearly as quick.
     """
 
     ground: Ground
     contest: Contest
     watch: Watch
     kernels: tuple[tuple[Binary, ...], ...]
+    again: Contest | None = None
 
 
 def finished(ground: Ground, contest: Contest, watch: Watch) -> Finished:
@@ -48,13 +59,16 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
     ground, contest, watch, kernels = found.ground, found.contest, found.watch, found.kernels
     own = candidate_times(contest)
     noise = machine.noise_floor(own.estimate)
-    against = standings(contest, noise_floor=noise)
+    first = standings(contest, noise_floor=noise)
+    against = _confirmed(first, found.again, noise)
     # Else its host was ahead of the device, and launching is in no figure.
     launch_s = contest.sides[0].launch_s if contest.sides[0].waits else None
     limits = machine.limits(ground.task, ground.case, own.estimate, launch_s, binaries=kernels[0])
     flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(contest)]))
     if any(waits_for_hosts(contest, side) for side in contest.sides[1:]):
         flags.append(HOST_BOUND)
+    if any(s.outcome != f.outcome for s, f in zip(against, first, strict=True)):
+        flags.append(PROCESSES_DIFFER)
     if is_suspect(contest):
         flags.append("timing_suspect")
     graded = ground.graded(contest)
@@ -98,6 +112,13 @@ def shape_document(found: Finished, *, machine: Machine) -> dict[str, Any]:
         "flags": flags,
         "peak_bytes": {s.name: s.peak_bytes for s in contest.sides},
     }
+
+
+def _confirmed(
+    first: tuple[Standing, ...], again: Contest | None, noise: float
+) -> tuple[Standing, ...]:
+    seen = {s.baseline: s for s in standings(again, noise_floor=noise)} if again else {}
+    return tuple(confirmed(s, seen[s.baseline]) if s.baseline in seen else s for s in first)
 
 
 def _binaries(side: Contestant) -> tuple[Binary, ...]:

@@ -10,12 +10,15 @@ from timed_children import MANY, finished
 
 from kerneltruth.clock.standing import (
     AROUND_S,
+    Standing,
     by_events,
     candidate_times,
     is_suspect,
     laps_of,
+    near_ones,
     standings,
 )
+from kerneltruth.clock.summary import Interval
 
 CALLS = replace(MANY, graph_below_s=0.0)
 
@@ -241,3 +244,19 @@ def cut(contest, blocks):
     before = copy.copy(contest)
     before.blocks, before.around = contest.blocks[:blocks], contest.around[:blocks]
     return before
+
+
+def test_ratios_near_1_that_are_no_ties_are_looked_at_again():
+    found = [
+        Standing(
+            baseline=name, baseline_s=1.0, ratio=Interval(ratio, ratio, ratio, 0.95), outcome=o
+        )
+        for name, ratio, outcome in (
+            ("a", 1.05, "faster"),
+            ("b", 0.95, "slower"),
+            ("c", 1.05, "tie"),
+            ("d", 1.2, "faster"),
+        )
+    ]
+    assert near_ones(found, 0.1) == ("a", "b")
+    assert near_ones(found, 0.0) == ()

@@ -1,5 +1,6 @@
 """A finished contest as a document: what contradicts itself is faster than nothing."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -58,7 +59,9 @@ def laps(per_call_s, more_s=0.0):
 def document():
     """The document of a candidate and a baseline that take so long."""
 
-    def make(candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=(), waits=False):
+    def make(
+        candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=(), waits=False, again_s=None
+    ):
         contest = SimpleNamespace(
             sides=[side("candidate", binaries, waits), side("eager")],
             blocks=[{"candidate": laps(candidate_s, more_s), "eager": laps(baseline_s)}] * 8,
@@ -73,7 +76,11 @@ def document():
         ground = Ground(
             task=TASK, case=CASE, inputs=stocked(TASK, CASE), device="cpu", drawn=[], failed={}
         )
-        return shape_document(finished(ground, contest, watch or Watch()), machine=Machine())
+        found = finished(ground, contest, watch or Watch())
+        if again_s is not None:
+            blocks = [{"candidate": laps(again_s), "eager": laps(baseline_s)}] * 8
+            found = replace(found, again=SimpleNamespace(**{**vars(contest), "blocks": blocks}))
+        return shape_document(found, machine=Machine())
 
     return make
 
@@ -90,6 +97,23 @@ def test_what_the_judges_clock_contradicts_is_suspect_and_not_faster(document):
     found = document(1e-5, 2e-5, more_s=1e-5)
     assert found["flags"] == ["timing_suspect"]
     assert found["baselines"]["eager"]["outcome"] == "tie"
+
+
+@pytest.mark.parametrize(
+    ("again_s", "outcome", "flags"),
+    [
+        (1.9e-5, "faster", []),
+        (2e-5, "tie", ["processes_differ"]),
+        (2.1e-5, "tie", ["processes_differ"]),
+    ],
+    ids=["so again", "not again", "the other way"],
+)
+def test_a_small_gain_is_one_where_other_processes_show_it_too(document, again_s, outcome, flags):
+    found = document(1.9e-5, 2e-5, again_s=again_s)
+    eager = found["baselines"]["eager"]
+    assert (eager["outcome"], found["flags"]) == (outcome, flags)
+    assert eager["low"] <= 2e-5 / again_s
+    assert eager["high"] >= 2e-5 / 1.9e-5
 
 
 def test_slower_stays_slower_whatever_is_flagged(document):

@@ -163,6 +163,15 @@ def test_what_it_costs_before_its_steady_state_is_said(timed):
     assert timed["launch_us"] is None
 
 
+@pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
+def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(keeper, near):
+    slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
+    document = keeper("eager", effort=replace(EFFORT, near=near)).time(TASK, of(slow))
+    assert {s["baselines"]["eager"]["outcome"] for s in document["shapes"]} == {"slower"}
+    assert ("confirming" in document["spent"]) is (near > 0)
+    assert not any("processes_differ" in s["flags"] for s in document["shapes"])
+
+
 def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
     document = keeper("eager").time(TASK, of(SKIPS))
     assert document["outcome"] == "wrong"
