@@ -249,7 +249,10 @@ def cut(contest, blocks):
 def test_ratios_near_1_that_are_no_ties_are_looked_at_again():
     found = [
         Standing(
-            baseline=name, baseline_s=1.0, ratio=Interval(ratio, ratio, ratio, 0.95), outcome=o
+            baseline=name,
+            baseline_s=1.0,
+            ratio=Interval(estimate=ratio, low=ratio, high=ratio),
+            outcome=outcome,
         )
         for name, ratio, outcome in (
             ("a", 1.05, "faster"),
