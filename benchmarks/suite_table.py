@@ -2,6 +2,9 @@
 
 kerneltruth audit --suite kernelbenchx --device cuda --json > kernelbenchx.json
 python benchmarks/suite_table.py kernelbenchx.json ... --machine "H100, torch 2.11"
+
+Of several timed audits of one suite, each may have gone on with what those before had no time for;
+of a shape that stands in more than one, the last counts.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,22 +57,32 @@ def section(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def timed_section(document: dict[str, Any]) -> list[str]:
-    """The paragraph and the list of what is no tie, of one suite's timed audit."""
-    outcomes = ", ".join(f"{k} {n}" for k, n in sorted(document["summary"]["outcomes"].items()))
-    ratios = [s["ratio"] for s in document["shapes"] if s["outcome"] == "host_bound"]
+def timed_section(documents: Sequence[dict[str, Any]]) -> list[str]:
+    """The paragraph and the list of what is no tie, of one suite's timed audits."""
+    shapes: dict[tuple[str, str], dict[str, Any]] = {}
+    others: dict[tuple[str, str], dict[str, Any]] = {}
+    for document in documents:
+        seen = {(s["task"], s["shape"]): s for s in document["shapes"]}
+        others = {key: other for key, other in others.items() if key not in seen}
+        others |= {(o["task"], o["shape"]): o for o in document["other"]}
+        shapes |= seen
+    tasks = {task for task, _ in shapes}
+    left = {task for document in documents for task in document["not_timed"]} - tasks
+    counts = Counter(s["outcome"] for s in shapes.values())
+    outcomes = ", ".join(f"{k} {n}" for k, n in sorted(counts.items()))
+    ratios = [s["ratio"] for s in shapes.values() if s["outcome"] == "host_bound"]
     hosts = (
         f" Calls that wait for their host: ratios of {min(ratios):.2f} to {max(ratios):.2f}."
         if ratios
         else ""
     )
-    others = [f"- {o['task']} {o['shape']}: {o['outcome']}: {o['why']}" for o in document["other"]]
+    seconds = " + ".join(f"{document['seconds']:.0f}" for document in documents)
+    lines = [f"- {o['task']} {o['shape']}: {o['outcome']}: {o['why']}" for o in others.values()]
     return [
         "",
-        f"`kerneltruth audit --suite {document['suite']} --timed`: {document['timed']} shapes of "
-        f"{document['summary']['tasks']} tasks in {document['seconds']:.0f} s: {outcomes}. "
-        f"{len(document['not_timed'])} tasks had no time.{hosts}",
-        *(["", *others] if others else []),
+        f"`kerneltruth audit --suite {documents[0]['suite']} --timed`: {len(shapes)} shapes of "
+        f"{len(tasks)} tasks in {seconds} s: {outcomes}. {len(left)} tasks had no time.{hosts}",
+        *(["", *lines] if lines else []),
     ]
 
 
@@ -79,9 +93,15 @@ def main() -> int:
     options = parser.parse_args()
     print("## What `audit --suite` found: PyTorch as the candidate")
     print(f"\n{options.machine}")
+    timed: dict[str, list[dict[str, Any]]] = {}
     for path in options.documents:
         document = json.loads(path.read_text("utf-8"))
-        print("\n".join((timed_section if "timed" in document else section)(document)))
+        if "timed" in document:
+            timed.setdefault(document["suite"], []).append(document)
+        else:
+            print("\n".join(section(document)))
+    for documents in timed.values():
+        print("\n".join(timed_section(documents)))
     return 0
 
 

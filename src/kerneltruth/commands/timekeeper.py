@@ -32,6 +32,7 @@ from kerneltruth.commands.ground import (
 from kerneltruth.commands.machine import Machine, Watch, fitting
 from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
 from kerneltruth.commands.turns import Turns
+from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.spec import Task
@@ -167,7 +168,7 @@ class Timekeeper:
             if child is not None:
                 self._ending = self._ends.submit(child.close)
         with self._spent.on("grading"):
-            shapes = [shape_document(found, machine=self._machine) for found in contests]
+            shapes = [self._document(found) for found in contests]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
             # Of tasks that got ready together the first carries the seconds of all.
@@ -202,6 +203,13 @@ class Timekeeper:
             "spent": dict(self._spent),
             "seconds": time.perf_counter() - began,
         }
+
+    def _document(self, found: Finished) -> dict[str, Any]:
+        """What a contest shows; where grading lacks memory, once more with what others held."""
+        document = shape_document(found, machine=self._machine)
+        if lacks_memory(document["graded"]["not_graded"] or "") and self._turns.make_room():
+            return shape_document(found, machine=self._machine)
+        return document
 
     def _measure(
         self, grounds: Grounds, candidate: Candidate, child: Session | None

@@ -662,6 +662,20 @@ def test_what_is_due_is_asked_for_again_where_others_held_the_memory(keeper, mon
         assert shape["graded"]["not_graded"] is None
 
 
+def test_results_are_graded_again_where_others_held_the_memory(keeper, monkeypatch):
+    one, graded = keeper("eager"), Ground.graded
+
+    def without_memory(ground, contest):
+        if RELU.key in one._turns.tasks:
+            return {"calls": 1, "wrong": [], "not_graded": "OutOfMemoryError: CUDA out of memory"}
+        return graded(ground, contest)
+
+    one._turns.begin(RELU)
+    monkeypatch.setattr(Ground, "graded", without_memory)
+    for shape in one.time(TASK, of(RIGHT))["shapes"]:
+        assert shape["graded"]["not_graded"] is None
+
+
 DIES_WITHOUT_MEMORY = """
 import pathlib
 class AcceleratorError(RuntimeError): pass
