@@ -1,14 +1,15 @@
-"""How many CUDA C++ candidates an hour `run` judges, and what the light headers change.
+"""How many CUDA C++ candidates an hour `run` judges, and what few of PyTorch's headers change.
 
     python benchmarks/cuda_throughput.py --suite kernelbench:PROBLEMS --candidates FOLDER
-        [--device auto] [--limit N] [--cases 16] [--workers N] [--only light|usual]
+        [--device auto] [--limit N] [--cases 16] [--workers N] [--only lean|full]
         [--deadline SECONDS]
 
 FOLDER holds files in the form of a KernelBench run (`level_1_problem_2_sample_0_kernel.py`), each
 of which calls `load_inline`; PROBLEMS is the data set with their problems. Sources are distinct:
-what stands twice is left out. They are judged twice, with an empty cache each time: with the light
-headers, and with PyTorch's own alone, as its users build. CPU seconds are those of the whole
-command, with all that it starts; a run that is stopped at its deadline counts what has ended.
+what stands twice is left out. They are judged twice, with an empty cache each time: with few of
+PyTorch's headers first, and with all of them alone, as its users build. CPU seconds are those of
+the whole command, with all that it starts; a run that is stopped at its deadline counts what has
+ended.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 import machine
 from clock_cost import STOPPED, steady, stopped_after
 
-TITLES = {"light": "light headers first", "usual": "PyTorch's headers alone"}
+TITLES = {"lean": "few headers first", "full": "all headers alone"}
 
 
 def chosen(folder: Path, limit: int | None) -> list[Path]:
@@ -99,12 +100,12 @@ def report(runs: dict[str, dict[str, Any]]) -> list[str]:
                 round(found["first_s"], 1),
                 found["steady"] or "-",
                 round(found["cpu_s"] / count, 1),
-                found["headers"]["real"],
+                found["headers"]["full"],
             )
         )
     head = (
         *("build", "candidates", "seconds", "stopped", "an hour", "first after", "an hour from it"),
-        *("CPU seconds each", "built really"),
+        *("CPU seconds each", "built with all"),
     )
     lines = [*machine.table(head, rows), ""]
     for mode, found in runs.items():
@@ -130,12 +131,12 @@ def differences(runs: dict[str, dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def inner(mode: str, arguments: list[str]) -> None:
-    """The command itself; as usual, it has no kit to build with."""
+    """The command itself; with all headers, it has no kit to build with."""
     from kerneltruth.cli import main as command
     from kerneltruth.runner import host
 
-    if mode == "usual":
-        host.kit_for = lambda root, environment: None
+    if mode == "full":
+        host.Runner._kit = lambda runner, candidate: None
     sys.argv = ["kerneltruth", *arguments]
     sys.exit(command())
 

@@ -80,7 +80,7 @@ def test_what_nvcc_refuses_is_a_compile_error(judge):
     assert isinstance(judge(broken, task="relu").verdict, CompileError)
 
 
-LIGHT = (
+GUARDED = (
     SOURCE.replace("#include <ATen/Dispatch.h>", "#include <c10/cuda/CUDAGuard.h>")
     .replace("FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ", "FLOATING_TYPES(")
     .replace("    return y;\n}", "    C10_CUDA_KERNEL_LAUNCH_CHECK();\n    return y;\n}")
@@ -94,8 +94,8 @@ LIGHT = (
 
 
 @pytest.fixture(scope="module")
-def try_light(tmp_path_factory):
-    """Judge a source on float32 inputs in a court that has a kit of light headers."""
+def try_lean(tmp_path_factory):
+    """Judge a source on float32 inputs in a court that has a cache, so few headers are tried."""
     court = Court(
         device="cuda:0", targets=(), policy=Policy(), cache_root=tmp_path_factory.mktemp("cache")
     )
@@ -110,29 +110,30 @@ def try_light(tmp_path_factory):
     court.close()
 
 
-def test_a_right_kernel_passes_as_the_light_headers_build_it(try_light):
-    attempt = try_light(LIGHT.replace("LIMIT", "n").replace("NAME", "light"), "light")
+def test_a_right_kernel_passes_as_few_headers_build_it(try_lean):
+    attempt = try_lean(GUARDED.replace("LIMIT", "n").replace("NAME", "lean"), "lean")
     assert attempt.verdict == Passed(), attempt.verdict
-    assert attempt.headers == "light"
+    assert attempt.headers == "lean"
 
 
-def test_a_wrong_kernel_is_convicted_as_pytorchs_headers_build_it(try_light):
-    attempt = try_light(LIGHT.replace("LIMIT", "n - 1").replace("NAME", "wrong"), "wrong")
+def test_a_wrong_kernel_is_convicted_as_few_headers_build_it(try_lean):
+    attempt = try_lean(GUARDED.replace("LIMIT", "n - 1").replace("NAME", "wrong"), "wrong")
     assert isinstance(attempt.verdict, Failed), attempt.verdict
     assert attempt.verdict.kind == "uninitialized"
-    assert attempt.headers == "real"
+    assert attempt.headers == "lean"
 
 
-def test_what_only_pytorchs_headers_know_is_built_with_them(try_light):
-    source = LIGHT.replace("return y;", "return torch::relu(torch::relu(y));")
-    attempt = try_light(source.replace("LIMIT", "n").replace("NAME", "more"), "more")
+def test_what_few_headers_lack_is_built_with_all_of_them(try_lean):
+    more = "torch::nn::functional::relu(torch::relu(y))"
+    source = GUARDED.replace("return y;", f"return {more};")
+    attempt = try_lean(source.replace("LIMIT", "n").replace("NAME", "more"), "more")
     assert attempt.verdict == Passed(), attempt.verdict
-    assert attempt.headers == "real"
+    assert attempt.headers == "full"
 
 
-def test_a_compile_error_is_that_of_pytorchs_headers(try_light):
-    source = LIGHT.replace("LIMIT", "no_such_name").replace("NAME", "broken")
-    attempt = try_light(source, "broken")
+def test_a_compile_error_is_that_of_pytorchs_own_build(try_lean):
+    source = GUARDED.replace("LIMIT", "no_such_name").replace("NAME", "broken")
+    attempt = try_lean(source, "broken")
     assert isinstance(attempt.verdict, CompileError), attempt.verdict
-    assert "extensions_light" not in attempt.verdict.detail
-    assert attempt.headers == "real"
+    assert "extensions_lean" not in attempt.verdict.detail
+    assert attempt.headers == "full"

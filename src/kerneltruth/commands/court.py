@@ -140,7 +140,6 @@ class Court:
                 # Whoever waits for the device has it alone then.
                 ends_first=job.timed,
                 controls=self.controls,
-                light=True,
             ) as trial:
                 return self._hear(trial, task, job, report)
         except MemoryError as error:
@@ -193,9 +192,7 @@ class Court:
 
 def _compile_ahead(trial: Trial, task: Task) -> None:
     """Have what is to be timed in the candidate's cache."""
-    if trial.candidate.language == "cuda":
-        trial.with_real_headers()
-    elif trial.candidate.language == "triton":
+    if trial.candidate.language == "triton":
         calls = (rehearsed(task, case) for case in timed_cases(task))
         trial.rehearse(calls, budget_s=REHEARSAL_S)
 

@@ -160,7 +160,6 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
         court.cache,
         deadline_s=job.plan.deadline_s,
         controls=court.controls,
-        light=True,
     ) as trial:
         for event in try_candidate(trial, job.plan):
             if isinstance(event, AttemptEnded):

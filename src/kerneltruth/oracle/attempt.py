@@ -9,7 +9,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.oracle.verdict import FailKind, Verdict
 from kerneltruth.runner.protocol import Binary
 
-Headers = Literal["light", "real"]
+Headers = Literal["lean", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +146,7 @@ class Attempt:
             short enough for a line.
         error_map: the same as a picture; it is stored with the finding alone.
         binaries: every specialization compiled, with its static facts.
-        headers: of CUDA C++, what the build that was judged last was made with: PyTorch's own
-            headers, or the light stand-ins, which never convict.
+        headers: of CUDA C++, which of PyTorch's headers it was built with: few, or all.
     """
 
     task: str

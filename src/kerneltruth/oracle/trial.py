@@ -20,7 +20,7 @@ from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
-from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.models import CONSTRUCTED
@@ -44,8 +44,6 @@ MAX_CONFIGS = 64
 SPARE = 0.25
 # How a rehearsal may end so that the next one finds its child.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
-# The host's words for a child that gave no answer.
-_SAYS_NOTHING = ("died", "timeout", "flooded", "lost")
 
 
 class Trial:
@@ -61,7 +59,6 @@ class Trial:
         deadline_s: float,
         ends_first: bool = False,
         controls: Controls | None = None,
-        light: bool = False,
     ) -> None:
         """A trial; no child is started yet.
 
@@ -73,8 +70,6 @@ class Trial:
             deadline_s: for one call.
             ends_first: whether the trial's end waits for that of its children.
             controls: PyTorch's own function, asked before a case convicts; None asks nobody.
-            light: whether C++ and CUDA are first built with stand-ins for PyTorch's headers; with
-                the real ones before anything speaks against the candidate.
         """
         self._ends_first = ends_first
         self.task = task
@@ -85,8 +80,7 @@ class Trial:
         self.controls = controls
         # By identity of the case and number of the configuration.
         self.convicted: tuple[tuple[str, int], Ruling] | None = None
-        self._light = light and candidate.language == "cuda"
-        self._stood_in = False
+        self._lean = False
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.thresholds = thresholds(candidate.source)
@@ -124,52 +118,26 @@ class Trial:
     def session(self) -> Session:
         """The candidate's child, loading or loaded."""
         if self._run is None:
-            self._run = self.runner.open(self.candidate, light=self._light)
+            self._run = self.runner.open(self.candidate)
         return self._run
 
     def loaded(self) -> Observation:
         """Load the candidate in a fresh child, if that has not been done, and say how it went."""
         seen = self.session.loaded
-        self._stood_in |= seen.stood_in
-        if seen.ended != "returned" and self._may_stand_in(seen):
-            seen = self.with_real_headers()
+        self._lean |= seen.lean
         return seen
 
     @property
     def headers(self) -> Headers | None:
-        """Which headers the build that is in use was made with; None where nothing is built."""
+        """Which headers it is built with: as few as it names, or all; None where nothing is."""
         if self.candidate.language != "cuda" or self.runner.device == "cpu":
             return None
-        return "light" if self._light and self._stood_in else "real"
-
-    def with_real_headers(self) -> Observation:
-        """Load the candidate anew, built with PyTorch's own headers, as from now on."""
-        if self._light:
-            self._light = False
-            if self._run is not None:
-                self._run.close(wait=self._ends_first)
-                self._run = None
-        return self.loaded()
-
-    def _may_stand_in(self, seen: Observation) -> bool:
-        """Whether this came of a build with stand-ins; of a child that died it is not known."""
-        return self._light and (seen.stood_in or seen.ended in _SAYS_NOTHING)
+        return "lean" if self._lean else "full"
 
     def call(
         self, expectation: Expectation, *, config: int = 0, around: Surroundings = USUAL
     ) -> tuple[Ruling, Observation, dict[str, Placed]]:
         """Run one case and rule on it; a result that changes with its surroundings is wrong."""
-        ruling, observation, placed = self._call(expectation, config, around)
-        self._stood_in |= observation.stood_in
-        against = is_bad(ruling.verdict) or bool(ruling.interface)
-        if against and self._may_stand_in(observation):
-            self.with_real_headers()
-            return self._call(expectation, config, around)
-        return ruling, observation, placed
-
-    def _call(
-        self, expectation: Expectation, config: int, around: Surroundings
-    ) -> tuple[Ruling, Observation, dict[str, Placed]]:
         self.loaded()
         assert self._run is not None
         laid = self.cache.layouts.of(self.task, expectation.case, expectation.inputs, around)
@@ -183,6 +151,7 @@ class Trial:
             gradients_of=self._gradients_of(expectation.case),
             deadline_s=self.deadline_s,
         )
+        self._lean |= observation.lean
         observation = self._not_excused(observation, laid.arguments)
         ruling = rule(
             judged_as(self.task, expectation.case),

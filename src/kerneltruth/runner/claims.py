@@ -46,7 +46,7 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
         _need(value is None or isinstance(value, str), name)
     _need(message.signal is None, "signal")
     _need(isinstance(message.output, str) and isinstance(message.dirty, bool), "output")
-    _need(isinstance(message.stood_in, bool), "stood_in")
+    _need(isinstance(message.lean, bool), "lean")
     _need(message.seconds is None or isinstance(message.seconds, int | float), "seconds")
     _need(_all(message.results, TensorResult | OtherResult), "results")
     _need(_all(message.guards_hit, str), "guards_hit")

@@ -1,10 +1,10 @@
 """How a candidate's C++ and CUDA are built: `load_inline` and `load` as PyTorch has them, faster.
 
 nvcc reads torch/extension.h three times, which is most of a build's time. So `load_inline` first
-builds with the light stand-ins of a kit (see `extension_kit`), in a folder of their own. Where that
-fails, or a source names anything that they lack, or an argument is unusual, PyTorch's own
-`load_inline` runs as it was called; its errors are the only ones that are raised. The judge loads
-the candidate anew without the stand-ins before it convicts, and before it times.
+builds with few of PyTorch's headers (see `extension_kit`) and the operators that the sources name.
+Where that fails, or where fewer headers might mean something else, PyTorch's own `load_inline` runs
+as it was called; its errors are the only ones that are raised. docs/submissions.md says why both
+builds mean the same.
 """
 
 from __future__ import annotations
@@ -17,61 +17,73 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.runner.extension_kit import HEADERS, SHIM, precompiled
+from kerneltruth.runner.extension_kit import precompiled, write_headers
 from kerneltruth.runner.protocol import UnsupportedHere
 
-# What the light headers know of the namespaces and macros that are PyTorch's.
-_NAMES = """
-Tensor TensorOptions IntArrayRef ArrayRef ScalarType Device DeviceType DeviceIndex
-kByte kChar kShort kInt kLong kHalf kFloat kDouble kBool kBFloat16 kCPU kCUDA
-kUInt8 kInt8 kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64
-empty zeros ones empty_like zeros_like ones_like matmul mm mean sum sqrt exp rsqrt
-dtype device device_of wrap_pybind_function
-"""
-_MACROS = """
-TORCH_CHECK TORCH_EXTENSION_NAME AT_ERROR AT_ASSERTM AT_DISPATCH_FLOATING_TYPES
-C10_CUDA_CHECK C10_CUDA_KERNEL_LAUNCH_CHECK
-"""
-# Arguments of `load_inline` that the light build takes as they are.
+# Arguments of `load_inline` that the lean build takes as they are.
 _ARGUMENTS = """
 name cpp_sources cuda_sources functions extra_cflags extra_cuda_cflags extra_ldflags
 extra_include_paths verbose with_cuda is_python_module with_pytorch_error_handling
 keep_intermediates
 """
-_KNOWN_NAMES, _KNOWN_MACROS = frozenset(_NAMES.split()), frozenset(_MACROS.split())
 _USUAL = frozenset(_ARGUMENTS.split())
-_KNOWN_CUDA = frozenset(("CUDAGuard", "OptionalCUDAGuard", "CUDAStream", "getCurrentCUDAStream"))
-_NAME = re.compile(r"\b(torch|at|c10)\s*::\s*(\w+)(?:\s*::\s*(\w+))?")
-_MACRO = re.compile(r"\b(?:TORCH|AT|C10)_[A-Z0-9_]+\b")
-_OTHER_NAMESPACE = re.compile(r"\b(?:py|pybind11|caffe2)\s*::")
-_INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
-_PYTORCH_HEADER = re.compile(r"(?:torch|ATen|c10|caffe2|pybind11)\b")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Neither which C++ is spoken nor what is found where may depend on a flag.
 _PLAIN_FLAG = re.compile(
     r"|-O\w*|-g|-G|-l\w+|-W\w*|-f\w[\w-]*|-m\w[\w=-]*|-U\w+|--?use_fast_math|--?lineinfo|--restrict"
     r"|--expt-[\w-]+|-Xptxas|--?ptxas-options=?.*|-v|--?maxrregcount=\d+"
     r"|-D(?!.*(?:TORCH|C10|AT_))\w+(?:=\w+)?|--?gencode=?.*|arch=.*|--?arch=.*|-lineinfo"
 )
+# A name that the lean headers lack is an error, and PyTorch's own build follows. What follows is
+# where it may be none: macros of the other headers, a scope that names are looked up in unseen,
+# names that are put together, headers that are found beside the source.
+ABSENT_MACROS = re.compile(
+    r"(?:BUILD_FEATURE|CATCH|END_HANDLE_TH|EXPECTED_MAX|FAIL_MTIAHOOKS|FORALL|HAS_(?:IMPL|PT2)"
+    r"|FORWARD_HAS|IS_PYBIND|MAKE_TORCH|RECORD|REGISTER|ROLLBEAR|STRONG_HAS)_\w+"
+    r"|DEFINE_TO|DYNAMIC_TYPE_BIT|HANDLE_TH_ERRORS|SEM_FAILED|SKA_NOINLINE|SOFT_ASSERT"
+)
+_UNSEEN = re.compile(
+    rf"\b(?:{ABSENT_MACROS.pattern})\b|\bnamespace\s+(?:\w+\s*=\s*)?(?:at|torch|c10|pybind11)\b|##"
+    r"|#\s*+include\s*+(?![<\"]\w[\w./+-]*[>\"])"
+)
+# nvcc makes no bindings with the lean headers, and knows no casts of tensors.
+_BINDINGS = re.compile(r"pybind11|PYBIND11|\bpy\s*::|torch/csrc/")
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b((?:\\\n|.)*)", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*")
+# Conditions may ask for these: they are the compilers'.
+_COMPILERS = """
+defined __CUDA_ARCH__ __CUDACC__ __NVCC__ __CUDACC_VER_MAJOR__ __CUDACC_VER_MINOR__ __cplusplus
+CUDA_VERSION CUDART_VERSION __GNUC__
+"""
+_MAY_ASK = frozenset(_COMPILERS.split())
+# Names of functions, called without an object; of those that are operators the header is included.
+_CALLABLE = re.compile(r"(?<![.\w])(?<!->)[A-Za-z_]\w*")
+# What operators only seem to need is left out of the lean headers, unless a source names it.
+_LEFT_OUT = {
+    "device_of": "ATen/DeviceGuard.h",
+    "DeviceGuard": "ATen/DeviceGuard.h",
+    "OptionalDeviceGuard": "ATen/DeviceGuard.h",
+    "globalContext": "ATen/Context.h",
+}
 
-_stood_in = False
+_lean = False
 
 
-def stood_in() -> bool:
-    """Whether anything of this process was built with the light headers."""
-    return _stood_in
+def lean() -> bool:
+    """Whether anything of this process was built with few of PyTorch's headers."""
+    return _lean
 
 
-def install(kit: str | None, *, light: bool) -> None:
+def install(kit: str | None) -> None:
     """Interpose on PyTorch's builds in this process.
 
     Args:
-        kit: the folder of a kit; None leaves the builds as they are.
-        light: whether its stand-ins may be used; its precompiled headers always are.
+        kit: a folder of precompiled headers, which need not be there; None leaves the builds as
+            they are.
 
     Raises:
         UnsupportedHere: PyTorch's build tools lack what they import.
@@ -100,13 +112,11 @@ def install(kit: str | None, *, light: bool) -> None:
         except TypeError:
             given = {}
         need_tools(tools, cuda=bool(given.get("cuda_sources")))
-        if kit is not None and light and is_light(given):
+        if kit is not None and is_lean(given):
             with contextlib.suppress(Exception):
-                return _build_light(own_inline, given, Path(kit))
+                return _build_lean(own_inline, given, Path(kit))
             # Its next build counts as the first, which it is for the candidate.
             tools.JIT_EXTENSION_VERSIONER.entries.pop(given["name"], None)
-        if kit is not None and given:
-            return own_inline(**_with_precompiled(given, Path(kit)))
         return own_inline(*args, **kwargs)
 
     tools.load, tools.load_inline = load, load_inline
@@ -114,6 +124,10 @@ def install(kit: str | None, *, light: bool) -> None:
 
 def _tools() -> Any:
     return importlib.import_module("torch.utils.cpp_extension")
+
+
+def _torch() -> str:
+    return str(importlib.import_module("torch").__file__)
 
 
 def need_tools(tools: Any, *, cuda: bool) -> None:
@@ -134,8 +148,8 @@ def need_tools(tools: Any, *, cuda: bool) -> None:
         )
 
 
-def is_light(given: Mapping[str, Any]) -> bool:
-    """Whether the light headers may do for these arguments of `load_inline`, by their text."""
+def is_lean(given: Mapping[str, Any]) -> bool:
+    """Whether fewer headers mean the same to these arguments of `load_inline`, by their text."""
     if not given.keys() <= _USUAL or not given.get("is_python_module", True):
         return False
     if given.get("extra_include_paths") or not isinstance(given.get("name"), str):
@@ -144,29 +158,35 @@ def is_light(given: Mapping[str, Any]) -> bool:
     flags = [flag for each in lists for flag in each or ()]
     if not all(isinstance(flag, str) and _PLAIN_FLAG.fullmatch(flag.strip()) for flag in flags):
         return False
-    if not given.get("functions", ()):
+    cpp, cuda = _listed(given.get("cpp_sources")), _listed(given.get("cuda_sources"))
+    if not all(isinstance(text, str) for text in (*cpp, *cuda)):
         return False
-    texts = [*_listed(given.get("cpp_sources")), *_listed(given.get("cuda_sources"))]
-    return all(isinstance(text, str) and _speaks_light(text) for text in texts)
-
-
-def _speaks_light(text: str) -> bool:
-    """Whether a source names nothing of PyTorch's that the light headers lack."""
-    text = _COMMENT.sub(" ", text)
-    headers = [name for name in _INCLUDE.findall(text) if _PYTORCH_HEADER.match(name)]
-    names = _NAME.findall(text)
-    return (
-        all(name in HEADERS for name in headers)
-        and _OTHER_NAMESPACE.search(text) is None
-        and all(_is_known(*name) for name in names)
-        and all(macro in _KNOWN_MACROS for macro in _MACRO.findall(text))
+    return all(_means_the_same("\n".join(each)) for each in (cpp, cuda)) and not any(
+        _BINDINGS.search(text) for text in cuda
     )
 
 
-def _is_known(namespace: str, name: str, inner: str) -> bool:
-    if namespace != "torch" and name == "cuda":
-        return inner in _KNOWN_CUDA
-    return name in _KNOWN_NAMES or (namespace == "torch" and name in ("optional", "nullopt"))
+def _means_the_same(text: str) -> bool:
+    """Whether a source can tell few headers from many only by an error; see `_UNSEEN`."""
+    known = _MAY_ASK.union(_DEFINITION.findall(text))
+    asked = (name for found in _CONDITION.findall(text) for name in _IDENTIFIER.findall(found))
+    return _UNSEEN.search(text) is None and known.issuperset(asked)
+
+
+def included(texts: Sequence[str], originals: Path) -> str:
+    """Lines that include the operators that sources name.
+
+    All of them, since a call without a namespace finds them by its arguments.
+
+    Args:
+        texts: the sources.
+        originals: where PyTorch's own headers lie.
+    """
+    names = sorted({name for text in texts for name in _CALLABLE.findall(text)})
+    whole = {str(originals / _LEFT_OUT[name]) for name in names if name in _LEFT_OUT}
+    operators = (name for name in names if (originals / f"ATen/ops/{name}.h").is_file())
+    lines = [f'#include "{path}"' for path in sorted(whole)]
+    return "\n".join([*lines, *(f"#include <ATen/ops/{name}.h>" for name in operators)])
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -175,27 +195,25 @@ def _listed(sources: Any) -> list[Any]:
     return [sources] if isinstance(sources, str) else list(sources)
 
 
-def _build_light(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: Path) -> Any:
-    global _stood_in
+def _build_lean(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: Path) -> Any:
+    global _lean
     extensions = os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(os.getcwd(), "extensions")
-    folder = os.path.join(f"{extensions}_light", given["name"])
-    os.makedirs(folder, exist_ok=True)
-    arguments = _copied(given)
-    arguments["extra_include_paths"] = [str(kit / "include")]
-    arguments["extra_ldflags"] = [*(given.get("extra_ldflags") or ()), str(kit / SHIM)]
-    arguments["build_directory"] = folder
+    folder = Path(f"{extensions}_lean", given["name"])
+    folder.mkdir(parents=True, exist_ok=True)
+    headers = Path(f"{extensions}_headers")
+    originals = Path(_torch()).parent / "include"
+    write_headers(headers, originals)
+    arguments = _copied(given) | {"build_directory": str(folder)}
+    for name in ("cpp_sources", "cuda_sources"):
+        if texts := _listed(given.get(name)):
+            arguments[name] = [included(texts, originals), *texts]
+    ready = precompiled(kit, given.get("extra_cflags") or ())
+    # Named before it is there, too: with other arguments the next child would build once more.
+    first = [] if ready is None else [str(ready)]
+    arguments["extra_include_paths"] = [*first, str(headers)]
     module = own_inline(**arguments)
-    _stood_in = True
+    _lean = True
     return module
-
-
-def _with_precompiled(given: Mapping[str, Any], kit: Path) -> dict[str, Any]:
-    """The arguments, with the precompiled header where g++ looks first, if it is there."""
-    arguments = _copied(given)
-    folder = precompiled(kit, given.get("extra_cflags") or ())
-    if folder is not None and folder.exists() and not given.get("extra_include_paths"):
-        arguments["extra_include_paths"] = [str(folder)]
-    return arguments
 
 
 def _copied(given: Mapping[str, Any]) -> dict[str, Any]:

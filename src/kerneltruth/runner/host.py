@@ -21,7 +21,7 @@ from typing import Literal, Self
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
-from kerneltruth.runner.extension_kit import add_precompiled, kit_for
+from kerneltruth.runner.extension_kit import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Argument,
@@ -110,7 +110,6 @@ class Runner:
         *,
         ahead: bool = False,
         cold: bool = False,
-        light: bool = False,
         cache: str | None = None,
     ) -> Session:
         """A session for the candidate; its child is loading when this returns.
@@ -120,13 +119,12 @@ class Runner:
             mode: what the child does with it.
             ahead: whether the child only gets ready, and loads nothing before it is first asked.
             cold: whether it compiles anew what was compiled before, and as PyTorch does.
-            light: whether C++ and CUDA may be built with stand-ins for PyTorch's headers.
             cache: where what it compiles is kept, in place of a folder of the candidate's own.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
         """
-        session = Session(self, candidate, mode, ahead=ahead, cold=cold, light=light, cache=cache)
+        session = Session(self, candidate, mode, ahead=ahead, cold=cold, cache=cache)
         self._sessions.add(session)
         return session
 
@@ -174,14 +172,13 @@ class Runner:
                 self._zygotes = {k: z for k, z in self._zygotes.items() if z is not zygote}
         raise EnvironmentFault("the parent of candidate processes dies again and again")
 
-    def _kit(self, candidate: Candidate, *, light: bool) -> Path | None:
-        """What the candidate's extensions are built with; the first one waits until it is made."""
+    def _kit(self, candidate: Candidate) -> Path | None:
+        """Where headers for the candidate's extensions lie precompiled, or soon will."""
         if self._cache_root is None or candidate.language != "cuda" or self.device == "cpu":
             return None
         environment = zygote_environment(interpret=False, hide_cuda=True)
-        kit = kit_for(self._cache_root / "kits", environment)
-        if kit is not None and not light:
-            add_precompiled(kit, candidate.source, environment)
+        kit = kit_folder(self._cache_root / "kits", environment)
+        precompile_ahead(kit, candidate.source, environment)
         return kit
 
     def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
@@ -221,7 +218,6 @@ class Session:
         *,
         ahead: bool,
         cold: bool,
-        light: bool,
         cache: str | None,
     ) -> None:
         self.candidate = candidate
@@ -232,7 +228,6 @@ class Session:
         self._load_deadline = 0.0
         self._ahead = ahead
         self._cold = cold
-        self._light = light
         self._cache = cache
         self._preparing = False
         self._pausing = False
@@ -409,7 +404,7 @@ class Session:
     def _send_load(self) -> None:
         if self._link is None:
             return
-        kit = None if self._cold else self._runner._kit(self.candidate, light=self._light)
+        kit = None if self._cold else self._runner._kit(self.candidate)
         self._load_deadline = self._deadline(load_allowance(self.candidate))
         message = Load(
             source=self.candidate.source,
@@ -420,7 +415,6 @@ class Session:
             mode="time" if self.mode == "time_compiled" else self.mode,
             targets=self._runner.targets if self.mode == "compile" else (),
             kit=None if kit is None else str(kit),
-            light=self._light,
         )
         try:
             self._link.send(message, deadline=self._load_deadline)

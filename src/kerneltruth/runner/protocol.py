@@ -90,8 +90,7 @@ class Load:
 
     `mode` is "run" (really run), "compile" (compile every launch for `targets`, run nothing) or
     "time" (run as on any machine: Triton's own autotuner, nothing recorded, nothing guarded).
-    `kit` is the folder of `extension_kit` with which extensions are built; `light`, whether its
-    stand-ins for PyTorch's headers may be used.
+    `kit` is a folder of `extension_kit` with precompiled headers; None builds as PyTorch does.
     """
 
     source: str
@@ -102,7 +101,6 @@ class Load:
     mode: str = "run"
     targets: tuple[str, ...] = ()
     kit: str | None = None
-    light: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +406,7 @@ class Observation:
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).
-        stood_in: an extension was built with stand-ins for PyTorch's headers.
+        lean: an extension was built with few of PyTorch's headers.
     """
 
     ended: str
@@ -426,7 +424,7 @@ class Observation:
     output: str = ""
     seconds: float | None = None
     dirty: bool = False
-    stood_in: bool = False
+    lean: bool = False
 
 
 Errand = (

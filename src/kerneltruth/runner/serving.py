@@ -50,8 +50,8 @@ def main(wire: int) -> None:
             answer = worker.time(message)
         else:
             answer = Observation(ended="lost", message="a call came before its load")
-        if worker is not None and worker.stood_in:
-            answer = replace(answer, stood_in=True)
+        if worker is not None and worker.lean:
+            answer = replace(answer, lean=True)
         _flush()
         for piece in _encoded(answer):
             connection.sendall(piece)

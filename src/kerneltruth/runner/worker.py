@@ -91,9 +91,9 @@ class Worker:
         self._settings = settings.settings()
 
     @property
-    def stood_in(self) -> bool:
-        """Whether anything was built with stand-ins for PyTorch's headers."""
-        return self._extensions is not None and bool(self._extensions.stood_in())
+    def lean(self) -> bool:
+        """Whether anything was built with few of PyTorch's headers."""
+        return self._extensions is not None and bool(self._extensions.lean())
 
     def load(self) -> Observation:
         """Import the source and find its entry."""
@@ -128,7 +128,7 @@ class Worker:
         if self._load.language == "cuda" and not self._compiling:
             # It imports PyTorch's build tools, which no other candidate needs.
             self._extensions = importlib.import_module("kerneltruth.runner.extensions")
-            self._extensions.install(self._load.kit, light=self._load.light)
+            self._extensions.install(self._load.kit)
         if self._load.language != "triton":
             if self._compiling:
                 raise UnsupportedHere(

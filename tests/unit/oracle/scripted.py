@@ -102,7 +102,7 @@ class ScriptedRunner:
     loaded_instead: list = field(default_factory=list)
     waited: list = field(default_factory=list)
 
-    def open(self, candidate, mode="run", *, light=False):
+    def open(self, candidate, mode="run"):
         del candidate
         self.opened.append(mode)
         return _Session(self, mode)

@@ -1,6 +1,6 @@
-"""Builds one extension with the light or the real headers, and prints what its functions answer.
+"""Builds one extension with few or all of PyTorch's headers, and prints what its functions answer.
 
-python both_builds.py KIT light|real
+python both_builds.py lean|full
 """
 
 import re
@@ -46,6 +46,15 @@ float dispatched(torch::Tensor x) {
 torch::Tensor moved(torch::Tensor x) {
     return x.transpose(0, 1).unsqueeze(0).expand({2, 3, 2}).permute({2, 0, 1}).flatten(1);
 }
+torch::Tensor relu(torch::Tensor x) { return at::relu(x) + torch::full_like(x, 2).sigmoid(); }
+bool asks(torch::Tensor x) {
+    auto y = torch::zeros({2}, torch::TensorOptions().requires_grad(true));
+    return y.requires_grad() && !torch::empty_like(x, x.options()).requires_grad();
+}
+torch::Tensor counted(int n) {
+    return torch::arange(n, torch::kFloat32) * torch::tensor({1.5, 2.5});
+}
+std::string written(torch::Tensor x) { return c10::str(x.sizes(), x.scalar_type(), x[0]); }
 void thrown() { throw std::invalid_argument("a bad argument"); }
 """
 NAMES = re.findall(r"^\S.* (\w+)\(.*\{", SOURCE, re.MULTILINE)
@@ -63,9 +72,9 @@ def say(function, *arguments, **named):
 
 
 def main():
-    extensions.install(sys.argv[1], light=sys.argv[2] == "light")
+    extensions.install("no-kit" if sys.argv[1] == "lean" else None)
     module = cpp_extension.load_inline(name="both", cpp_sources=SOURCE, functions=NAMES)
-    print("stood in:", extensions.stood_in())
+    print("lean:", extensions.lean())
     x = torch.arange(6.0).view(2, 3)
     for arguments in (
         *((x, 2.0, 1), (x, 2, True), (x[0], 2.0, 1), (x, 2.0, 1.5), (x, 2.0), (x, 2.0, 2**40)),
@@ -86,6 +95,10 @@ def main():
     for function in (module.two, module.total, module.moved, module.fill, module.given):
         say(function, x)
     say(module.total, torch.nn.Parameter(x))
+    for function in (module.relu, module.asks, module.written):
+        say(function, torch.nn.Parameter(x[0].clone()))
+    say(module.counted, 2)
+    say(module.counted, 3)
     say(module.given, None)
     say(module.nothing)
     say(module.thrown)

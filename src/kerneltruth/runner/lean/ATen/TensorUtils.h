@@ -1,0 +1,2 @@
+// Operators include it and use nothing of it.
+#pragma once

@@ -1,0 +1,2 @@
+// Kept from torch/types.h, which uses nothing of it.
+#pragma once
