@@ -11,6 +11,8 @@ from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import Scalar
 
 Domain = Literal["core", "extended"]
+# The names of a model's weights, which are absent all together.
+_WEIGHTS = "weights."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Case:
         layout: how inputs lie in memory, one of `layouts.LAYOUTS`.
         recipe: how values are drawn, one of `values.RECIPES`.
         seed: 64-bit seed; every random stream of the case derives from it.
-        absent: optional tensors passed as None.
+        absent: optional tensors passed as None, and a model's weights if it has its own.
         literals: (input name, elements in row-major order) that replace the recipe's values.
     """
 
@@ -63,6 +65,11 @@ class Case:
         return dict(self.attributes)
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Optional tensors passed as None."""
+        return tuple(n for n in self.absent if not n.startswith(_WEIGHTS))
+
+    @property
     def identity(self) -> str:
         """Hash of everything that fixes inputs and expected output: 32 hex digits."""
         content: dict[str, Any] = {
@@ -92,7 +99,8 @@ class Case:
         """One line for people: `M=3 N=257 bfloat16 transposed ties`."""
         words = [f"{s}={n}" for s, n in self.dims]
         words += [f"{n}={v}" for n, v in self.attributes]
-        words += [f"{n}=None" for n in self.absent]
+        words += [f"{n}=None" for n in self.left_out]
+        words += ["own weights"] if len(self.left_out) < len(self.absent) else []
         words += [self.dtype]
         if self.layout != "contiguous":
             words.append(self.layout)

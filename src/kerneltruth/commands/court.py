@@ -294,6 +294,8 @@ def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
         return {"outcome": NOT_RUN, "detail": f"{stage}: {word(attempt.verdict)}"}
     if device == "cpu":
         return {"outcome": NOT_RUN, "detail": "no GPU: `run` times on one only"}
+    if attempt.own_weights is not None:
+        return {"outcome": NOT_RUN, "detail": "a model with its own weights is not timed"}
     if attempt.candidate.language == "numpy":
         return {"outcome": NOT_RUN, "detail": "a NumPy kernel runs on the host"}
     return None

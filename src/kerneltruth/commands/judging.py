@@ -210,6 +210,7 @@ def _document(
         "unrefereeable": dict(attempt.unrefereeable),
         "void": dict(attempt.void),
         "skipped": dict(attempt.skipped),
+        "own_weights": attempt.own_weights,
         "interface": [
             {**plain(note), "first_summary": note.first.summary()} for note in attempt.interface
         ],

@@ -348,8 +348,9 @@ def _about(entry: Entry, attempt: Attempt, stages: Sequence[str]) -> dict[str, A
     """What a line says of its entry, and of the stages that the run has."""
     plain_torch = {"torch_only": True} if attempt.torch_only else {}
     built = {} if attempt.headers is None else {"headers": attempt.headers}
+    own = {} if attempt.own_weights is None else {"own_weights": attempt.own_weights}
     found = {name: said for name, said in stages_of(attempt).items() if name in stages}
-    return {**_about_entry(entry), **plain_torch, **built, "stages": found}
+    return {**_about_entry(entry), **plain_torch, **built, **own, "stages": found}
 
 
 def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:

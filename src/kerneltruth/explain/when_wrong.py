@@ -113,7 +113,7 @@ def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Clai
             holds=lambda c, name=name, value=value: c.settings.get(name) == value,  # type: ignore[misc]
             plain=lambda c, name=name: c.with_attributes(**{name: None}),  # type: ignore[misc]
         )
-    for name in evidence.case.absent:
+    for name in evidence.case.left_out:
         yield _Claim(
             tag="absent",
             clause=f"Only {name}=None shows it.",

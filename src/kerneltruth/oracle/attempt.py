@@ -147,6 +147,8 @@ class Attempt:
         error_map: the same as a picture; it is stored with the finding alone.
         binaries: every specialization compiled, with its static facts.
         headers: of CUDA C++, which of PyTorch's headers it was built with: few, or all.
+        own_weights: why a model was judged with the weights that its constructor draws; None where
+            it was given the judge's.
     """
 
     task: str
@@ -170,6 +172,7 @@ class Attempt:
     shown: str = ""
     torch_only: bool = False
     headers: Headers | None = None
+    own_weights: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,6 +231,7 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,
             headers=trial.headers,
+            own_weights=trial.own_weights,
             void=dict(tally.void),
             interface=tuple(noted.note() for noted in tally.noted.values()),
         )
@@ -305,6 +306,8 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             continue
         for config in _configs(trial, count):
             judgement = _judge_one(trial, plan, expectation, config, tally.noted.keys())
+            if trial.keeps_its_weights(case, judgement.verdict):
+                break
             yield judgement
             if is_bad(judgement.verdict) and plan.stop_at_first:
                 return
@@ -360,13 +363,16 @@ def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:
     if first is not None:
         seen.add(first.identity)
         yield first
+        if trial.own_weights is not None and (again := trial.as_taken(first)) is not None:
+            yield again
     blocks = tuple(sorted(trial.blocks))
     for case in generate(
         trial.task, count=3 * total, blocks=blocks, thresholds=trial.thresholds, **settings
     ):
         if case.identity not in seen:
             seen.add(case.identity)
-            yield case
+            if (taken := trial.as_taken(case)) is not None:
+                yield taken
 
 
 def _configs(trial: Trial, count: int) -> Iterator[int]:
@@ -396,7 +402,7 @@ def _judge_one(
         if refused is not None:
             verdict = refused if core else Declined(reason=refused.detail)
     beyond = trial.task.beyond(expectation.case.settings)
-    if beyond is not None and is_bad(verdict):
+    if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
         verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
     judgement = Judgement(
         case=expectation.case,
@@ -422,8 +428,8 @@ def _judge_one(
 
 def _what(verdict: Verdict) -> str:
     """A bad verdict in a few words."""
-    said = getattr(verdict, "detail", None) or getattr(verdict, "error", None) or word(verdict)
-    return str(said).splitlines()[0]
+    said = (getattr(verdict, name, None) for name in ("detail", "error", "reason"))
+    return str(next(filter(None, said), word(verdict))).splitlines()[0]
 
 
 def with_digests(judgement: Judgement, expectation: Expectation, ruling: Ruling) -> Judgement:

@@ -20,10 +20,10 @@ from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
-from kerneltruth.oracle.verdict import CompileError, Failed, Verdict
+from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.models import CONSTRUCTED
+from kerneltruth.runner.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.protocol import (
     Argument,
     Binary,
@@ -85,6 +85,8 @@ class Trial:
         self.blocks: set[int] = set(block_sizes(candidate.source))
         self.thresholds = thresholds(candidate.source)
         self.configs = 1
+        # Why the model is judged with the weights that its constructor draws; None where it is not.
+        self.own_weights: str | None = None
         self._run: Session | None = None
         self._compile: Session | None = None
         self._compiled: set[tuple[Any, ...]] = set()
@@ -173,6 +175,31 @@ class Trial:
         if not self.task.wants_gradients(case.settings):
             return ()
         return tuple(spec.name for spec in differentiated(self.task, case))
+
+    def keeps_its_weights(self, case: Case, verdict: Verdict) -> bool:
+        """Whether a call shows that the model has no place for the judge's weights.
+
+        From then on cases leave them to its constructor, as KernelBench does: the reference's draws
+        the same ones at the same seed.
+        """
+        beyond = self.task.beyond(case.settings) is not None
+        if self.own_weights is not None or beyond or not isinstance(verdict, UnsupportedHere):
+            return False
+        if verdict.reason.startswith(NO_PLACE):
+            self.own_weights = verdict.reason
+        return self.own_weights is not None
+
+    def as_taken(self, case: Case) -> Case | None:
+        """The case, without weights if the model keeps its own; None where it has no such case.
+
+        These are drawn in float32, and KernelBench asks for no other dtype.
+        """
+        if self.own_weights is None:
+            return case
+        if case.dtype not in self.task.dtypes:
+            return None
+        weights = (spec.name for spec in self.task.tensors if spec.kind == "weight")
+        return replace(case, absent=(*case.absent, *weights))
 
     def cannot_take(self, expectation: Expectation) -> str | None:
         """Why the candidate's language cannot be given these inputs, by the judge's own look."""

@@ -12,6 +12,7 @@ from rich.text import Text
 from kerneltruth.report.figures import PLAIN_TORCH
 
 DECLINED_SHOWN = 3
+OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 
 
 def check_view(document: dict[str, Any]) -> RenderableType:
@@ -34,9 +35,7 @@ def check_view(document: dict[str, Any]) -> RenderableType:
         table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document['cases']} judged, {document['failed']} failed")
     _declined(table, document["declined"])
-    for note in document["interface"]:
-        where = f"{note['cases']} cases, {note['core']} of the core, first {note['first_summary']}"
-        table.add_row("form", f"{note['output']}: {note['detail']}; values right ({where})")
+    _noted(table, document)
     for reason, count in document["void"].items():
         table.add_row("void", f"{count}: {reason}")
     for reason, count in (*document["unrefereeable"].items(), *document["skipped"].items()):
@@ -59,6 +58,14 @@ def _smallest(table: Table, document: dict[str, Any]) -> None:
         table.add_row("smallest", document["minimal_summary"])
         if document["minimal_shown"]:
             table.add_row("", document["minimal_shown"])
+
+
+def _noted(table: Table, document: dict[str, Any]) -> None:
+    if document["own_weights"]:
+        table.add_row("weights", f"{OWN_WEIGHTS}: {document['own_weights']}")
+    for note in document["interface"]:
+        where = f"{note['cases']} cases, {note['core']} of the core, first {note['first_summary']}"
+        table.add_row("form", f"{note['output']}: {note['detail']}; values right ({where})")
 
 
 def _declined(table: Table, declined: list[dict[str, Any]]) -> None:

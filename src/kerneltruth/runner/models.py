@@ -1,16 +1,17 @@
 """Models in the child: built from constructor inputs, and given the judge's weights.
 
 A task that is a model names its constructor's inputs by `CONSTRUCTED` and, if that matters, how it
-is called by `CALLED`, both as Python text, and its weights by `WEIGHTS` and their names in the
-state of the reference. A candidate's model gets them by name, the others by order among those of
-equal shape.
+is called by `CALLED` and with which number the reference's constructor fills a weight by `FILLED`,
+as Python text, and its weights by `WEIGHTS` and their names in the state of the reference. A
+candidate's model gets them by name, the others by order among those of equal shape. Weights that
+are None are left to its constructor, which draws at the reference's seed.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,9 +24,10 @@ from kerneltruth.runner.protocol import UnsupportedHere
 
 CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
+FILLED = "model.filled"
 WEIGHTS = "weights."
-# What a layer keeps of the inputs that it has seen.
-_STATISTICS = ("running_mean", "running_var")
+# What is said where the judge's weights find no place in a model.
+NO_PLACE = "the model has no parameter for the weight"
 
 Weights = Mapping[str, torch.Tensor]
 
@@ -37,7 +39,7 @@ def is_described(arguments: Sequence[Offered]) -> bool:
 
 def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
     """What the model is called with, among the arguments that describe it."""
-    others = [a for a in arguments if a.name not in (CONSTRUCTED, CALLED)]
+    others = [a for a in arguments if a.name not in (CONSTRUCTED, CALLED, FILLED)]
     return [a.value for a in others if not a.name.startswith(WEIGHTS)]
 
 
@@ -57,18 +59,21 @@ def build(
     weights: dict[str, torch.Tensor] = {}
     passed: Sequence[Any] = ()
     training, updated = None, ()
+    filled: dict[str, float] = {}
     for a in arguments:
         if a.name == CONSTRUCTED:
             passed = ast.literal_eval(a.value)
+        elif a.name == FILLED:
+            filled = ast.literal_eval(a.value)
         elif a.name == CALLED:
             training, updated = operator.itemgetter("training", "updated")(
                 ast.literal_eval(a.value)
             )
-        elif a.name.startswith(WEIGHTS):
+        elif a.name.startswith(WEIGHTS) and a.value is not None:
             weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
     # A layer that takes statistics of each batch has no need to keep any.
     needed = training is False or bool(updated)
-    model = _with_weights(kind, passed, weights, keeps_statistics=needed)
+    model = _with_weights(kind, passed, weights, filled, keeps_statistics=needed)
     if isinstance(model, torch.nn.Module):
         tensors = (t for t in (*weights.values(), *inputs) if isinstance(t, torch.Tensor))
         dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
@@ -100,14 +105,19 @@ def _as_tensors(value: Any, device: str | torch.device) -> Any:
 
 
 def _with_weights(
-    kind: type, passed: Sequence[Any], weights: Weights, *, keeps_statistics: bool
+    kind: type,
+    passed: Sequence[Any],
+    weights: Weights,
+    filled: Mapping[str, float],
+    *,
+    keeps_statistics: bool,
 ) -> Any:
     made: list[torch.Tensor] = []
     with _drawing_alike(), _watched(made, {}):
         model = kind(*passed)
     if not weights:
         return model
-    places = _matched(model, weights, keeps_statistics=keeps_statistics)
+    places = _matched(model, weights, filled, keeps_statistics=keeps_statistics)
     if _keeps_copies(model, places):
         # What a constructor derives from weights must be of these: they are there from the start.
         at = {id(t): i for i, t in enumerate(made)}
@@ -118,7 +128,7 @@ def _with_weights(
     with torch.no_grad():
         for name, tensor in _state(model).items():
             if name in places:
-                tensor.copy_(weights[places[name]])
+                tensor.copy_(weights[places[name]].reshape(tensor.shape))
     return model
 
 
@@ -128,28 +138,112 @@ def _state(model: Any) -> dict[str, torch.Tensor]:
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
-def _matched(model: Any, weights: Weights, *, keeps_statistics: bool) -> dict[str, str]:
+def _matched(
+    model: Any, weights: Weights, filled: Mapping[str, float], *, keeps_statistics: bool
+) -> dict[str, str]:
     """Which weight goes to which parameter or buffer of the model.
 
-    Running statistics may be missing where they are not needed.
+    By name, in which dots count as underscores; the rest in order among equal shapes, if there are
+    as many on both sides: first of those that both constructors fill with the same number, or with
+    several. Where some names differ, numbers in names are believed last: a Sequential without its
+    activations counts its layers otherwise. Shapes may differ by dims of size 1. Running statistics
+    go to those alone, and may be missing where they are not needed.
+
+    Raises:
+        UnsupportedHere: a weight has no place, or more than one.
     """
     state = _state(model)
-    places = {n: n for n, w in weights.items() if n in state and state[n].shape == w.shape}
-    left = [n for n in weights if n not in places]
-    free = [n for n in state if n not in places]
-    for name in left:
-        if name.rpartition(".")[2] in _STATISTICS and not keeps_statistics and model.training:
-            continue
-        spot = next((n for n in free if state[n].shape == weights[name].shape), None)
-        if spot is None:
+    named = _by_name(state, weights)
+    if len(named) == len(weights):
+        return named
+    places = {n: w for n, w in named.items() if not any(part.isdigit() for part in n.split("."))}
+    made = {n: _filled_with(t) for n, t in state.items()}
+    for more in ({}, named):
+        places |= {
+            n: more[n] for n in more.keys() - places.keys() if more[n] not in places.values()
+        }
+        for alike in (_exactly, _squeezed, _roughly):
+            _place_in_order(places, state, weights, alike, (made, filled))
+            _place_in_order(places, state, weights, alike, ({}, {}))
+    for name, weight in _without(weights, places.values()).items():
+        if not _statistic(name) or keeps_statistics or not model.training:
             own = ", ".join(f"{n}{list(t.shape)}" for n, t in list(state.items())[:6]) or "none"
-            raise UnsupportedHere(
-                f"the model has no parameter for the weight {name}{list(weights[name].shape)}; "
-                f"its own are {own}"
-            )
-        free.remove(spot)
-        places[spot] = name
+            raise UnsupportedHere(f"{NO_PLACE} {name}{list(weight.shape)}; its own are {own}")
     return places
+
+
+def _place_in_order(
+    places: dict[str, str],
+    state: Weights,
+    weights: Weights,
+    alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
+    filled: tuple[Mapping[str, float | None], Mapping[str, float | None]],
+) -> None:
+    """Add the weights of which there are as many as of free parameters like them."""
+    free = _groups(_without(state, places), alike, filled[0])
+    for key, names in _groups(_without(weights, places.values()), alike, filled[1]).items():
+        if len(free.get(key, ())) == len(names):
+            places |= zip(free[key], names, strict=True)
+
+
+def _filled_with(tensor: torch.Tensor) -> float | None:
+    """The number that all elements are, if there are several."""
+    tensor = tensor.detach()
+    first = tensor.reshape(-1)[:1]
+    several = tensor.numel() > 1 and bool((tensor == first).all())
+    return float(first) if several else None
+
+
+def _by_name(state: Weights, weights: Weights) -> dict[str, str]:
+    """Weight by parameter where the names say the same."""
+    plain = {n.replace(".", "_"): n for n in weights}
+    found = {n: n if n in weights else plain.get(n.replace(".", "_")) for n in state}
+    return {n: w for n, w in found.items() if w is not None and _fits(state[n], weights[w])}
+
+
+def _without(weights: Weights, placed: Collection[str]) -> Weights:
+    return {n: w for n, w in weights.items() if n not in placed}
+
+
+def _groups(
+    tensors: Weights,
+    alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
+    filled: Mapping[str, float | None],
+) -> dict[tuple[Any, ...], list[str]]:
+    """Names that only their order tells apart."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for name, tensor in tensors.items():
+        found.setdefault((*alike(name, tensor), filled.get(name)), []).append(name)
+    return found
+
+
+def _exactly(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tuple(tensor.shape), _statistic(name), _is_bias(name)
+
+
+def _squeezed(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
+    return *_roughly(name, tensor), _is_bias(name)
+
+
+def _roughly(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tuple(n for n in tensor.shape if n != 1), _statistic(name)
+
+
+def _is_bias(name: str) -> bool:
+    """Whether a parameter of this name is added, and not multiplied with."""
+    words = [word for word in name.split(".") if not word.isdigit()]
+    return any(word in words[-1] for word in ("bias", "beta")) if words else False
+
+
+def _fits(own: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether the shapes are the same but for dims of size 1."""
+    return [n for n in own.shape if n != 1] == [n for n in weight.shape if n != 1]
+
+
+def _statistic(name: str) -> str | None:
+    """Which running statistic a parameter or buffer of this name is."""
+    last = name.rpartition(".")[2]
+    return next((kind for kind in ("mean", "var") if kind in last), None)
 
 
 def _keeps_copies(model: torch.nn.Module, places: Mapping[str, str]) -> bool:
@@ -196,11 +290,11 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         if not isinstance(tensor, torch.Tensor):
             return None
         value = fixed.get(len(made))
-        if value is None or value.shape != tensor.shape:
+        if value is None or not _fits(tensor, value):
             made.append(tensor)
             return None
         # Where and as it was drawn: a constructor may go on computing with it.
-        kept = tensor.detach().clone().copy_(value)
+        kept = tensor.detach().clone().copy_(value.reshape(tensor.shape))
         held.add(kept.untyped_storage().data_ptr())
         replaced = (
             torch.nn.Parameter(kept, requires_grad=tensor.requires_grad)

@@ -19,6 +19,7 @@ CHECK = {
     "minimal_summary": "M=1 N=1 float32 literal values",
     "minimal_shown": "x=[100.0], expected 1.0, got nan",
     "torch_only": False,
+    "own_weights": None,
     "interface": [],
     "void": {},
     "task": "relu",
@@ -93,6 +94,11 @@ def test_the_smallest_case_is_shown_with_what_came_of_it():
     lines = [line.strip() for line in piped(check_view(CHECK)).splitlines()]
     smallest = next(i for i, line in enumerate(lines) if line.startswith("smallest"))
     assert lines[smallest + 1] == "x=[100.0], expected 1.0, got nan"
+
+
+def test_weights_that_a_model_drew_itself_are_said_to_be():
+    noted = piped(check_view({**CHECK, "own_weights": "it has no parameter for the weight w"}))
+    assert "drawn by its constructor, at the reference's seed: it has no parameter" in noted
 
 
 def test_plain_pytorch_is_said_to_be():

@@ -23,7 +23,7 @@ from kerneltruth.importers.kernelbench.reference import (
     narrowing,
 )
 from kerneltruth.importers.kernelbench.schema import Input, Schema
-from kerneltruth.runner.models import CALLED, CONSTRUCTED, WEIGHTS
+from kerneltruth.runner.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
 from kerneltruth.tasks.gpu import GPU_DRAWS
 from kerneltruth.tasks.spec import (
     Argument,
@@ -95,6 +95,10 @@ def task_of(
     arguments.append(Derived(name=CONSTRUCTED, expression=built))
     arguments += specs
     drawn = [name for name in last.state if _is_drawn(schema, name)]
+    facts = {name: schema.state[name] for name in drawn}
+    numbers = {n: f["constant"] for n, f in facts.items() if not f["random"]}
+    filled = {n: number for n, number in numbers.items() if number is not None}
+    arguments.append(Derived(name=FILLED, expression=repr(repr(filled))))
     arguments += [_weight(schema, name) for name in drawn]
     rounding = ("truncated", "rounded") if last.products else ()
     reference = Reference(session, schema, order)

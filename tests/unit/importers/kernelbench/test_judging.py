@@ -16,7 +16,7 @@ from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.reference import reference
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable, UnsupportedHere
+from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 
@@ -483,14 +483,6 @@ def test_weights_reach_a_candidate_that_keeps_them_otherwise(runner, made, sourc
     _, task = made(LINEAR)
     attempt = attempt_of(runner, task, candidate(source))
     assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
-
-
-def test_a_candidate_without_a_place_for_the_weights_cannot_be_judged(runner, made):
-    _, task = made(LINEAR)
-    source = RENAMED.replace("torch.randn(outputs, features)", "torch.randn(outputs, features, 2)")
-    verdict = attempt_of(runner, task, candidate(source)).verdict
-    assert isinstance(verdict, UnsupportedHere)
-    assert "no parameter for the weight layer.weight" in verdict.reason
 
 
 def test_the_schema_is_the_same_each_time_and_from_the_cache(runner, tmp_path):

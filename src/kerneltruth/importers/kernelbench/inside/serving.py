@@ -107,7 +107,7 @@ class Harness:
         # On a GPU: float32 is asked for, and the same twice.
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
-        self._models: dict[tuple[str, str, bool | None], _Ready] = {}
+        self._models: dict[tuple[str, str, bool | None, bool], _Ready] = {}
         self._laid_out = LaidOut()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
@@ -249,7 +249,8 @@ class Harness:
     ) -> Any:
         """The model for the constants, in the dtype and mode, with the weights given."""
         constants, training = asked["constants"], asked["training"]
-        key = (constants, str(dtype), training)
+        given = any(name.startswith("weights.") for name in tensors)
+        key = (constants, str(dtype), training, given)
         if key not in self._models:
             model = cast(self._built(constants, tensors), dtype, home(tensors))
             if training is not None:
@@ -263,8 +264,8 @@ class Harness:
         ready = self._models[key]
         ready.attributes.restore()
         for name, tensor in state(ready.model).items():
-            given = ready.kept.get(name)
-            tensor.copy_(tensors[f"weights.{name}"] if given is None else given)
+            before = ready.kept.get(name)
+            tensor.copy_(tensors[f"weights.{name}"] if before is None else before)
         return ready.model
 
     def _built(self, constants: str, tensors: Mapping[str, torch.Tensor]) -> Any:
