@@ -38,8 +38,9 @@ _PLAIN_FLAG = re.compile(
     r"|-D(?!.*(?:TORCH|C10|AT_))\w+(?:=\w+)?|--?gencode=?.*|arch=.*|--?arch=.*|-lineinfo"
 )
 # A name that the lean headers lack is an error, and PyTorch's own build follows. What follows is
-# where it may be none: macros of the other headers, a scope that names are looked up in unseen,
-# names that are put together, headers that are found beside the source.
+# where it may be none: macros of the other headers, a scope that names are looked up in unseen, a
+# namespace within PyTorch's that hides another of the same name, names that are put together,
+# headers that are found beside the source.
 ABSENT_MACROS = re.compile(
     r"(?:BUILD_FEATURE|CATCH|END_HANDLE_TH|EXPECTED_MAX|FAIL_MTIAHOOKS|FORALL|HAS_(?:IMPL|PT2)"
     r"|FORWARD_HAS|IS_PYBIND|MAKE_TORCH|RECORD|REGISTER|ROLLBEAR|STRONG_HAS)_\w+"
@@ -47,6 +48,7 @@ ABSENT_MACROS = re.compile(
 )
 _UNSEEN = re.compile(
     rf"\b(?:{ABSENT_MACROS.pattern})\b|\bnamespace\s+(?:\w+\s*=\s*)?(?:at|torch|c10|pybind11)\b|##"
+    r"|\btorch\s*::\s*[a-z]\w*\s*::|\bat\s*::\s*(?!cuda\b)[a-z]\w*\s*::"
     r"|#\s*+include\s*+(?![<\"]\w[\w./+-]*[>\"])"
 )
 # nvcc makes no bindings with the lean headers, and knows no casts of tensors.

@@ -161,6 +161,9 @@ def but(found, replacement):
         but("__global__", "namespace t = torch;\n__global__"),
         but("__global__", "namespace at { int g(); }\n__global__"),
         but("__global__", "#define CALL(x) tor##x\n__global__"),
+        # torch::cuda hides at::cuda, which has a stream, and torch::cuda has none.
+        but("<<<1, 1>>>", "<<<1, 1, 0, torch::cuda::getCurrentCUDAStream()>>>"),
+        but("auto y", "at::native::f(); auto y"),
         # Headers of unknown contents.
         but("#include <cuda_runtime.h>", '#include "/tmp/mine.h"'),
         but("#include <cuda_runtime.h>", "#include MINE"),
@@ -180,6 +183,7 @@ def test_where_fewer_headers_may_mean_something_else_pytorch_builds(change):
     [
         but("TORCH_CHECK", "TORCH_WARN"),
         but("#include <cuda_runtime.h>", "#include <c10/cuda/CUDAGuard.h>\n#include <cub/cub.cuh>"),
+        but("<<<1, 1>>>", "<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>"),
         but("__global__", "#ifndef N\n#define N 4\n#endif\n__global__"),
         but("__global__", "#if __CUDA_ARCH__ >= 800\n#endif\n__global__"),
         but("__global__", "using namespace std;\nnamespace { int a; }\n__global__"),
