@@ -64,6 +64,8 @@ CUDA_VERSION CUDART_VERSION __GNUC__
 _MAY_ASK = frozenset(_COMPILERS.split())
 # Names of functions, called without an object; of those that are operators the header is included.
 _CALLABLE = re.compile(r"(?<![.\w])(?<!->)[A-Za-z_]\w*")
+# Functions that stand in the header of another operator: `add_out` and `add_` in that of `add`.
+_VARIANT = re.compile(r"(?:_symint)?(?:_outf?|_)?$")
 # What operators only seem to need is left out of the lean headers, unless a source names it.
 _LEFT_OUT = {
     "device_of": "ATen/DeviceGuard.h",
@@ -184,7 +186,8 @@ def included(texts: Sequence[str], originals: Path) -> str:
         texts: the sources.
         originals: where PyTorch's own headers lie.
     """
-    names = sorted({name for text in texts for name in _CALLABLE.findall(text)})
+    called = {name for text in texts for name in _CALLABLE.findall(text)}
+    names = sorted(called.union(_VARIANT.sub("", name) for name in called))
     whole = {str(originals / _LEFT_OUT[name]) for name in names if name in _LEFT_OUT}
     operators = (name for name in names if (originals / f"ATen/ops/{name}.h").is_file())
     lines = [f'#include "{path}"' for path in sorted(whole)]

@@ -197,13 +197,12 @@ def test_what_can_only_be_an_error_with_fewer_headers_is_tried(change):
 
 def test_operators_that_a_source_names_are_included(tmp_path):
     (tmp_path / "ATen/ops").mkdir(parents=True)
-    for name in ("relu", "sum", "exp", "max"):
+    for name in ("add", "exp", "max", "mul", "relu", "sum"):
         (tmp_path / f"ATen/ops/{name}.h").touch()
     # A function of the source's own, or one found by its argument, competes with PyTorch's.
-    texts = ["auto y = torch::relu(x.sum()); p->exp();", "a>max(b) + relu(c)"]
+    texts = ["auto y = torch::relu(x.sum()); p->exp();", "a>max(b) + relu(c); mul_(add_out(d))"]
     assert extensions.included(texts, tmp_path).splitlines() == [
-        "#include <ATen/ops/max.h>",
-        "#include <ATen/ops/relu.h>",
+        f"#include <ATen/ops/{name}.h>" for name in ("add", "max", "mul", "relu")
     ]
     assert extensions.included(["device_of(x)"], tmp_path) == (
         f'#include "{tmp_path}/ATen/DeviceGuard.h"'
