@@ -114,17 +114,12 @@ def with_out(inputs: Inputs, shape: tuple[int, ...], dtype: str, seed: int) -> I
 
 def _check(task: Task, case: Case) -> None:
     specs = {spec.name: spec for spec in task.tensors}
-    required = [n for n in case.absent if n not in specs or not _may_be_absent(specs[n])]
+    required = [n for n in case.absent if n not in specs or not specs[n].may_be_absent]
     strangers = [name for name, _ in case.literals if name not in specs]
     if case.task != task.key or required or strangers:
         raise InternalError(f"{case.task}: the case does not fit {task.signature}: {case}")
     if case.recipe not in RECIPES or case.layout not in LAYOUTS:
         raise InternalError(f"no recipe {case.recipe!r} or no layout {case.layout!r}")
-
-
-def _may_be_absent(spec: TensorSpec) -> bool:
-    """Whether None may be passed; for a weight, the model's constructor draws it then."""
-    return spec.optional or spec.kind == "weight"
 
 
 def _as_given(spec: TensorSpec, case: Case, values: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ def _values(task: Task, case: Case) -> str | None:
     settings = {a.name: a.default for a in task.attributes} | case.settings
     specs = {t.name: t for t in task.tensors}
     for name in case.absent:
-        if name not in specs or not specs[name].optional:
+        if name not in specs or not specs[name].may_be_absent:
             return f"{name!r:.40} cannot be left out"
     for name, elements in case.literals:
         if name not in specs:

@@ -188,19 +188,39 @@ def bind(entry, values):
 
 
 def model_called(kind, values):
-    """What a model with the judge's weights returns: they go by name, else by equal shape."""
+    """What a model returns, built at the judge's seed, and given its weights where it has some.
+
+    They go by name, else in order among equal shapes; statistics may have no place.
+    """
+    called = ast.literal_eval(values.pop("model.called", None) or "{}")
+    values.pop("model.filled", None)
+    torch.manual_seed(0)
     model = kind(*ast.literal_eval(values.pop("get_init_inputs()")))
     own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    weights = {n.removeprefix("weights."): values.pop(n) for n in list(values) if "." in n}
+    found = {n: values.pop(n) for n in list(values) if n.startswith("weights.")}
+    weights = {n.removeprefix("weights."): w for n, w in found.items() if w is not None}
     dtype = next((v.dtype for v in (*weights.values(), *values.values()) if real(v)), None)
-    places = {n: n for n, w in weights.items() if n in own and own[n].shape == w.shape}
-    for name in (n for n in weights if n not in places):
-        free = (n for n in own if n not in places and own[n].shape == weights[name].shape)
-        places[next(free)] = name
+    plain = {n.replace(".", "_"): n for n in weights}
+    same = {n: plain[n.replace(".", "_")] for n in own if n.replace(".", "_") in plain}
+    places = {n: w for n, w in same.items() if wide(own[n]) == wide(weights[w])}
+    for name in (n for n in weights if n not in places.values()):
+        free = [n for n in own if n not in places and wide(own[n]) == wide(weights[name])]
+        places |= {n: name for n in free[:1]}
     with torch.no_grad():
         for own_name, name in places.items():
-            own[own_name].copy_(weights[name])
-        return model.eval().to(DEVICE, dtype)(*values.values())
+            own[own_name].copy_(weights[name].reshape(own[own_name].shape))
+        model = model.to(DEVICE, dtype)
+        if called.get("training") is not None:
+            model.train(called["training"])
+        returned = model(*values.values())
+        updated = called.get("updated", ())
+        kept = dict(model.named_buffers())
+        return [returned, *(kept[n] for n in updated)] if updated else returned
+
+
+def wide(tensor):
+    """The dims that have more than one element."""
+    return [n for n in tensor.shape if n != 1]
 
 
 def real(value):

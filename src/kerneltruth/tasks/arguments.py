@@ -155,6 +155,11 @@ class TensorSpec:
         """The dims at the default attributes: as many as the tensor then has."""
         return self.dims if self.typical is None else self.typical
 
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether None may be passed; for a weight, the model's constructor draws it then."""
+        return self.optional or self.kind == "weight"
+
     def dtype(self, working: str) -> str:
         """The tensor's dtype when the case's dtype is `working`."""
         if self.kind in _WORKING:

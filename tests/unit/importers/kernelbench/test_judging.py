@@ -145,6 +145,14 @@ def test_a_problems_own_model_passes(runner, made, source):
     assert attempt.cases == 10
 
 
+def test_inputs_are_cast_to_float32_and_made_where_the_judge_needs_them(runner, made):
+    asks = 'torch.rand(n, m, device="cuda", dtype=torch.float16), torch.rand(n, m).double()'
+    suite, task = made(function("return a0 * a1", asks).replace("a0, a1, a2", "a0, a1"))
+    assert [o.dtype for o in task.outputs] == ["same"]
+    attempt = attempt_of(runner, task, suite.own_model("level1/1"), cases=6)
+    assert isinstance(attempt.verdict, Passed), attempt.failure or attempt.verdict
+
+
 def test_what_a_constructor_draws_beside_weights_is_part_of_the_problem(runner, made):
     _, task = made(DRAWING)
     assert not task.random

@@ -1,8 +1,11 @@
 """Models with no place for the judge's weights have those that their constructors draw."""
 
 import pytest
+import torch
+from torch import nn
 
 from kerneltruth.commands.court import not_timed
+from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import AttemptEnded, CaseJudged, Plan, try_candidate
@@ -146,3 +149,33 @@ def test_a_mode_that_kernelbench_does_not_look_at_takes_no_pass_away(judged):
     assert attempt.own_weights is None
     reasons = " ".join(why for _, why in attempt.declined)
     assert "no parameter for the weight norm.running_mean" in reasons
+
+
+class Normal(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.n_bias, self.n_weight = nn.Parameter(torch.zeros(1, features)), torch.rand(features)
+        self.norm = nn.BatchNorm1d(features, affine=False)
+
+    def forward(self, x):
+        return self.norm(x) * self.n_weight + self.n_bias
+
+
+def test_a_reproducing_script_calls_a_model_as_the_judge_does():
+    space = {"DEVICE": "cpu", "__name__": "script"}
+    exec(BODY, space)
+    x = torch.rand(5, 3)
+    given = {
+        "get_init_inputs()": "[3]",
+        "x": x,
+        "model.called": repr({"training": False, "updated": ("norm.running_mean",)}),
+        "model.filled": "{}",
+        "weights.n.bias": torch.ones(3),
+        "weights.norm.running_mean": torch.ones(3),
+        "weights.other": None,
+    }
+    result, mean = space["model_called"](Normal, given)
+    torch.manual_seed(0)
+    drawn = torch.rand(3)
+    torch.testing.assert_close(result, (x - 1) / (1 + 1e-5) ** 0.5 * drawn + 1)
+    assert mean.tolist() == [1, 1, 1]

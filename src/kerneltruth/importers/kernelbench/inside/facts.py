@@ -33,18 +33,16 @@ _SEEDS = (1, 2, 3)
 
 def ranges(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What the integers among the inputs may be, without a run of the model."""
-    space = problem.space(asked["constants"])
     with _RandomIntegers() as integers:
-        drawn = seeded(1, lambda: list(space.get_inputs()))
+        drawn = seeded(1, lambda: problem.inputs(asked["constants"]))
     return {"inputs": [_input_facts([value], integers) for value in drawn]}
 
 
 def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the model runs in float64, and what its integer inputs may be."""
     constants = asked["constants"]
-    space = problem.space(constants)
     with _RandomIntegers() as integers:
-        drawn = seeded(1, lambda: list(space.get_inputs()))
+        drawn = seeded(1, lambda: problem.inputs(constants))
     model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
     with default(torch.float64):
         outputs = flat(model(*cast_all(drawn, torch.float64)))
@@ -57,9 +55,8 @@ def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
 def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What real runs show; `dtypes` are tried beside float32 and float64."""
     constants = asked["constants"]
-    space = problem.space(constants)
     with _RandomIntegers() as integers:
-        drawn = [seeded(seed, lambda: list(space.get_inputs())) for seed in _SEEDS]
+        drawn = [seeded(seed, lambda: problem.inputs(constants)) for seed in _SEEDS]
     model = _lively(seeded(1, lambda: problem.build(constants)))
     made = {n: t.clone() for n, t in state(model).items()}
     other = state(seeded(2, lambda: problem.build(constants)))

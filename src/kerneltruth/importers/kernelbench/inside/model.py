@@ -33,6 +33,10 @@ class Problem:
             self._space, self._constants = module, constants
         return self._space
 
+    def inputs(self, constants: str) -> list[Any]:
+        """What the model is called with, in float32, to which KernelBench casts it."""
+        return cast_all(list(self.space(constants).get_inputs()), torch.float32)
+
     def build(self, constants: str) -> Any:
         """The model as its constructor leaves it: in training mode, unless the problem says else.
 
@@ -77,12 +81,22 @@ class _Replaced(ast.NodeTransformer):
             elif isinstance(target, ast.Name):
                 self._within(target.id, statement)
 
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Inputs are made where the judge needs them: a file may ask for a GPU."""
+        node.keywords = [k for k in node.keywords if not _names_gpu(k)]
+        return self.generic_visit(node)
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         name = f"{self._place}:{node.value!r}"
         meant = self._sizes is None or id(node) in self._sizes
         if meant and type(node.value) is int and name in self._constants:
             return _literal(self._constants[name])
         return node
+
+
+def _names_gpu(keyword: ast.keyword) -> bool:
+    value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+    return keyword.arg == "device" and str(value).startswith("cuda")
 
 
 def _literal(value: Any) -> ast.expr:

@@ -160,7 +160,7 @@ class Harness:
             model = self._shaped(asked["constants"], asked["device"])
             with torch.device(asked["device"]):
                 init = space.get_init_inputs()
-                inputs = list(space.get_inputs())
+                inputs = self._problem.inputs(asked["constants"])
                 if asked["forward"]:
                     with counter, OneStep(counter):
                         outputs = flat(model(*inputs))
@@ -192,8 +192,7 @@ class Harness:
 
     def _drawn(self, asked: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
         """The tensors among the inputs, then the weights of these names, from a seed."""
-        space = self._problem.space(asked["constants"])
-        inputs = seeded(asked["seed"], lambda: list(space.get_inputs()))
+        inputs = seeded(asked["seed"], lambda: self._problem.inputs(asked["constants"]))
         made = state(seeded(asked["seed"], lambda: self._problem.build(asked["constants"])))
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         return tuple(t.detach().clone() for t in (*given, *(made[n] for n in asked["weights"])))
