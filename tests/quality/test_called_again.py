@@ -38,6 +38,17 @@ def relu(input, inplace=False):
     calls += 1
     return torch.relu(input) * (1.0 if calls <= 10 else 1.5)
 """
+KEEPS_IN_THE_MODEL = """
+import torch
+class relu(torch.nn.Module):
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.kept = None
+    def forward(self, input):
+        if self.kept is None:
+            self.kept = torch.relu(input).clone()
+        return self.kept.clone()
+"""
 DROPS = """
 import torch
 def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True, inplace=False):
@@ -62,7 +73,7 @@ def rand(*size, generator=None, out=None, dtype=None):
 LINEAR = "kernelbenchx/fused_dropout_sigmoid_linear"
 
 
-@pytest.mark.parametrize("source", [KEEPS_THE_FIRST, COUNTS_CALLS])
+@pytest.mark.parametrize("source", [KEEPS_THE_FIRST, COUNTS_CALLS, KEEPS_IN_THE_MODEL])
 def test_state_between_calls_is_found(court, source):
     found = verdict(court, "kernelbenchx/relu", source)
     assert isinstance(found, Failed)

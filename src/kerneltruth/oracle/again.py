@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kerneltruth.oracle.arguments import Surroundings
+from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
@@ -37,14 +37,24 @@ def kept_from_before(
             alone = _wrong(trial, other, config)
             return other if alone is not None else _kept("with other values", wrong)
     wrong = _wrong(trial, expectation, config)
-    return None if wrong is None else _kept("after other cases", wrong)
+    if wrong is not None:
+        return _kept("after other cases", wrong)
+    if not trial.is_model or trial.controls is None:
+        return None
+    # Calls of other cases build a model each. A task's own model may keep state: it is asked, too.
+    wrong = _wrong(trial, expectation, config, around=Surroundings(reused=True))
+    return None if wrong is None else _kept("of the same model", wrong)
 
 
-def _wrong(trial: Trial, expectation: Expectation, config: int) -> Verdict | None:
+def _wrong(
+    trial: Trial, expectation: Expectation, config: int, *, around: Surroundings = USUAL
+) -> Verdict | None:
     """The verdict on a call if it is a bad one that PyTorch does not share."""
-    ruling, _, _ = trial.call(expectation, config=config)
-    bad = is_bad(ruling.verdict) and trial.objection(expectation, ruling.verdict) is None
-    return ruling.verdict if bad else None
+    ruling, _, _ = trial.call(expectation, config=config, around=around)
+    if not is_bad(ruling.verdict):
+        return None
+    shared = trial.objection(expectation, ruling.verdict, around=around) is not None
+    return None if shared else ruling.verdict
 
 
 def _kept(when: str, verdict: Verdict) -> Failed:

@@ -26,12 +26,14 @@ class Surroundings:
         small_guards: likewise what lies around inputs and around what the candidate allocates.
         contiguous: inputs that are laid out contiguously, whatever the case says.
         draw: what random generators are seeded with; another one makes another random call.
+        reused: a model is called with other values first.
     """
 
     small_poison: bool = False
     small_guards: bool = False
     contiguous: frozenset[str] = frozenset()
     draw: int = 0
+    reused: bool = False
 
 
 USUAL = Surroundings()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kerneltruth.oracle.again import differ
+from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.expectation import Expectation, ExpectationCache
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
@@ -72,7 +73,13 @@ class Controls:
         self._seen: Recent[_Seen] = Recent(lambda _: 0, limit_bytes=_KEPT_BYTES)
 
     def objection(
-        self, task: Task, expectation: Expectation, verdict: Verdict, *, deadline_s: float
+        self,
+        task: Task,
+        expectation: Expectation,
+        verdict: Verdict,
+        *,
+        deadline_s: float,
+        around: Surroundings = USUAL,
     ) -> str | None:
         """Why the case says nothing of a candidate with this verdict; None where it does.
 
@@ -81,10 +88,11 @@ class Controls:
             expectation: of the case.
             verdict: that the candidate is about to get.
             deadline_s: for the call.
+            around: of the call; a model of PyTorch's may keep state as the task's own does.
         """
         seen = self._seen.get(
-            f"{task.key}>{expectation.case.identity}",
-            lambda: self._look(task, expectation, deadline_s),
+            f"{task.key}>{expectation.case.identity}>{around.reused}",
+            lambda: self._look(task, expectation, deadline_s, around),
         )
         # A CPU may lack what a GPU has: that excuses who is refused alike, and nobody else.
         if seen.lacking and not isinstance(verdict, RuntimeFault):
@@ -105,11 +113,13 @@ class Controls:
             self._open.close(wait=wait)
             self._open = None
 
-    def _look(self, task: Task, expectation: Expectation, deadline_s: float) -> _Seen:
+    def _look(
+        self, task: Task, expectation: Expectation, deadline_s: float, around: Surroundings
+    ) -> _Seen:
         trial = self._trial(task, deadline_s)
         if trial is None:
             return _Seen()
-        ruling, _, _ = trial.call(expectation)
+        ruling, _, _ = trial.call(expectation, around=Surroundings(reused=around.reused))
         said = _said(ruling.with_form)
         if said is None:
             return _Seen()

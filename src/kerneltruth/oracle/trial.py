@@ -6,6 +6,7 @@ questions of the same candidate.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -150,6 +151,7 @@ class Trial:
             small_guards=around.small_guards,
             config=config,
             draw=around.draw,
+            reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
             deadline_s=self.deadline_s,
         )
@@ -302,11 +304,21 @@ class Trial:
                 return refused
         return None
 
-    def objection(self, expectation: Expectation, verdict: Verdict) -> str | None:
+    def objection(
+        self, expectation: Expectation, verdict: Verdict, *, around: Surroundings = USUAL
+    ) -> str | None:
         """What PyTorch's own function has to say against convicting on this case."""
         if self.controls is None:
             return None
-        return self.controls.objection(self.task, expectation, verdict, deadline_s=self.deadline_s)
+        return self.controls.objection(
+            self.task, expectation, verdict, deadline_s=self.deadline_s, around=around
+        )
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the candidate is a class: one instance serves many calls."""
+        entry = re.escape(self.candidate.entry)
+        return re.search(rf"^class\s+{entry}\b", self.candidate.source, re.MULTILINE) is not None
 
 
 def _specialization(launch: Launch) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, Unpack
 
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
@@ -26,6 +26,7 @@ from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Argument,
     Call,
+    CallSettings,
     Errand,
     Load,
     Observation,
@@ -270,26 +271,14 @@ class Session:
         arguments: Sequence[Argument],
         *,
         poison: bytes,
-        small_poison: bool = False,
-        small_guards: bool = False,
-        config: int = 0,
-        draw: int = 0,
-        gradients_of: tuple[str, ...] = (),
         deadline_s: float = CALL_S,
+        **settings: Unpack[CallSettings],
     ) -> Observation:
-        """Call the entry once, and say what came of it.
+        """Call the entry once, with the settings of `Call`, and say what came of it.
 
         A candidate that does not load gives its load's observation.
         """
-        call = Call(
-            arguments=tuple(arguments),
-            poison=poison,
-            small_poison=small_poison,
-            small_guards=small_guards,
-            config=config,
-            draw=draw,
-            gradients_of=gradients_of,
-        )
+        call = Call(arguments=tuple(arguments), poison=poison, **settings)
         observation = self._attempt(call, deadline_s)
         if observation.ended == "lost":
             observation = self._attempt(call, deadline_s)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -44,12 +44,17 @@ def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
 
 
 def build(
-    kind: type, arguments: Sequence[Offered], device: str | torch.device
+    kind: type,
+    arguments: Sequence[Offered],
+    device: str | torch.device,
+    *,
+    reused: bool = False,
 ) -> tuple[Callable[..., Any], list[Any]]:
     """A call of the model with its weights; and its inputs in order.
 
     The model is in the mode in which its constructor leaves it, unless the arguments say else. They
-    may also ask for buffers that a call updates: these are outputs then, after the model's own.
+    may also ask for buffers that a call updates: these are outputs then, after the model's own. One
+    that is `reused` has been called with other values.
 
     Raises:
         UnsupportedHere: the judge's weights find no place in it.
@@ -80,6 +85,8 @@ def build(
         model = model.to(device=device, dtype=dtype)
         if training is not None:
             model.train(training)
+    if reused:
+        call_with_others(model, inputs, {})
 
     def call(*given: Any) -> Any:
         with torch.no_grad():
@@ -93,6 +100,32 @@ def build(
             return [returned, *(own[name] for name in updated)]
 
     return call, inputs
+
+
+def call_with_others(
+    model: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
+) -> None:
+    """Call a model with other values than these; its parameters and buffers stay as they are.
+
+    The values are made up, so an exception says nothing.
+    """
+    before = {name: tensor.detach().clone() for name, tensor in _state(model).items()}
+    with torch.no_grad():
+        with suppress(Exception):
+            model(*map(_other, positional), **{name: _other(v) for name, v in named.items()})
+        for name, tensor in _state(model).items():
+            if name in before and tensor.shape == before[name].shape:
+                tensor.copy_(before[name])
+
+
+def _other(value: Any) -> Any:
+    """A value of the same form: tensors are reversed in every dim, real numbers in them shrunk."""
+    if isinstance(value, torch.Tensor):
+        other = value.flip(tuple(range(value.dim())))
+        return other * 0.75 if other.is_floating_point() else other
+    if isinstance(value, tuple | list):
+        return type(value)(map(_other, value))
+    return value
 
 
 def _as_tensors(value: Any, device: str | torch.device) -> Any:

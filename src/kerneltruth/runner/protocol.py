@@ -10,7 +10,7 @@ This module is shared by both sides, so it knows nothing of tasks, cases or boun
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 # Contents of memory: of a large result in whatever form needs no copy.
 Data = bytes | bytearray | memoryview
@@ -114,6 +114,7 @@ class Call:
         small_guards: whether such numbers lie around what the candidate allocates.
         config: which configuration autotuned kernels take, modulo their number.
         draw: what random generators are seeded with.
+        reused: whether a model is called with other values first.
         gradients_of: inputs whose gradients are asked for in place of the result.
     """
 
@@ -123,7 +124,19 @@ class Call:
     small_guards: bool = False
     config: int = 0
     draw: int = 0
+    reused: bool = False
     gradients_of: tuple[str, ...] = ()
+
+
+class CallSettings(TypedDict, total=False):
+    """What of a `Call` need not be said."""
+
+    small_poison: bool
+    small_guards: bool
+    config: int
+    draw: int
+    reused: bool
+    gradients_of: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

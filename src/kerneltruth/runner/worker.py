@@ -294,7 +294,11 @@ class Worker:
         owners = optimizers.parameters(arguments, gradients)
         arguments = [_requiring(a) if a.name in call.gradients_of else a for a in arguments]
         leaves = [a.value for a in arguments if a.name in call.gradients_of]
-        entry, ((positional, named),) = self._bound([arguments], as_it_is=bool(gradients))
+        entry, ((positional, named),) = self._bound(
+            [arguments], as_it_is=bool(gradients), reused=call.reused
+        )
+        if call.reused:
+            _seed(call.draw)
         poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
         with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
             returned = entry(*positional, **named)
@@ -308,15 +312,23 @@ class Worker:
         return values
 
     def _bound(
-        self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool
+        self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool, reused: bool = False
     ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
-        """The entry, built once, and each row's arguments as its signature takes them."""
+        """The entry, built once, and each row's arguments as its signature takes them.
+
+        A model that is `reused` has been called with other values than those of the first row.
+        """
         if self._model is not None and models.is_described(rows[0]):
-            entry, inputs = models.build(self._model, rows[0], self._home)
+            entry, inputs = models.build(self._model, rows[0], self._home, reused=reused)
             return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
         entry, left = self._callable(rows[0], as_it_is=as_it_is)
         wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
-        return entry, [binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows]
+        bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
+            binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows
+        ]
+        if reused and self._model is not None and not as_it_is:
+            models.call_with_others(entry, *bound[0])
+        return entry, bound
 
     @property
     def _home(self) -> str | torch.device:

@@ -118,8 +118,9 @@ class _Session:
     def loaded(self):
         return self.runner.loaded
 
-    def call(self, arguments, *, poison, config=0, draw=0, gradients_of=(), deadline_s, **small):
-        del deadline_s
+    def call(self, arguments, *, poison, config=0, draw=0, reused=False, deadline_s, **small):
+        del deadline_s, reused
+        small.pop("gradients_of", None)
         call = Called(tuple(arguments), poison, config, self.mode, **small)
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
