@@ -20,13 +20,20 @@ DRAWS = 8
 
 
 def kept_from_before(
-    trial: Trial, expectation: Expectation, *, config: int
+    trial: Trial, expectation: Expectation, *, config: int, models: bool = True
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
     Before it is called again, the same call is made with other values: what is kept by the shapes
     of inputs shows there. Where a fresh child has that wrong too, nothing was kept, and that case
     is returned, to be judged as any other.
+
+    Args:
+        trial: of the candidate.
+        expectation: of the case.
+        config: see `Trial.call`.
+        models: whether one model is called twice, too. A task's own may keep state, which only
+            controls can tell.
     """
     case = expectation.case
     other = trial.cache.get(trial.task, replace(case, seed=case.seed ^ 1))
@@ -39,9 +46,9 @@ def kept_from_before(
     wrong = _wrong(trial, expectation, config)
     if wrong is not None:
         return _kept("after other cases", wrong)
-    if not trial.is_model or trial.controls is None:
+    if not trial.is_model or not models:
         return None
-    # Calls of other cases build a model each. A task's own model may keep state: it is asked, too.
+    # Calls of other cases build a model each.
     wrong = _wrong(trial, expectation, config, around=Surroundings(reused=True))
     return None if wrong is None else _kept("of the same model", wrong)
 

@@ -331,7 +331,7 @@ def _called_again(
     """What only further calls of right cases show to be wrong."""
     if not right:
         return
-    kept = kept_from_before(trial, right[0], config=0)
+    kept = kept_from_before(trial, right[0], config=0, models=trial.controls is not None)
     if isinstance(kept, Failed):
         yield _of_several_calls(right[0], kept)
         return
