@@ -22,7 +22,15 @@ from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import Infra, UnsupportedHere, is_bad, word
+from kerneltruth.oracle.verdict import (
+    OF_SEVERAL_CALLS,
+    Failed,
+    Infra,
+    UnsupportedHere,
+    Verdict,
+    is_bad,
+    word,
+)
 from kerneltruth.runs.records import load_finding
 from kerneltruth.tasks.registry import find
 
@@ -81,7 +89,7 @@ def _minimize(
                 candidate=candidate,
                 expectation=small,
                 placed=placed,
-                verdict=ruling.verdict if is_bad(ruling.verdict) else verdict,
+                verdict=_shown(verdict, ruling.verdict),
                 explanation=finding.explanation or diagnosis.explanation,
                 config=finding.config,
             )
@@ -104,6 +112,12 @@ def _minimize(
         "explanation": diagnosis.explanation,
         "script": str(target),
     }
+
+
+def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:
+    """The verdict that a script shows: on the smallest case, if one call of that shows it."""
+    several = isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS
+    return smaller if is_bad(smaller) and not several else verdict
 
 
 def _write(path: Path, text: str) -> None:

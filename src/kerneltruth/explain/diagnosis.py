@@ -24,6 +24,7 @@ from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
+    OF_SEVERAL_CALLS,
     CompileError,
     Crashed,
     Failed,
@@ -114,7 +115,7 @@ def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
     if isinstance(verdict, TimedOut):
         return trial.deadline_s <= effort.seconds
     # Of some faults one case alone shows nothing.
-    return not (isinstance(verdict, Failed) and verdict.kind in ("kept_state", "same_draw"))
+    return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
 
 
 def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:

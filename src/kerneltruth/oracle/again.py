@@ -12,6 +12,7 @@ from kerneltruth.oracle.arguments import USUAL, Surroundings
 from kerneltruth.oracle.expectation import Expectation, tensors_digest
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
+from kerneltruth.runner.source_state import may_keep_state
 
 # A kernel whose calls agree by chance agrees in none of so many more; and where PyTorch's own calls
 # all differ, there are enough outcomes for that.
@@ -51,6 +52,21 @@ def kept_from_before(
     # Calls of other cases build a model each.
     wrong = _wrong(trial, expectation, config, around=Surroundings(reused=True))
     return None if wrong is None else _kept("of the same model", wrong)
+
+
+def kept_from_others(
+    trial: Trial, expectation: Expectation, verdict: Verdict, *, config: int
+) -> Failed | None:
+    """The verdict on a wrong value that a fresh child has right: other cases left something behind.
+
+    It costs a child, so only a source that may keep state is asked.
+    """
+    of_values = isinstance(verdict, Failed) and verdict.kind in ("value", "nan", "inf")
+    if not of_values or not may_keep_state(trial.candidate.source):
+        return None
+    trial.close()
+    ruling, _, _ = trial.call(expectation, config=config)
+    return None if is_bad(ruling.verdict) else _kept("after other cases", verdict)
 
 
 def _wrong(

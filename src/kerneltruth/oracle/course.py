@@ -10,7 +10,12 @@ from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
 from kerneltruth.cases.strategies import enough_cases, generate
-from kerneltruth.oracle.again import drawn_alike, kept_from_before, telling
+from kerneltruth.oracle.again import (
+    drawn_alike,
+    kept_from_before,
+    kept_from_others,
+    telling,
+)
 from kerneltruth.oracle.attempt import (
     Attempt,
     AttemptEnded,
@@ -421,6 +426,9 @@ def _judge_one(
         trial.convicted = (expectation.case.identity, config), ruling
         probes = probe(trial, expectation, ruling, config=config)
         judgement = replace(judgement, verdict=probes.refine(verdict))
+        kept = kept_from_others(trial, expectation, judgement.verdict, config=config)
+        if kept is not None:
+            return replace(_of_several_calls(expectation, kept), config=config)
     elif not (core and ruling.interface):
         return judgement
     return with_digests(judgement, expectation, ruling)

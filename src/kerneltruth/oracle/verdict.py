@@ -31,6 +31,8 @@ FailKind = Literal[
     "aliased_output",
 ]
 FAIL_KINDS: tuple[str, ...] = get_args(FailKind)
+# What no single call shows.
+OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def block_sizes(source: str) -> tuple[int, ...]:
     """
     found = {
         number
-        for node in _nodes(source)
+        for node in nodes_of(source)
         for name, value in _bindings(node)
         if _BLOCK_NAME.search(name)
         for number in _integers(value)
@@ -45,7 +45,7 @@ def thresholds(source: str) -> tuple[int, ...]:
     They are the numbers that its conditions and asserts compare with, those that `min` and `max`
     choose among, and those beyond which a narrow dtype that it converts to holds no index.
     """
-    nodes = _nodes(source)
+    nodes = nodes_of(source)
     names: dict[str, list[int]] = {}
     for node in nodes:
         for name, value in _bindings(node):
@@ -64,7 +64,8 @@ def thresholds(source: str) -> tuple[int, ...]:
 
 # Each function here looks at the whole of one source.
 @lru_cache(maxsize=1)
-def _nodes(source: str) -> tuple[ast.AST, ...]:
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a source; none if it is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

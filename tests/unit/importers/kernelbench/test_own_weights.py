@@ -162,7 +162,7 @@ class Normal(nn.Module):
 
 
 def test_a_reproducing_script_calls_a_model_as_the_judge_does():
-    space = {"DEVICE": "cpu", "__name__": "script"}
+    space = {"DEVICE": "cpu", "KIND": "value", "__name__": "script"}
     exec(BODY, space)
     x = torch.rand(5, 3)
     given = {
