@@ -170,7 +170,7 @@ case $stage in
   ;;
 9)
   step cuda_throughput 200 $(script cuda_throughput) --suite "kernelbench:$PROBLEMS" \
-    --candidates "$PUBLISHED" --only light --limit 80 --deadline 165
+    --candidates "$PUBLISHED" --only lean --limit 80 --deadline 165
   audit_suite judged-kernelbench 200 "kernelbench:$KERNELBENCH"
   audit_suite timed-kernelbench 120 "kernelbench:$KERNELBENCH" --timed
   show cuda_throughput 20

@@ -80,7 +80,7 @@ def standings(contest: Contest, *, noise_floor: float | None) -> tuple[Standing,
     return tuple(found)
 
 
-def near_ones(found: Sequence[Standing], near: float) -> tuple[str, ...]:
+def nearly_tied(found: Sequence[Standing], near: float) -> tuple[str, ...]:
     """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
     return tuple(
         s.baseline for s in found if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near

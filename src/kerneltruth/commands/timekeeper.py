@@ -18,7 +18,7 @@ from kerneltruth.clock.contestants import Contestant, ContestError, Effort, NotV
 from kerneltruth.clock.gate import timing
 from kerneltruth.clock.second_look import look_again, look_closer
 from kerneltruth.clock.spent import Spent
-from kerneltruth.clock.standing import by_events, candidate_times, near_ones, standings
+from kerneltruth.clock.standing import by_events, candidate_times, nearly_tied, standings
 from kerneltruth.clock.summary import enough
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import (
@@ -351,7 +351,7 @@ class Timekeeper:
         """What was found, with a look in other processes at baselines that are nearly as quick."""
         own = candidate_times(found.contest).estimate
         seen = standings(found.contest, noise_floor=self._machine.noise_floor(own))
-        near = near_ones(seen, self._effort.near)
+        near = nearly_tied(seen, self._effort.near)
         if not near:
             return found
         with self._spent.on("confirming"), contextlib.ExitStack() as ending:

@@ -213,14 +213,14 @@ def model_called(kind, values):
         if called.get("training") is not None:
             model.train(called["training"])
         if KIND == "kept_state":
-            call_with_others(model, values.values(), {})
+            call_with_other_values(model, values.values(), {})
         returned = model(*values.values())
         updated = called.get("updated", ())
         kept = dict(model.named_buffers())
         return [returned, *(kept[n] for n in updated)] if updated else returned
 
 
-def call_with_others(entry, positional, named):
+def call_with_other_values(entry, positional, named):
     """Call the entry with other values first; parameters and buffers stay as they are."""
     state = list(entry.state_dict().values()) if isinstance(entry, torch.nn.Module) else []
     before = [t.clone() for t in state]
@@ -264,7 +264,7 @@ def called(entry, values, placed):
         values = {n: v.numpy() if torch.is_tensor(v) else v for n, v in values.items()}
     owners = {n: placed[n][1].requires_grad_() for n in gradients}
     if KIND == "kept_state":
-        call_with_others(entry, (), bind(entry, values))
+        call_with_other_values(entry, (), bind(entry, values))
     made = entry(**bind(entry, values))
     if not found or not callable(getattr(made, "step", None)):
         return made

@@ -86,7 +86,7 @@ def build(
         if training is not None:
             model.train(training)
     if reused:
-        call_with_others(model, inputs, {})
+        call_with_other_values(model, inputs, {})
 
     def call(*given: Any) -> Any:
         with torch.no_grad():
@@ -102,7 +102,7 @@ def build(
     return call, inputs
 
 
-def call_with_others(
+def call_with_other_values(
     model: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
     """Call a model with other values than these; its parameters and buffers stay as they are.

@@ -327,7 +327,7 @@ class Worker:
             binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows
         ]
         if reused and self._model is not None and not as_it_is:
-            models.call_with_others(entry, *bound[0])
+            models.call_with_other_values(entry, *bound[0])
         return entry, bound
 
     @property

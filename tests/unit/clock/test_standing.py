@@ -15,7 +15,7 @@ from kerneltruth.clock.standing import (
     candidate_times,
     is_suspect,
     laps_of,
-    near_ones,
+    nearly_tied,
     standings,
 )
 from kerneltruth.clock.summary import Interval
@@ -261,5 +261,5 @@ def test_ratios_near_1_that_are_no_ties_are_looked_at_again():
             ("d", 1.2, "faster"),
         )
     ]
-    assert near_ones(found, 0.1) == ("a", "b")
-    assert near_ones(found, 0.0) == ()
+    assert nearly_tied(found, 0.1) == ("a", "b")
+    assert nearly_tied(found, 0.0) == ()
