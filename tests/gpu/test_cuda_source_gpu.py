@@ -125,7 +125,7 @@ def test_a_wrong_kernel_is_convicted_as_few_headers_build_it(try_lean):
 
 def test_what_few_headers_lack_is_built_with_all_of_them(try_lean):
     more = "TORCH_CHECK(torch::get_num_threads() > 0); return torch::relu(y);"
-    source = GUARDED.replace("return y;", more)
+    source = GUARDED.replace("    return y;\n}", f"    {more}\n}}")
     attempt = try_lean(source.replace("LIMIT", "n").replace("NAME", "more"), "more")
     assert attempt.verdict == Passed(), attempt.verdict
     assert attempt.headers == "full"

@@ -33,7 +33,8 @@ def pruned(configs, named, **more):
     prune_configs_by={{"early_config_prune": pruned}},
 )
 {KERNEL}
-def softmax(input, dim=-1):
+def softmax(input, dim=-1, dtype=None):
+    input = input if dtype is None else input.to(dtype)
     at = dim % input.dim()
     moved = input.movedim(at, -1).contiguous()
     out = torch.empty_like(moved)

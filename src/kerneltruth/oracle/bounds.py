@@ -12,6 +12,12 @@
   that is small against the output's own scale is not a bug. Under the TF32 policy a float32
   matrix product is held to TF32's ulp.
 
+A kernel may add n terms one after the other in the dtype of its result, where PyTorch adds them
+pairwise. Every partial sum rounds. Let u be half an ulp. The error has a root mean square of
+0.25 u sqrt(n) relative to the sum where the terms have one sign, and of 0.3 u n times a term's size
+where they have both; a million elements reach six times that. `growth` and the floor admit it. A
+result in half precision is summed in float32, where such errors vanish beside its own rounding.
+
 A bound that a decoy passes has no teeth on that case (`decoys.py`).
 """
 
@@ -36,7 +42,11 @@ from kerneltruth.tasks.spec import Task, evaluate
 
 FACTOR = 1.5
 RMS_FACTOR = 2.0
-TERMS_PER_DOUBLING = 256
+# Terms that double the bound: where partial sums have the result's own precision, and a finer one.
+FULL_TERMS, FINER_TERMS = 16, 256
+SUMMED_IN_FULL = ("float32", "float64")
+# Terms whose sum, added one after the other, stays within an element's floor.
+FLOOR_TERMS = 100
 
 # Outputs of at most so many elements are compared with all implementations, or decoys, at once.
 SMALL = 2**16
@@ -128,7 +138,7 @@ def spread_bound(
         tf32: whether the policy admits TF32 here.
         overflowing: elements whose partial sums may overflow (see `admissible.overflowing`).
     """
-    growth = 1 + math.sqrt(_terms(task, case) / TERMS_PER_DOUBLING)
+    order = _order(task, case, dtype, tf32=tf32)
     results = [i for i in implementations if i.outputs[output].shape == reference.shape]
     given = [(i.outputs[output], i.settles) for i in results]
     beyond = None
@@ -136,9 +146,9 @@ def spread_bound(
         beyond = overflowing
     rows = reference.shape[-1] if reference.ndim >= 2 else 0
     if task.narrowed.get(dtype):
-        return _bound(dtype, reference, given, growth, beyond, tf32=tf32, by_sample=True)
+        return _bound(dtype, reference, given, order, beyond, tf32=tf32, by_sample=True)
     if rows < _LEAST_ROW or reference.numel() <= PART or reference.device.type != "cpu":
-        return _bound(dtype, reference, given, growth, beyond, tf32=tf32)
+        return _bound(dtype, reference, given, order, beyond, tf32=tf32)
     # Row by row, with temporaries that stay in the processor's caches.
     bound = torch.empty(reference.shape, dtype=torch.float64)
     step = max(PART // rows, 1)
@@ -151,7 +161,7 @@ def spread_bound(
     for k, (part, made) in enumerate(zip(parts(reference), parts(bound), strict=True)):
         mine = [(o[k], settles) for o, (_, settles) in zip(others, given, strict=True)]
         mark = None if marks is None else marks[k]
-        made.copy_(_bound(dtype, part, mine, growth, mark, tf32=tf32))
+        made.copy_(_bound(dtype, part, mine, order, mark, tf32=tf32))
     return bound
 
 
@@ -159,7 +169,7 @@ def _bound(
     dtype: str,
     reference: torch.Tensor,
     given: Sequence[tuple[torch.Tensor, bool]],
-    growth: float,
+    order: _Order,
     overflowing: torch.Tensor | None,
     *,
     tf32: bool,
@@ -172,8 +182,9 @@ def _bound(
         # What was cut off in all evaluations, as by ReLU, may be left in another.
         around = spread.square().mean(tuple(range(1, spread.ndim)), keepdim=True).sqrt()
         neighbours = torch.maximum(neighbours, around)
-    bound = FACTOR * spread + RMS_FACTOR * growth * neighbours
-    bound = bound + _floor(dtype, torch.where(finite, reference, 0.0), tf32=tf32)
+    bound = FACTOR * spread + RMS_FACTOR * order.growth * neighbours
+    finite_reference = torch.where(finite, reference, 0.0)
+    bound = bound + _floor(dtype, finite_reference, order.floor, tf32=tf32)
     # What overflows is infinite, unless what is right may be no number.
     unsettled &= lost | ~_overflows(reference, dtype)
     if overflowing is not None:
@@ -240,6 +251,21 @@ def _terms(task: Task, case: Case) -> int:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the order of summation adds: a factor of the spread, and one of an element's floor."""
+
+    growth: float
+    floor: float
+
+
+def _order(task: Task, case: Case, dtype: str, *, tf32: bool) -> _Order:
+    terms = _terms(task, case)
+    if tf32 or dtype not in SUMMED_IN_FULL:
+        return _Order(1 + math.sqrt(terms / FINER_TERMS), 1.0)
+    return _Order(1 + math.sqrt(terms / FULL_TERMS), max(1.0, math.sqrt(terms / FLOOR_TERMS)))
+
+
 def _row_rms(values: torch.Tensor) -> torch.Tensor:
     """Root mean square over the last dim, or over everything where that is too short."""
     if values.numel() == 0:
@@ -249,7 +275,7 @@ def _row_rms(values: torch.Tensor) -> torch.Tensor:
     return values.square().mean().sqrt().expand_as(values)
 
 
-def _floor(dtype: str, reference: torch.Tensor, *, tf32: bool) -> torch.Tensor:
+def _floor(dtype: str, reference: torch.Tensor, widened: float, *, tf32: bool) -> torch.Tensor:
     if reference.numel() == 0:
         return reference
     of_element, of_row = FLOOR_ULPS[dtype]
@@ -266,4 +292,4 @@ def _floor(dtype: str, reference: torch.Tensor, *, tf32: bool) -> torch.Tensor:
     flush = 2 * smallest_subnormal(dtype)
     if dtype in ("float32", "bfloat16"):
         flush = 4 * smallest_normal(dtype)
-    return of_element * ulp * magnitude + of_row * ulp * scale + flush
+    return widened * of_element * ulp * magnitude + of_row * ulp * scale + flush

@@ -155,3 +155,34 @@ def test_a_bound_of_many_elements_is_made_in_parts_of_whole_rows(monkeypatch):
     monkeypatch.setattr(bounds, "PART", 24)
     assert torch.equal(spread_bound(*case, tf32=False, overflowing=beyond), whole)
     assert int(whole.isinf().sum()) == int(beyond.sum()) + int(not beyond[1, 2, 3])
+
+
+@pytest.mark.parametrize("terms", [1024, 16384])
+def test_a_loop_that_adds_one_term_after_the_other_is_within_the_bound(terms):
+    """Published kernels add a whole row in one float32 variable; PyTorch adds pairwise."""
+    case = case_of(SUM, N=terms)
+    for low in (-1.0, 0.0):
+        rows = torch.empty(16, terms).uniform_(low, 1.0, generator=torch.Generator().manual_seed(0))
+        looped = torch.zeros(16)
+        for column in rows.unbind(1):
+            looped = looped + column
+        exact = rows.double().sum(1)
+        given = [Implementation(name="pairwise", outputs=(rows.sum(1).double(),), settles=True)]
+        bound = spread_bound(SUM, case, "float32", exact, given, 0, tf32=False)
+        assert ((looped.double() - exact).abs() <= bound).all()
+        # A mean of what is left out would be noticed: one term of average size.
+        assert (bound < rows.abs().mean()).all()
+
+
+def test_a_narrow_result_and_tf32_have_finer_partial_sums_and_no_wider_a_bound():
+    def bounds_of(dtype, tf32):
+        return [
+            float(spread_bound(SUM, case_of(SUM, N=n), dtype, f64([1.0]), [], 0, tf32=tf32))
+            for n in (16, 65536)
+        ]
+
+    for dtype, tf32 in (("float16", False), ("bfloat16", False), ("float32", True)):
+        few, many = bounds_of(dtype, tf32)
+        assert few == many
+    few, many = bounds_of("float32", False)
+    assert few < many
