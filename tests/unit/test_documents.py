@@ -200,7 +200,8 @@ def test_the_rows_of_a_table_have_as_many_cells_as_its_head(name):
 def test_the_numbers_of_the_spread_bound_are_the_codes():
     text = TEXTS["docs/bounds.md"]
     assert f"bound = {bounds.FACTOR} * spread  +  {bounds.RMS_FACTOR} * growth" in text
-    assert f"sqrt(terms / {bounds.TERMS_PER_DOUBLING})" in text
+    for terms in (bounds.FULL_TERMS, bounds.FINER_TERMS, bounds.FLOOR_TERMS):
+        assert f"sqrt(terms / {terms})" in text
     assert f"an ulp of 2^-{TF32_MANTISSA_BITS}" in text
     rows = table("docs/bounds.md", head="| dtype | a:")
     assert {d: (float(a), float(b)) for d, a, b in rows} == bounds.FLOOR_ULPS
