@@ -26,8 +26,8 @@ from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.commands.baseline_processes import BaselineProcesses
 from kerneltruth.errors import UserError, lacks_memory
-from kerneltruth.oracle.expectation import Expectation
-from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
+from kerneltruth.oracle.expectation import Expectation, expect_timed
+from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Session
@@ -173,7 +173,7 @@ class Ground:
         with self.quiet.work():
             inputs = self.inputs.at(self.task, self.case, choices)
             try:
-                return due(self.task, self.case, inputs, device=self.device)
+                return expect_timed(self.task, self.case, inputs, device=self.device)
             except Exception as error:
                 return f"{type(error).__name__}: {error}".splitlines()[0]
 

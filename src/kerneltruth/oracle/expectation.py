@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,15 +11,22 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, flat_bytes, materialize, with_out
 from kerneltruth.oracle import bounds
-from kerneltruth.oracle.admissible import Implementation, implementations, overflowing
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.contract import broken_claims
 from kerneltruth.oracle.decoys import decoys, is_right
 from kerneltruth.oracle.dtypes import DTYPES, is_float
+from kerneltruth.oracle.evaluations import (
+    LARGE,
+    SLACK,
+    Evaluations,
+    all_evaluations,
+    count_elements,
+    few_evaluations,
+)
 from kerneltruth.oracle.gradients import judged_as
 from kerneltruth.oracle.recent import Recent, tensor_bytes
-from kerneltruth.oracle.reference import quietly, reference
+from kerneltruth.oracle.reference import quietly
 from kerneltruth.oracle.stats import (
     Difference,
     compare,
@@ -29,11 +36,6 @@ from kerneltruth.oracle.stats import (
     rejects_exact,
 )
 from kerneltruth.tasks.spec import Output, Task
-
-# Elements of inputs and outputs from which on each evaluation of someone else's program costs a
-# good part of a second: fewer are made, and the bound is by so much wider, as in `grading`.
-LARGE = 2**20
-SLACK = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +98,7 @@ class Expectation:
     @property
     def is_large(self) -> bool:
         """Whether each call and comparison costs a good part of a second."""
-        return _elements(self.inputs, [o.reference for o in self.outputs]) > LARGE
+        return count_elements(self.inputs, [o.reference for o in self.outputs]) > LARGE
 
     def digest(self) -> str:
         """Sha256 over the rounded reference outputs, row-major, in the output dtype."""
@@ -109,15 +111,6 @@ def tensors_digest(tensors: tuple[torch.Tensor, ...]) -> str:
     for tensor in tensors:
         digest.update(flat_bytes(tensor).numpy().data)
     return digest.hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Known:
-    """What is known of correct results on a case beside the reference."""
-
-    implementations: tuple[Implementation, ...] = ()
-    overflowing: tuple[torch.Tensor, ...] | None = None
-    slack: float = 1.0
 
 
 def expect(task: Task, case: Case, policy: Policy) -> Expectation:
@@ -134,117 +127,99 @@ def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expecta
         return _expect_on(task, case, inputs, policy)
 
 
+def expect_timed(task: Task, case: Case, inputs: Inputs, *, device: str = "cpu") -> Expectation:
+    """What a timed call on these inputs must give; evaluated on `device`, and kept there.
+
+    Raises:
+        Exception: whatever torch raises where the operator does not accept the inputs.
+    """
+    with quietly(), torch.device(device):
+        due = task.due(inputs.scalars, inputs.tensors)
+        bounded = any(o.compare != "contract" for o in due)
+        made = few_evaluations(task, case, inputs, bounded=bounded, device=device)
+        outputs = _outputs(task, case, due, made, Policy())
+    return Expectation(case=case, inputs=inputs, outputs=outputs)
+
+
 def _expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
     task = judged_as(task, case)
     due = task.due(inputs.scalars, inputs.tensors)
     # A contract looks at no bound.
     bounded = policy.method == "spread" and any(o.compare != "contract" for o in due)
     try:
-        both = with_spread(task, case, inputs, tf32=policy.tf32) if bounded else None
-        truth = both[0] if both else reference(task, inputs.tensors, inputs.scalars)
+        made = all_evaluations(task, case, inputs, bounded=bounded, tf32=policy.tf32)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Expectation(case=case, inputs=inputs, invalid=reason)
-    known = _Known()
-    if bounded:
-        working = task.asked_dtype(inputs.scalars) or case.dtype
-        given = (task, working, inputs.tensors, inputs.scalars)
-        large = both is not None or (task.foreign and _elements(inputs, truth) > LARGE)
-        few = [both[1]] if both else None
-        shown = few or [
-            *implementations(*given, seed=case.seed, tf32=policy.tf32, few=large),
-            *_beside(task, case, inputs, tf32=policy.tf32),
-        ]
-        known = _Known(
-            implementations=tuple(shown),
-            overflowing=overflowing(*given),
-            slack=SLACK if large else 1.0,
-        )
-    outputs = tuple(
-        _expected_output(task, case, policy, spec, value, i, known)
-        for i, (spec, value) in enumerate(zip(due, truth, strict=True))
-    )
+    outputs = _outputs(task, case, due, made, policy)
     if task.wants_out(inputs.scalars):
         (only,) = outputs
         inputs = with_out(inputs, only.shape, only.promised, case.seed)
+    expected = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
     # Decoys of a large output take as long as its evaluations.
-    made = Expectation(case=case, inputs=inputs, outputs=outputs, tf32=policy.tf32)
-    return made if known.slack != 1.0 else replace(made, unrefereeable=_toothless(task, made))
+    return expected if made.few else replace(expected, unrefereeable=_toothless(task, expected))
 
 
-def _beside(task: Task, case: Case, inputs: Inputs, *, tf32: bool) -> Iterator[Implementation]:
-    """What only the device that judges shows of right results."""
-    found = with_spread(task, case, inputs, tf32=tf32, beside=True)
-    if found is not None:
-        yield found[1]
+def _outputs(
+    task: Task, case: Case, due: Sequence[Output], made: Evaluations, policy: Policy
+) -> tuple[ExpectedOutput, ...]:
+    outputs = []
+    for index, (spec, value) in enumerate(zip(due, made.truth, strict=True)):
+        dtype = spec.parts_at(case.dtype)
+        rounded = value.to(DTYPES[dtype])
+        bound: torch.Tensor | None = None
+        if is_float(dtype):
+            value = value.to(torch.float64)
+            bound = _bound(task, case, dtype, value, index, made, policy)
+        elif spec.compare == "bound":
+            bound = _steps(value, index, made)
+        outputs.append(
+            ExpectedOutput(
+                spec=spec,
+                dtype=dtype,
+                promised=spec.dtype_at(case.dtype),
+                reference=value,
+                rounded=rounded,
+                bound=bound,
+            )
+        )
+    return tuple(outputs)
 
 
-def with_spread(
-    task: Task, case: Case, inputs: Inputs, *, tf32: bool, beside: bool = False
-) -> tuple[tuple[torch.Tensor, ...], Implementation] | None:
-    """The reference and the farthest that right results stray from it.
-
-    Where the task gives both at once: for large inputs, or `beside` runs one by one.
-    """
-    if task.with_spread is None:
-        return None
-    working = task.asked_dtype(inputs.scalars) or case.dtype
-    given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
-    promised = tuple(o.parts_at(working) for o in task.due(inputs.scalars, inputs.tensors))
-    found = task.with_spread(given, working=working, promised=promised, tf32=tf32, beside=beside)
-    if found is None:
-        return None
-    truth, spread = found
-    # Deviations add to 0 there, and NaN is what an unsettled element gives.
-    farthest = tuple(t.to(torch.float64) + s for t, s in zip(truth, spread, strict=True))
-    return truth, Implementation(name="farthest", outputs=farthest, settles=True)
-
-
-def _elements(inputs: Inputs, truth: Sequence[torch.Tensor]) -> int:
-    given = (t for t in inputs.tensors.values() if t is not None)
-    return sum(t.numel() for t in (*given, *truth))
-
-
-def _expected_output(
+def _bound(
     task: Task,
     case: Case,
-    policy: Policy,
-    spec: Output,
+    dtype: str,
     value: torch.Tensor,
     index: int,
-    known: _Known,
-) -> ExpectedOutput:
-    dtype = spec.parts_at(case.dtype)
-    rounded = value.to(DTYPES[dtype])
-    bound: torch.Tensor | None = None
-    if is_float(dtype):
-        value = value.to(torch.float64)
-        if policy.method == "spread":
-            tf32 = policy.tf32 and task.contracted()
-            bound = bounds.spread_bound(
-                task,
-                case,
-                dtype,
-                value,
-                known.implementations,
-                index,
-                tf32=tf32,
-                overflowing=known.overflowing[index] if known.overflowing else None,
-            )
-            if known.slack != 1.0:
-                bound *= known.slack
-        else:
-            bound = bounds.absolute_bound(task, dtype, value, policy)
-    elif spec.compare == "bound":
-        bound = bounds.integer_slack(value, known.implementations, index)
-    return ExpectedOutput(
-        spec=spec,
-        dtype=dtype,
-        promised=spec.dtype_at(case.dtype),
-        reference=value,
-        rounded=rounded,
-        bound=bound,
+    made: Evaluations,
+    policy: Policy,
+) -> torch.Tensor:
+    if policy.method != "spread":
+        return bounds.absolute_bound(task, dtype, value, policy)
+    bound = bounds.spread_bound(
+        task,
+        case,
+        dtype,
+        value,
+        made.implementations,
+        index,
+        tf32=policy.tf32 and task.contracted(),
+        overflowing=made.overflowing[index] if made.overflowing else None,
     )
+    if made.few:
+        bound *= SLACK
+    if made.timed and bound.numel():
+        # What few evaluations all cut off at the same value, another may leave within the usual.
+        bound = torch.maximum(bound, bound.median())
+    return bound
+
+
+def _steps(value: torch.Tensor, index: int, made: Evaluations) -> torch.Tensor:
+    """How far an integer output may be off."""
+    if made.timed:
+        return torch.ones(value.shape, dtype=torch.float64)
+    return bounds.integer_slack(value, made.implementations, index)
 
 
 def _toothless(task: Task, made: Expectation) -> str | None:

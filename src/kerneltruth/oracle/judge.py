@@ -274,18 +274,11 @@ def _values(
     differences: list[Difference | None] = []
     failed: Failed | None = broken
     worst: ErrorStats | None = None
-    references = [o.reference for o in expectation.outputs]
+    inputs = expectation.inputs.tensors
     for got, want in zip(results, expectation.outputs, strict=True):
-        if want.spec.compare == "accept" and want.spec.accept is not None:
-            right = want.spec.accept(expectation.inputs.tensors, results, references)
+        if want.spec.compare in ("accept", "contract"):
             differences.append(None)
-            if failed is None and not bool(right.all()):
-                count = int((~right).sum())
-                detail = wrong_of(count, right.numel(), "not an accepted answer")
-                failed = Failed(kind="value", detail=detail, output=want.spec.name)
-            continue
-        if want.spec.compare == "contract":
-            differences.append(None)
+            failed = failed or not_accepted(expectation, want, results, inputs)
             continue
         difference = want.difference(got)
         differences.append(difference)
@@ -296,7 +289,7 @@ def _values(
     compared = all(d is not None for d in differences)
     if broken is not None and broken.detail.startswith(READS) and compared:
         failed = replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
-    claims = () if failed else _against_contract(task, expectation, results)
+    claims = () if failed else claims_broken_by(task, expectation, results, inputs)
     if claims:
         failed = Failed(kind="value", detail=said(claims))
     return Ruling(
@@ -317,16 +310,35 @@ def _effect(differences: Sequence[Difference | None]) -> str:
     return "no value is wrong in this call"
 
 
-def _against_contract(
-    task: Task, expectation: Expectation, results: tuple[torch.Tensor, ...]
+def not_accepted(
+    expectation: Expectation,
+    want: ExpectedOutput,
+    results: tuple[torch.Tensor, ...],
+    inputs: Mapping[str, torch.Tensor | None],
+) -> Failed | None:
+    """The verdict on an output of which several values are right, where some are none of these."""
+    if want.spec.accept is None or want.spec.compare != "accept":
+        return None
+    right = want.spec.accept(inputs, results, [o.reference for o in expectation.outputs])
+    if bool(right.all()):
+        return None
+    detail = wrong_of(int((~right).sum()), right.numel(), "not an accepted answer")
+    return Failed(kind="value", detail=detail, output=want.spec.name)
+
+
+def claims_broken_by(
+    task: Task,
+    expectation: Expectation,
+    results: tuple[torch.Tensor, ...],
+    inputs: Mapping[str, torch.Tensor | None],
 ) -> tuple[Claim, ...]:
-    """The claims of the task's contract that the outputs break."""
+    """The claims of the task's contract that the outputs break; `inputs` lie where these lie."""
     outputs = expectation.outputs
     return broken_claims(
         task,
         tuple(o.spec for o in outputs),
         expectation.case.dtype,
-        expectation.inputs.tensors,
+        inputs,
         expectation.inputs.scalars,
         results,
         tuple(o.reference for o in outputs),

@@ -4,7 +4,7 @@ import pytest
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.oracle.grading import due
+from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.tasks.registry import find
 
 
@@ -14,5 +14,5 @@ def test_what_is_timed_of_a_determinant_can_be_judged(name):
     case = timed_cases(task)[0]
     inputs = stocked(task, case)
     for choices in inputs.draw(stream(0, "known"), 2):
-        expected = due(task, case, inputs.at(task, case, choices)).outputs[0].reference
+        expected = expect_timed(task, case, inputs.at(task, case, choices)).outputs[0].reference
         assert ((expected.abs() > 1e-3) & (expected.abs() < 1e3)).all()

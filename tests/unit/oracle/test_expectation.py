@@ -124,7 +124,7 @@ def test_the_same_inputs_under_another_strategy_keep_their_own_case():
 
 @pytest.mark.parametrize("large", [False, True])
 def test_partial_sums_that_overflow_settle_nothing_however_large_the_inputs(large, monkeypatch):
-    monkeypatch.setattr("kerneltruth.oracle.expectation.LARGE", 0 if large else 2**20)
+    monkeypatch.setattr("kerneltruth.oracle.evaluations.LARGE", 0 if large else 2**20)
     declared = replace(MATMUL, foreign=True)
     case = case_of(declared, K=2)
     inputs = materialize(declared, case)

@@ -8,7 +8,8 @@ from scripted import MATMUL, RELU, SUM, case_of, declare, result, returned
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice, inputs_at, pools_of
-from kerneltruth.oracle.grading import due, grade, grade_spots, spotwise
+from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Failed, Infra, Passed
 from kerneltruth.runner.protocol import Observation, OtherResult
 from kerneltruth.tasks.contract import Claim
@@ -31,7 +32,7 @@ def called(declared, case, index=0):
     drawn = {n: p.choose(stream(4, "calls"), 4) for n, p in pools.items()}
     at = {n: c[index] for n, c in drawn.items()}
     inputs = inputs_at(declared, case, pools, at)
-    return due(declared, case, inputs), inputs.tensors
+    return expect_timed(declared, case, inputs), inputs.tensors
 
 
 def verdict(declared, case, compute, index=0):
@@ -237,7 +238,7 @@ def test_what_the_operator_refuses_is_raised():
     case = case_of(declared)
     inputs = inputs_at(declared, case, pools_of(declared, case), {"x": Choice()})
     with pytest.raises(RuntimeError, match="no such operator"):
-        due(declared, case, inputs)
+        expect_timed(declared, case, inputs)
 
 
 def sampled(declared, compute, *, dtype="float32", change=lambda lines: lines):

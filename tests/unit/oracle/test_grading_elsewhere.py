@@ -12,7 +12,8 @@ from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.commands.suite_audit import eager_of
-from kerneltruth.oracle.grading import due, grade
+from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Lap, Load, Rows, Show, Stock
 from kerneltruth.runner.worker import Worker
@@ -53,7 +54,7 @@ def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_
     seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
     drawn = inputs.at(task, case, choices)
     with second_device():
-        expectation = due(task, case, drawn, device=NAME)
+        expectation = expect_timed(task, case, drawn, device=NAME)
         there = grade(task, expectation, seen, device=NAME)
     assert isinstance(there, Passed), there
 
@@ -65,9 +66,9 @@ def test_what_is_kept_of_one_device_serves_another(tmp_path, monkeypatch):
     choices = inputs.draw(stream(1, "known", task.key), 1)[0]
     seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
     drawn = inputs.at(task, case, choices)
-    here = grade(task, due(task, case, drawn, device="cpu"), seen, device="cpu")
+    here = grade(task, expect_timed(task, case, drawn, device="cpu"), seen, device="cpu")
     with second_device():
-        there = grade(task, due(task, case, drawn, device=NAME), seen, device=NAME)
+        there = grade(task, expect_timed(task, case, drawn, device=NAME), seen, device=NAME)
     assert here == there == Passed()
 
 

@@ -17,8 +17,7 @@ from kerneltruth.importers.kernelbench.tasks import SIZES
 from kerneltruth.importers.remote import Rejected, Remote
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.oracle.expectation import ExpectationCache, expect
-from kerneltruth.oracle.grading import due
+from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
 
@@ -145,7 +144,7 @@ def test_what_timed_calls_must_give_comes_from_there_too(made, device):
     _, task = made(LARGE)
     case = timed_cases(task)[-1]
     before = device.opened
-    (output,) = due(task, case, materialize(task, case)).outputs
+    (output,) = expect_timed(task, case, materialize(task, case)).outputs
     assert device.opened == before + 1
     assert output.shape == (2048, 128)
     assert not output.rejects(output.rounded)

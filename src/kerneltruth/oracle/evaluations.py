@@ -1,0 +1,163 @@
+"""The evaluations of one reference that an expectation rests on: all of them, or a quick few.
+
+A case of the exe stage gets every admissible implementation. A timed call, at shapes of the size
+that is timed, gets few, on whatever device, and a bound that is wider in turn: it tells work from
+no work, since stale, skipped and unfinished results are wrong by far more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs
+from kerneltruth.oracle.admissible import (
+    Implementation,
+    compute_dtype,
+    implementations,
+    overflowing,
+)
+from kerneltruth.oracle.dtypes import epsilon, is_float
+from kerneltruth.oracle.reference import Scalars, Tensors, cast, evaluate
+from kerneltruth.tasks.spec import Task
+
+# Elements of inputs and outputs from which on each evaluation of someone else's program costs a
+# good part of a second.
+LARGE = 2**20
+# How much wider a bound of few evaluations is; the spread of all of them is a few times larger.
+SLACK = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluations:
+    """A reference, and what is known of right results beside it.
+
+    Attributes:
+        truth: the float64 outputs.
+        implementations: admissible results; none where no bound is made of them.
+        overflowing: see `admissible.overflowing`.
+        few: whether these are too few for a bound of the usual width.
+        timed: whether they are of a timed call.
+    """
+
+    truth: tuple[torch.Tensor, ...]
+    implementations: tuple[Implementation, ...] = ()
+    overflowing: tuple[torch.Tensor, ...] | None = None
+    few: bool = False
+    timed: bool = False
+
+
+def all_evaluations(
+    task: Task, case: Case, inputs: Inputs, *, bounded: bool, tf32: bool
+) -> Evaluations:
+    """Evaluate a case in every admissible way, or in few where a foreign program is large.
+
+    To be called within `reference.quietly`.
+
+    Args:
+        task: whose reference it is.
+        case: for its dtype and seed.
+        inputs: what the reference gets.
+        bounded: whether a bound is made of what is admissible.
+        tf32: whether the policy admits TF32.
+
+    Raises:
+        Exception: whatever torch raises where the operator does not accept the inputs.
+    """
+    both = with_spread(task, case, inputs, tf32=tf32) if bounded else None
+    truth = both[0] if both else _truth(task, inputs.tensors, inputs.scalars)
+    if not bounded:
+        return Evaluations(truth=truth)
+    working = task.asked_dtype(inputs.scalars) or case.dtype
+    given = (task, working, inputs.tensors, inputs.scalars)
+    few = both is not None or (task.foreign and count_elements(inputs, truth) > LARGE)
+    shown = (
+        [both[1]]
+        if both
+        else [
+            *implementations(*given, seed=case.seed, tf32=tf32, few=few),
+            *_beside(task, case, inputs, tf32=tf32),
+        ]
+    )
+    return Evaluations(
+        truth=truth, implementations=tuple(shown), overflowing=overflowing(*given), few=few
+    )
+
+
+def few_evaluations(
+    task: Task, case: Case, inputs: Inputs, *, bounded: bool, device: str
+) -> Evaluations:
+    """Evaluate a timed call in few ways on `device`, where the results stay.
+
+    To be called within `reference.quietly`.
+
+    Raises:
+        Exception: whatever torch raises where the operator does not accept the inputs.
+    """
+    both = with_spread(task, case, inputs, tf32=True) if bounded else None
+    if both is not None:
+        truth, farthest = both
+        there = replace(farthest, outputs=tuple(o.to(device) for o in farthest.outputs))
+        on_device = tuple(o.to(device) for o in truth)
+        return Evaluations(truth=on_device, implementations=(there,), few=True, timed=True)
+    tensors = {n: None if t is None else t.to(device) for n, t in inputs.tensors.items()}
+    truth = _truth(task, tensors, inputs.scalars)
+    shown = tuple(_few(task, case, tensors, inputs.scalars)) if bounded else ()
+    return Evaluations(truth=truth, implementations=shown, few=True, timed=True)
+
+
+def _truth(task: Task, tensors: Tensors, scalars: Scalars) -> tuple[torch.Tensor, ...]:
+    return evaluate(task, cast(task, tensors, torch.float64), scalars)
+
+
+def _few(task: Task, case: Case, tensors: Tensors, scalars: Scalars) -> Iterator[Implementation]:
+    """Other formulas and precisions, and all inputs an ulp larger and an ulp smaller."""
+    seed = case.seed
+    yield from implementations(task, case.dtype, tensors, scalars, seed=seed, tf32=True, few=True)
+    inner = compute_dtype(case.dtype)
+    if not is_float(inner):
+        return
+    for name, factor in (("up", 1 + epsilon(inner)), ("down", 1 - epsilon(inner))):
+        moved = {
+            n: t.to(torch.float64) * factor if t is not None and t.is_floating_point() else t
+            for n, t in tensors.items()
+        }
+        outputs = evaluate(task, moved, scalars)
+        yield Implementation(name=name, outputs=outputs, settles=False)
+
+
+def _beside(task: Task, case: Case, inputs: Inputs, *, tf32: bool) -> Iterator[Implementation]:
+    """What only the device that judges shows of right results."""
+    found = with_spread(task, case, inputs, tf32=tf32, beside=True)
+    if found is not None:
+        yield found[1]
+
+
+def with_spread(
+    task: Task, case: Case, inputs: Inputs, *, tf32: bool, beside: bool = False
+) -> tuple[tuple[torch.Tensor, ...], Implementation] | None:
+    """The reference and the farthest that right results stray from it.
+
+    Where the task gives both at once: for large inputs, or `beside` runs one by one.
+    """
+    if task.with_spread is None:
+        return None
+    working = task.asked_dtype(inputs.scalars) or case.dtype
+    given = {n: t for n, t in inputs.tensors.items() if t is not None} | inputs.scalars
+    promised = tuple(o.parts_at(working) for o in task.due(inputs.scalars, inputs.tensors))
+    found = task.with_spread(given, working=working, promised=promised, tf32=tf32, beside=beside)
+    if found is None:
+        return None
+    truth, spread = found
+    # Deviations add to 0 there, and NaN is what an unsettled element gives.
+    farthest = tuple(t.to(torch.float64) + s for t, s in zip(truth, spread, strict=True))
+    return truth, Implementation(name="farthest", outputs=farthest, settles=True)
+
+
+def count_elements(inputs: Inputs, outputs: Sequence[torch.Tensor]) -> int:
+    """Elements of all inputs and outputs."""
+    given = (t for t in inputs.tensors.values() if t is not None)
+    return sum(t.numel() for t in (*given, *outputs))
