@@ -25,8 +25,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort
-from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import (
+from kerneltruth.clock.statistics.summary import (
     Block,
     Interval,
     between_processes,
@@ -34,6 +33,7 @@ from kerneltruth.clock.summary import (
     outcome,
     ratio_interval,
 )
+from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
 from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.commands.suites import opened

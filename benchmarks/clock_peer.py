@@ -21,7 +21,7 @@ from typing import Any
 import machine
 
 from kerneltruth.clock.contestants import Effort, Inputs
-from kerneltruth.clock.gate import timing
+from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import Machine, known_machine
 from kerneltruth.commands.timekeeper import Timekeeper

@@ -22,8 +22,8 @@ from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.second_look import look_closer
 from kerneltruth.clock.standing import by_events, standings
+from kerneltruth.clock.statistics.summary import Interval, between_processes, enough, outcome
 from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import Interval, between_processes, enough, outcome
 from kerneltruth.commands.machine import LEAST_NOISE, Watch, known_machine
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner

@@ -12,9 +12,9 @@ from kerneltruth.analysis.ranks import Correlation, rank_correlation
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Ratio, Result
 from kerneltruth.analysis.speeds import EAGER
-from kerneltruth.clock.portability import Kernel
-from kerneltruth.clock.portability import portability as compared
-from kerneltruth.clock.summary import Interval
+from kerneltruth.clock.statistics.portability import Kernel
+from kerneltruth.clock.statistics.portability import portability as compared
+from kerneltruth.clock.statistics.summary import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

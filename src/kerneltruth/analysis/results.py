@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from kerneltruth.clock.summary import MINIMUM_EFFECT
+from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
 from kerneltruth.oracle.attempt import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.

@@ -17,7 +17,7 @@ from kerneltruth.analysis.intervals import Estimate, Rate, clustered_rate, geome
 from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
-from kerneltruth.clock.summary import MINIMUM_EFFECT
+from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
 
 Chain = tuple[Result, ...]
 BY = ("method", "model")

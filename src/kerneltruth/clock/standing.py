@@ -14,7 +14,7 @@ from statistics import median
 
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, LapSeen
-from kerneltruth.clock.summary import (
+from kerneltruth.clock.statistics.summary import (
     Block,
     Interval,
     Outcome,

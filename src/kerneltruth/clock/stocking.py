@@ -14,7 +14,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case, flat_bytes
 from kerneltruth.cases.pools import pools_of
 from kerneltruth.clock.contestants import Inputs
-from kerneltruth.clock.traffic import output_shapes
+from kerneltruth.clock.roofline.traffic import output_shapes
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.runner.sealed import Sealed
 from kerneltruth.tasks.spec import Derived, Scalar, Task, TensorSpec

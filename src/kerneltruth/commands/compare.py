@@ -10,7 +10,7 @@ from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
-from kerneltruth.clock.portability import Portability, portability
+from kerneltruth.clock.statistics.portability import Portability, portability
 from kerneltruth.codec import plain
 from kerneltruth.errors import UserError
 

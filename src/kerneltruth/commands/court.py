@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kerneltruth.cases.layouts import inspect
-from kerneltruth.clock.gate import checking, timing
+from kerneltruth.clock.device.lock import checking, timing
 from kerneltruth.clock.stocking import rehearsed, timed_cases
 from kerneltruth.commands.controls import control_of
 from kerneltruth.commands.head_start import begin, cache_root

@@ -20,10 +20,10 @@ from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid, Shown
 from kerneltruth.clock.quiet import Quiet
+from kerneltruth.clock.roofline.traffic import output_shapes
 from kerneltruth.clock.rows import SPARE
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
-from kerneltruth.clock.traffic import output_shapes
 from kerneltruth.commands.baseline_processes import BaselineProcesses
 from kerneltruth.errors import UserError, lacks_memory
 from kerneltruth.oracle.expectation import Expectation, expect_timed

@@ -19,15 +19,12 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.advice import advise
-from kerneltruth.clock.ceilings import measure
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, Effort
-from kerneltruth.clock.gate import timing
-from kerneltruth.clock.nvml import open_telemetry
-from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.summary import Block, Interval, noise_floor, ratio_interval
-from kerneltruth.clock.telemetry import (
+from kerneltruth.clock.device.ceilings import measure
+from kerneltruth.clock.device.lock import timing
+from kerneltruth.clock.device.nvml import open_telemetry
+from kerneltruth.clock.device.telemetry import (
     HARMFUL,
     Conditions,
     Lookout,
@@ -35,9 +32,12 @@ from kerneltruth.clock.telemetry import (
     Telemetry,
     conditions,
 )
-from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.roofline.advice import advise
+from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
+from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
+from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.validity import host_bound, why_too_long
-from kerneltruth.clock.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.run_folder import environment

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.profile import Profile, ncu_command, read_profiles
+from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profiles
 from kerneltruth.clock.stocking import stocked
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner import alone

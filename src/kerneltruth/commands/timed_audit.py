@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from kerneltruth.clock.contestants import Effort
-from kerneltruth.clock.gate import timing
+from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.audit import AuditOptions

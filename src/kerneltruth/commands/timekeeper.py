@@ -15,11 +15,11 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.contest import Contest
 from kerneltruth.clock.contestants import Contestant, ContestError, Effort, NotValid
-from kerneltruth.clock.gate import timing
+from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.second_look import look_again, look_closer
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.standing import by_events, candidate_times, nearly_tied, standings
-from kerneltruth.clock.summary import enough
+from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import (
     CANDIDATE,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.cases.case import Case
-from kerneltruth.clock.advice import profile_remarks
 from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.controls import own_function

@@ -14,7 +14,7 @@ from kerneltruth.analysis.speeds import (
     fast_p,
     speedups,
 )
-from kerneltruth.clock.summary import Interval, outcome
+from kerneltruth.clock.statistics.summary import Interval, outcome
 
 
 def of(task, *ratios, **options):

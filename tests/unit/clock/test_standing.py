@@ -18,7 +18,7 @@ from kerneltruth.clock.standing import (
     nearly_tied,
     standings,
 )
-from kerneltruth.clock.summary import Interval
+from kerneltruth.clock.statistics.summary import Interval
 
 CALLS = replace(MANY, graph_below_s=0.0)
 

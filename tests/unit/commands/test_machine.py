@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.clock.contestants import ContestError, Effort
+from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.clock.telemetry import NoTelemetry, Reading
-from kerneltruth.clock.work import FORMATS, Ceilings
 from kerneltruth.commands import machine
 from kerneltruth.commands.machine import (
     CONTEXT_BYTES,

@@ -20,8 +20,8 @@ from flashinfer_data import (
 from kerneltruth.analysis.reference_facts import facts_of
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.clock.work import work_of
 from kerneltruth.errors import UserError
 from kerneltruth.importers.flashinfer.forms import FORM
 from kerneltruth.importers.flashinfer.suite import open_data_set

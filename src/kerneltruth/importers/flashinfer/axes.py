@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from kerneltruth.clock.work import itemsize
+from kerneltruth.clock.roofline.work import itemsize
 from kerneltruth.importers.flashinfer.definition import Definition
 from kerneltruth.importers.flashinfer.workload import Workload
 from kerneltruth.tasks.spec import Benchmark, Dim, Role

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.clock.gate import much_memory
+from kerneltruth.clock.device.lock import much_memory
 from kerneltruth.errors import lacks_memory
 from kerneltruth.importers.kernelbench.problem import Problem
 from kerneltruth.importers.remote import Rejected, Remote

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.clock.work import itemsize
+from kerneltruth.clock.roofline.work import itemsize
 from kerneltruth.importers.kernelbench.chance import contract
 from kerneltruth.importers.kernelbench.child_session import ProblemSession
 from kerneltruth.importers.kernelbench.problem import Problem

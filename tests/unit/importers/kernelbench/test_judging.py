@@ -7,8 +7,8 @@ import torch
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.stocking import MOST_ELEMENTS, timed_cases
-from kerneltruth.clock.work import work_of
 from kerneltruth.importers.kernelbench.derive import schema_of
 from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.oracle.bounds import Policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import struct
 
-from kerneltruth.clock.work import FORMATS, Ceilings
+from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kerneltruth.clock.summary import Interval, outcome
+from kerneltruth.clock.statistics.summary import Interval, outcome
 
 # Ratios of one run, by kernel and shape.
 Timed = Mapping[str, Mapping[str, Interval]]

@@ -5,7 +5,12 @@ import itertools
 import pytest
 from scipy import stats
 
-from kerneltruth.clock.quantiles import median_place, normal, signed_rank_place, student_t
+from kerneltruth.clock.statistics.quantiles import (
+    median_place,
+    normal,
+    signed_rank_place,
+    student_t,
+)
 
 
 @pytest.mark.parametrize("p", [0.001, 0.025, 0.5, 0.975])

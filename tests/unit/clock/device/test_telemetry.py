@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.telemetry import (
+from kerneltruth.clock.device.telemetry import (
     Conditions,
     Lookout,
     NoTelemetry,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.clock.occupancy import occupancy
+from kerneltruth.clock.roofline.occupancy import occupancy
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kerneltruth.clock.occupancy import Occupancy, occupancy
-from kerneltruth.clock.profile import Profile
-from kerneltruth.clock.work import BUSY, Ceilings, Floor, Regime, regime
+from kerneltruth.clock.roofline.occupancy import Occupancy, occupancy
+from kerneltruth.clock.roofline.profile import Profile
+from kerneltruth.clock.roofline.work import BUSY, Ceilings, Floor, Regime, regime
 
 # Below this share of the warps that fit, latencies of memory are hard to hide.
 LOW_OCCUPANCY = 0.25

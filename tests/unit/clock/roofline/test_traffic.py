@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from kerneltruth.cases.materialize import benchmark_case, materialize
-from kerneltruth.clock.traffic import needed_bytes, output_bytes, output_shapes
-from kerneltruth.clock.work import work_of
+from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
+from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.tasks.registry import find, tasks_of
 
 

@@ -11,7 +11,8 @@ many, and 29% of the blocks may be arbitrarily disturbed. Its interval is that o
 signed-rank test, which resamples all 2**n exchanges of the two sides of a block: swapping
 candidate and baseline in a null pair changes nothing but a sign, so the coverage is exact there,
 from 6 blocks up and whatever the noise, where resampling blocks with replacement (the bootstrap)
-covers 92% at 8 blocks where it claims 95%. `tests/unit/clock/test_coverage.py` simulates both.
+covers 92% at 8 blocks where it claims 95%. `tests/unit/clock/statistics/test_coverage.py`
+simulates both.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from typing import Literal
 
 import numpy as np
 
-from kerneltruth.clock.quantiles import median_place, normal, signed_rank_place, student_t
+from kerneltruth.clock.statistics.quantiles import (
+    median_place,
+    normal,
+    signed_rank_place,
+    student_t,
+)
 from kerneltruth.errors import InternalError
 
 Outcome = Literal["faster", "tie", "slower"]

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from kerneltruth.clock.gate import checking, timing
+from kerneltruth.clock.device.lock import checking, timing
 
 FORK = multiprocessing.get_context("fork")
 # Far more than it takes, even on a busy machine; a test that passes does not wait so long.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kerneltruth.clock.summary import (
+from kerneltruth.clock.statistics.summary import (
     SCATTER,
     SPENT,
     Block,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs
-from kerneltruth.clock.work import itemsize
+from kerneltruth.clock.roofline.work import itemsize
 from kerneltruth.tasks.spec import MATRIX_KINDS, Task
 
 

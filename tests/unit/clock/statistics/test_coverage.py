@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from kerneltruth.clock.summary import (
+from kerneltruth.clock.statistics.summary import (
     Block,
     Interval,
     enough,

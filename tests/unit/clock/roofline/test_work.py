@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.cases.materialize import benchmark_case
-from kerneltruth.clock.work import (
+from kerneltruth.clock.roofline.work import (
     Ceilings,
     Floor,
     Limit,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.advice import advise, occupancy_of
-from kerneltruth.clock.profile import Profile
-from kerneltruth.clock.work import Ceilings, Floor
+from kerneltruth.clock.roofline.advice import advise, occupancy_of
+from kerneltruth.clock.roofline.profile import Profile
+from kerneltruth.clock.roofline.work import Ceilings, Floor
 from kerneltruth.codec import plain
 from kerneltruth.runner.protocol import Binary
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.nvml import (
+from kerneltruth.clock.device.nvml import (
     LOOK_AGAIN_S,
     Family,
     Gpu,
@@ -18,7 +18,7 @@ from kerneltruth.clock.nvml import (
     open_telemetry,
     strangers,
 )
-from kerneltruth.clock.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 
 H100 = [Gpu(uuid=f"GPU-{c}{c}{c}", name="H100") for c in "abcd"]
 MIXED = [Gpu(uuid="GPU-slow", name="T4"), Gpu(uuid="GPU-fast", name="H100")]
@@ -144,7 +144,7 @@ def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while(monke
         asked.append(now[0])
         return (7,)
 
-    monkeypatch.setattr("kerneltruth.clock.nvml.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kerneltruth.clock.device.nvml.time.monotonic", lambda: now[0])
     nvml = FakeNvml(pids=(7,))
     telemetry = connect(nvml, 0, visible=None, by_address=False, ours=ours)
     assert [telemetry.read().others for _ in range(3)] == [0, 0, 0]

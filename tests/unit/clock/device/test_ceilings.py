@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.ceilings import measure
-from kerneltruth.clock.work import FORMATS
+from kerneltruth.clock.device.ceilings import measure
+from kerneltruth.clock.roofline.work import FORMATS
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.protocol import Observation, Show, TensorResult
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from kerneltruth.clock.portability import combined, portability
-from kerneltruth.clock.summary import Interval
+from kerneltruth.clock.statistics.portability import combined, portability
+from kerneltruth.clock.statistics.summary import Interval
 
 
 def ratio(estimate, half=0.005):

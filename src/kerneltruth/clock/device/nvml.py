@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.clock.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 
 # NVML's names of why clocks are not at their highest (nvml.h, nvmlClocksEventReason*), by bit.
 _REASONS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.clock.profile import SECTIONS, Profile, ncu_command, read_profiles
+from kerneltruth.clock.roofline.profile import SECTIONS, Profile, ncu_command, read_profiles
 from kerneltruth.errors import UserError
 
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"

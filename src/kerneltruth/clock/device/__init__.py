@@ -1,0 +1,1 @@
+"""The device: what it can do, how it is doing, and which processes may use it."""

@@ -1,0 +1,1 @@
+"""Pure statistics of timed blocks: intervals of ratios, and what they support."""
