@@ -19,9 +19,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from kerneltruth.codec import dumps
-from kerneltruth.commands.court import Court
-from kerneltruth.commands.run_folder import environment, suite_hash
 from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.run_directory import environment, suite_hash
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
 from kerneltruth.oracle.course import Plan, try_candidate

@@ -35,11 +35,11 @@ from kerneltruth.clock.statistics.summary import (
 )
 from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
-from kerneltruth.commands.suite_audit import eager_of
-from kerneltruth.commands.suites import opened
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find, key_of
 from kerneltruth.tasks.spec import Task
 

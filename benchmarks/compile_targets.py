@@ -21,8 +21,8 @@ import torch
 from hearings import chosen, job_of
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.court import Court, Job
-from kerneltruth.executors.local import Done, run_jobs
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import Expectation

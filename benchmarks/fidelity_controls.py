@@ -24,9 +24,9 @@ from hearings import chosen, job_of
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
-from kerneltruth.commands.court import Court, Job
 from kerneltruth.commands.head_start import cache_root
-from kerneltruth.executors.local import Done, run_jobs
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import Expectation, tensors_digest

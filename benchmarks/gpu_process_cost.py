@@ -16,8 +16,8 @@ from multiprocessing.queues import Queue
 import machine
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.court import Court
 from kerneltruth.corpus import ENTRIES, source
+from kerneltruth.engine.evaluator import Court
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.candidate import read_candidate

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from kerneltruth.codec import plain
-from kerneltruth.commands.court import Court, Job
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.corpus import ENTRIES, Entry, source
-from kerneltruth.executors.local import Done, Lost, run_jobs
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.pool import Done, Lost, run_jobs
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan, try_candidate

@@ -27,7 +27,7 @@ import machine
 ROOT = machine.HERE.parent
 SOURCE = ROOT / "src" / "kerneltruth"
 # Declarations of kernels and of tasks: data, whatever the house looks like.
-DECLARATIONS = re.compile(r"(corpus|suites)/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
+DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
 IMPORTS = 5
 RELU = "import torch\n\n\ndef relu(input, inplace=False):\n    return torch.relu(input)\n"
 # Run in a process of its own: prints the files that were entered, and the calls between them.

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.commands.suites import opened
-from kerneltruth.importers.kernelbench.schema import Schema
-from kerneltruth.importers.kernelbench.suite import Problems
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.kernelbench.schema import Schema
+from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import tasks_of
 
 ENOUGH_SHAPES = 3

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.commands.devices import choose_device
-from kerneltruth.commands.run_folder import environment
+from kerneltruth.engine.devices import choose_device
+from kerneltruth.engine.run_directory import environment
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

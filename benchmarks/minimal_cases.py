@@ -25,8 +25,8 @@ import torch
 from hearings import chosen, job_of
 
 from kerneltruth.cases.case import Case
-from kerneltruth.commands.court import Court, Job
-from kerneltruth.executors.local import Done, run_jobs
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded, Judgement

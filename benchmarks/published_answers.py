@@ -31,11 +31,11 @@ from typing import Any
 
 import machine
 
-from kerneltruth.commands.replay import cache_for, candidate_of, finding_at
-from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.corpus.eager import aids
+from kerneltruth.engine.replay import cache_for, candidate_of, finding_at
 from kerneltruth.explain.reproducer import script
 from kerneltruth.oracle.verdict import Failed, word
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find
 
 COLUMNS = ("id", "origin", "task", "verdict", "kind", "kernel", "pytorch", "case", "explanation")

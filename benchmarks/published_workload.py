@@ -129,7 +129,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.inner:
         # Imports belong to what is timed, so this process has made none before.
-        from kerneltruth.commands.devices import choose_device
+        from kerneltruth.engine.devices import choose_device
 
         print(json.dumps(workload(choose_device(options.device), options.workers)))
         return 0

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import machine
 
-from kerneltruth.commands.devices import choose_device
+from kerneltruth.engine.devices import choose_device
 
 README = machine.HERE.parent / "README.md"
 BEGIN, END = "<!-- audit:begin -->", "<!-- audit:end -->"

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 
 import torch
 
-from kerneltruth.commands.suite_audit import Proof, eager_candidate, prove
+from kerneltruth.engine.proof import Proof, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.pytorch import eager_candidate
 from kerneltruth.tasks import core, earlier, suite, tritonbench
 from kerneltruth.tasks.spec import Task
 

@@ -26,20 +26,20 @@ from typing import Any
 import machine
 import torch
 
-from kerneltruth.commands import court as courts
-from kerneltruth.commands.court import Court, Job
-from kerneltruth.commands.enrolling import candidate_of, enroll
-from kerneltruth.commands.run import CASES
-from kerneltruth.commands.running import EFFORT
+from kerneltruth.engine import evaluator as courts
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.pool import Done, run_jobs
+from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.submissions import EFFORT
 from kerneltruth.errors import UserError
-from kerneltruth.executors.local import Done, run_jobs
-from kerneltruth.importers.reading import read_submissions
-from kerneltruth.importers.submission import Broken, Labels
 from kerneltruth.oracle import course, expectation, trial
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner, Session
+from kerneltruth.suites.entries import candidate_of, enroll
+from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.submission import Broken, Labels
 from kerneltruth.tasks.registry import accepted_by
 
 Key = tuple[str, str]

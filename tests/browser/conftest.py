@@ -14,9 +14,9 @@ import pytest
 from synthetic import write_run
 
 from kerneltruth.analysis.deviance import deviance_of
-from kerneltruth.commands.report import gather, write_page
 from kerneltruth.report.html import page
 from kerneltruth.report.page.document import page_document
+from kerneltruth.report.page.gather import gather, write_page
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 FLAGS = (

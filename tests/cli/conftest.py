@@ -60,7 +60,7 @@ def _shared_runners():
     shared = _Shared()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kerneltruth.commands.head_start.Runner", shared)
-        patch.setattr("kerneltruth.commands.court.Runner", shared)
+        patch.setattr("kerneltruth.engine.evaluator.Runner", shared)
         yield
     shared.end()
 

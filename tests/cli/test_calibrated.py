@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import pytest
 
-from kerneltruth.commands.policy import bounded_dtypes, choose_policy
 from kerneltruth.corpus import ENTRIES
+from kerneltruth.engine.policy import bounded_dtypes, choose_policy
 from kerneltruth.tasks.core import TASKS
 
 
@@ -60,7 +60,7 @@ def test_every_task_with_a_control_has_measured_bounds_for_its_dtypes():
 
 
 def test_missing_measured_bounds_are_the_installations_fault(kt, good, monkeypatch, tmp_path):
-    monkeypatch.setattr("kerneltruth.commands.policy.files", lambda package: tmp_path)
+    monkeypatch.setattr("kerneltruth.engine.policy.files", lambda package: tmp_path)
     ran = kt("check", good, "--bounds", "calibrated", "--device", "cpu")
     assert ran.code == 3
     assert "install kerneltruth again" in ran.err

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from kerneltruth.commands.suite_audit import NO_TIME, Proof
+from kerneltruth.engine.proof import NO_TIME, Proof
 
 PROBLEM = '''
 import torch
@@ -196,7 +196,7 @@ def test_what_takes_forever_does_not_outlast_the_budget_and_what_was_judged_coun
         tell(Proof(task=task.key, category=task.category, cases={"float32": 3}))
         time.sleep(600)
 
-    monkeypatch.setattr("kerneltruth.commands.proving.prove", stay)
+    monkeypatch.setattr("kerneltruth.engine.suite_audit.prove", stay)
     slow = PROBLEM.replace("    def forward", "    import time\n\n    def forward")
     slow = slow.replace("return torch.relu", "self.time.sleep(600)\n        return torch.relu")
     (checkout / "level1" / "6_Slow.py").write_text(slow)
@@ -215,7 +215,7 @@ def test_a_problem_of_which_no_case_was_begun_in_time_is_not_judged(kt, checkout
     def late(task, candidate, runner, cache, **_):
         return Proof(task=task.key, category=task.category, skipped=Counter({NO_TIME: 1}))
 
-    monkeypatch.setattr("kerneltruth.commands.proving.prove", late)
+    monkeypatch.setattr("kerneltruth.engine.suite_audit.prove", late)
     options = ("--workers", 1, "--device", "cpu", "--only", "level1/4", "--json")
     document = json.loads(kt("audit", "--suite", f"kernelbench:{checkout}", *options).out)
     assert (document["not_judged"], document["tasks"]) == (["kernelbench/level1/4"], [])

@@ -41,7 +41,7 @@ def test_compare_imports_no_torch(environment, failed_run):
 
 
 def test_doctor_imports_no_torch_where_there_is_no_driver(environment):
-    from kerneltruth.commands.devices import _has_driver
+    from kerneltruth.engine.devices import _has_driver
 
     found = imported(environment, "doctor")
     assert ("torch" in found) <= _has_driver()

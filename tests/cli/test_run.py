@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from kerneltruth.commands import running
+from kerneltruth.engine import submissions
 from kerneltruth.runs.store import RunStore, load_snapshot
 
 RIGHT = "import torch\ndef relu(input):\n    return torch.relu(input)\n"
@@ -146,12 +146,12 @@ def test_a_wrong_option_is_one_line(kt, handed_in, arguments, says):
 def test_a_run_that_timed_against_others_is_not_taken_up(kt, handed_in, tmp_path, monkeypatch):
     made = []
 
-    class Recorded(running.Timing):
+    class Recorded(submissions.Timing):
         def __init__(self, court, *, baselines=None):
             super().__init__(court, baselines=baselines)
             made.append(baselines)
 
-    monkeypatch.setattr(running, "Timing", Recorded)
+    monkeypatch.setattr(submissions, "Timing", Recorded)
     run = tmp_path / "run"
     timed = (*ARGUMENTS[:6], "--workers", 1)
     common = ("run", "--candidates", handed_in, "--out", run, *timed)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.commands.court import Job
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import read_candidate

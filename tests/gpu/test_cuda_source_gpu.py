@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from kerneltruth.commands.court import Court, Job
+from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed

@@ -144,7 +144,7 @@ def test_an_output_left_on_the_cpu_is_on_the_wrong_device(judge):
 def test_the_judge_never_touches_the_device():
     code = (
         "import torch\n"
-        "from kerneltruth.commands.court import Court, Job\n"
+        "from kerneltruth.engine.evaluator import Court, Job\n"
         "from kerneltruth.oracle.bounds import Policy\n"
         "from kerneltruth.oracle.course import Plan\n"
         "from kerneltruth.oracle.verdict import word\n"

@@ -4,10 +4,6 @@ import pytest
 import torch
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.suites import opened
-from kerneltruth.importers.kernelbench.problem import read_problems
-from kerneltruth.importers.kernelbench.suite import Problems, schema_cache
-from kerneltruth.importers.kernelbench.tasks import SIZES
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache, expect
@@ -15,6 +11,10 @@ from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.kernelbench.problem import read_problems
+from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
+from kerneltruth.suites.kernelbench.tasks import SIZES
 from kerneltruth.tasks.registry import find, tasks_of
 
 pytestmark = pytest.mark.gpu

@@ -4,10 +4,10 @@ import pytest
 from softmax_kernel import KERNEL
 
 from kerneltruth.clock.contestants import Effort
-from kerneltruth.commands.court import Court, Job
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Passed

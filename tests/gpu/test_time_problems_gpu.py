@@ -6,11 +6,11 @@ import pytest
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.suites import opened
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu

@@ -7,9 +7,9 @@ import textwrap
 import pytest
 
 from kerneltruth.cases.case import Case
-from kerneltruth.commands.court import Court
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import source
+from kerneltruth.engine.evaluator import Court
 from kerneltruth.explain.diagnosis import Diagnosis, Effort, diagnose
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy

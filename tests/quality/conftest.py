@@ -2,8 +2,8 @@
 
 import pytest
 
-from kerneltruth.commands.court import Court, Job
 from kerneltruth.corpus import ENTRIES, source
+from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.runner.candidate import read_candidate

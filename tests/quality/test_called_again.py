@@ -6,7 +6,7 @@ import pytest
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.court import Job
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.commands.suite_audit import prove
+from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache

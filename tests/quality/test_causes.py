@@ -3,7 +3,7 @@
 import pytest
 
 from faulty_relus import FAULTY, RIGHT
-from kerneltruth.commands.court import Job
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate

@@ -5,12 +5,13 @@ import ast
 import pytest
 
 from kerneltruth.commands.idle import idle_attributes, idle_dims
-from kerneltruth.commands.suite_audit import eager_of, prove
 from kerneltruth.corpus.eager import eager_source
+from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.core import FOLDER, TASKS
 from kerneltruth.tasks.registry import eager_modules, find
 

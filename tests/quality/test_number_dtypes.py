@@ -3,8 +3,8 @@
 import pytest
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.court import Job
-from kerneltruth.commands.suite_audit import prove
+from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.proof import prove
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan

@@ -5,7 +5,7 @@ Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 
 import pytest
 
-from kerneltruth.commands.court import Job
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache

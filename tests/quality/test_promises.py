@@ -6,9 +6,9 @@ import pytest
 
 from kerneltruth.cases.promised import Promise, promises_of, untried
 from kerneltruth.cases.strategies import enough_cases, generate
-from kerneltruth.commands.run import CASES
-from kerneltruth.commands.tasks import list_tasks
 from kerneltruth.corpus.eager import eager_source
+from kerneltruth.engine.requests import CASES
+from kerneltruth.suites.listing import list_tasks
 from kerneltruth.tasks.model import PUBLISHED
 from kerneltruth.tasks.registry import TASKS, eager_modules
 

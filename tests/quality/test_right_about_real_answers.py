@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.commands.court import Job
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import word

@@ -8,12 +8,13 @@ import pytest
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.idle import idle_attributes, idle_dims
-from kerneltruth.commands.suite_audit import eager_candidate, prove
 from kerneltruth.corpus.eager import eager_source
+from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.suites.pytorch import eager_candidate
 from kerneltruth.tasks.registry import eager_modules, tasks_of
 from kerneltruth.tasks.spec import Attribute, Derived, evaluate
 

@@ -5,12 +5,12 @@ Some are only met in one mode, so each mode is tried with them.
 
 import pytest
 
-from kerneltruth.commands.court import Job
-from kerneltruth.commands.run import CASES
-from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.requests import CASES
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import TASKS
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kerneltruth.commands.court import Job
-from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find, tasks_of
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n"

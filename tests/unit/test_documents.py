@@ -18,11 +18,9 @@ from kerneltruth.cases.strategies import STRATEGIES
 from kerneltruth.cli import app
 from kerneltruth.clock import sampling
 from kerneltruth.clock.stocking import MOST_ELEMENTS
-from kerneltruth.commands import exit_codes
-from kerneltruth.commands.audit import AuditOptions
-from kerneltruth.commands.check import CASES
-from kerneltruth.commands.court import Court, Job
 from kerneltruth.corpus import entry as corpus_entry
+from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.baselines import CHECKS
@@ -31,6 +29,7 @@ from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.report import exit_codes
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import SNAPSHOT_LIMIT
 
@@ -243,8 +242,8 @@ def test_every_kind_of_failure_is_told():
 
 
 def test_counts_in_the_prose_are_the_codes():
-    assert f"judges {CASES} cases" in TEXTS["docs/verdicts.md"]
-    assert f"`audit` {AuditOptions().cases} per kernel" in TEXTS["docs/verdicts.md"]
+    assert f"judges {CASES_OF_FILE} cases" in TEXTS["docs/verdicts.md"]
+    assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/verdicts.md"]
     assert probes.REPEATS == 2
     assert "twice unchanged" in TEXTS["docs/verdicts.md"]
     assert f"| {len(RECIPES)} recipes," in TEXTS["README.md"]

@@ -16,7 +16,7 @@ from kerneltruth.cli.options import (
     follow,
     show_document,
 )
-from kerneltruth.commands import exit_codes
+from kerneltruth.report import exit_codes
 
 
 @app.command()
@@ -33,7 +33,7 @@ def replay(
 ) -> None:
     """Run findings again: same input digests, same verdict, same output bytes."""
     del seed
-    from kerneltruth.commands.replay import run_replay
+    from kerneltruth.engine.replay import run_replay
     from kerneltruth.report.verdict_view import replay_view
 
     steps = run_replay(
@@ -61,7 +61,7 @@ def minimize(
 ) -> None:
     """Find the smallest failing case, and write a standalone script that shows it."""
     del seed
-    from kerneltruth.commands.minimize import run_minimize
+    from kerneltruth.engine.minimize import run_minimize
     from kerneltruth.report.verdict_view import minimize_view
 
     steps = run_minimize(
@@ -85,7 +85,7 @@ def compare(
 ) -> None:
     """Compare runs of the same thing, on several devices or again: verdicts and speedups."""
     del device, seed
-    from kerneltruth.commands.compare import compare_runs
+    from kerneltruth.analysis.compare import compare_runs
     from kerneltruth.report.compare_view import compare_view
 
     document = compare_runs(runs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +19,12 @@ from kerneltruth.cli.options import (
     follow,
     show_document,
 )
-from kerneltruth.commands import exit_codes
-from kerneltruth.commands.seeds import settled_seed
+from kerneltruth.cli.seeds import settled_seed
+from kerneltruth.errors import UserError
+from kerneltruth.report import exit_codes
+
+if TYPE_CHECKING:
+    from kerneltruth.generate.account import Prices
 
 
 @app.command()
@@ -116,26 +121,20 @@ def generate(
     timeout: Timeout = 20.0,
 ) -> None:
     """Obtain candidates from a model; `run --candidates` judges them. Resumes where it stopped."""
-    from kerneltruth.commands.generate import (
-        Asking,
-        Calling,
-        GenerateOptions,
-        body_of,
-        prices_of,
-        run_generate,
-    )
-    from kerneltruth.methods.account import Limits
-    from kerneltruth.methods.chat import Sampling
+    from kerneltruth.generate.account import Limits
+    from kerneltruth.generate.chat import Sampling
+    from kerneltruth.generate.requests import Asking, Calling, GenerateRequest
+    from kerneltruth.generate.start import run_generate
     from kerneltruth.report.generate_view import generate_view
 
-    options = GenerateOptions(
+    options = GenerateRequest(
         suite=suite,
         method=method,
         model=model,
         samples=samples,
         rounds=rounds,
         sampling=Sampling(
-            temperature=temperature, reply_tokens=reply_tokens, body=body_of(body or ())
+            temperature=temperature, reply_tokens=reply_tokens, body=_body(body or ())
         ),
         calling=Calling(
             url=base_url,
@@ -159,7 +158,7 @@ def generate(
             seconds=budget_seconds,
             reply_tokens=reply_tokens,
         ),
-        prices=prices_of(price_prompt, price_completion),
+        prices=_prices(price_prompt, price_completion),
         source=source,
         device=device,
         seed=settled_seed(seed, out),
@@ -171,3 +170,42 @@ def generate(
     document = follow(run_generate(options), quiet=as_json)
     show_document(document, generate_view, as_json)
     raise typer.Exit(exit_codes.of_generate(document))
+
+
+def _prices(prompt: float | None, completion: float | None) -> Prices | None:
+    """The prices that options give.
+
+    Raises:
+        UserError: one without the other.
+    """
+    if prompt is None and completion is None:
+        return None
+    if prompt is None or completion is None:
+        missing = "--price-prompt" if prompt is None else "--price-completion"
+        raise UserError(f"{missing} is missing: a cost needs both prices, per million tokens")
+    from kerneltruth.generate.account import Prices
+
+    return Prices(prompt=prompt, completion=completion)
+
+
+def _body(fields: Iterable[str]) -> dict[str, Any]:
+    """Further fields of requests, given as KEY=JSON.
+
+    Raises:
+        UserError: not of that form.
+    """
+    import json
+
+    found: dict[str, Any] = {}
+    for item in fields:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise UserError(f"--body {item!r}: must be KEY=JSON, such as seed=7")
+        try:
+            found[name] = json.loads(value)
+        except ValueError as error:
+            raise UserError(
+                f"--body {item!r}: {value!r} is not JSON; a text needs its quotes: "
+                f"{name}='\"{value}\"'"
+            ) from error
+    return found

@@ -22,9 +22,9 @@ from kerneltruth.cli.options import (
     hand_over,
     show_document,
 )
-from kerneltruth.commands import exit_codes
-from kerneltruth.commands.seeds import settled_seed
+from kerneltruth.cli.seeds import settled_seed
 from kerneltruth.errors import Interrupted
+from kerneltruth.report import exit_codes
 
 
 @app.command()
@@ -65,10 +65,11 @@ def audit(
     ] = None,
 ) -> None:
     """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
-    from kerneltruth.commands.audit import AuditOptions, run_audit
+    from kerneltruth.engine.requests import AuditRequest
+    from kerneltruth.engine.start import run_audit
     from kerneltruth.report.audit_view import audit_view
 
-    options = AuditOptions(
+    options = AuditRequest(
         device=device,
         seed=seed,
         out=out,
@@ -142,10 +143,11 @@ def check(
 ) -> None:
     """Judge one kernel file."""
     del workers  # One candidate keeps one judge busy.
-    from kerneltruth.commands.check import CheckOptions, run_check
+    from kerneltruth.engine.requests import CheckRequest
+    from kerneltruth.engine.start import run_check
     from kerneltruth.report.verdict_view import check_view
 
-    options = CheckOptions(
+    options = CheckRequest(
         file=file,
         task=task,
         suite=suite,
@@ -163,7 +165,7 @@ def check(
     )
     document = follow(run_check(options), quiet=as_json)
     show_document(document, check_view, as_json)
-    from kerneltruth.commands.outcomes import of_check
+    from kerneltruth.report.outcomes import of_check
 
     hand_over(
         lambda: of_check(document, file, device=device),
@@ -231,11 +233,12 @@ def run_(
     timeout: Timeout = 20.0,
 ) -> None:
     """Judge many candidates in stages: call, exe, perf. Resumes where it stopped."""
-    from kerneltruth.commands.run import RunOptions, run_suite, stages_until
-    from kerneltruth.importers.submission import Labels
+    from kerneltruth.engine.requests import RunRequest, stages_until
+    from kerneltruth.engine.start import run_suite
     from kerneltruth.report.run_view import run_view
+    from kerneltruth.suites.submission import Labels
 
-    options = RunOptions(
+    options = RunRequest(
         suite=suite,
         candidates=candidates,
         device=device,
@@ -255,7 +258,7 @@ def run_(
     )
     document = follow(run_suite(options), quiet=as_json)
     show_document(document, run_view, as_json)
-    from kerneltruth.commands.outcomes import of_run
+    from kerneltruth.report.outcomes import of_run
 
     hand_over(
         lambda: of_run(Path(document["run"]), candidates),

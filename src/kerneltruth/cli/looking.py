@@ -25,8 +25,8 @@ def tasks(
 ) -> None:
     """List the tasks, or show one."""
     del device, seed
-    from kerneltruth.commands.tasks import list_tasks
     from kerneltruth.report.tasks_view import tasks_view
+    from kerneltruth.suites.listing import list_tasks
 
     show_document(list_tasks(name, suite), tasks_view, as_json)
 
@@ -39,7 +39,7 @@ def doctor(
 ) -> None:
     """Say what this machine can do, what is missing, and how to add it."""
     del device, seed
-    from kerneltruth.commands.doctor import examine
+    from kerneltruth.engine.doctor import examine
     from kerneltruth.report.tasks_view import doctor_view
 
     show_document(examine(), doctor_view, as_json)

@@ -32,9 +32,9 @@ def report(
 ) -> None:
     """Make one page of runs, which opens in a browser and needs no network."""
     del device
-    from kerneltruth.commands.report import check_out, gather, write_page
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document
+    from kerneltruth.report.page.gather import check_out, gather, write_page
     from kerneltruth.report.page_view import page_view, summary
 
     check_out(out)

@@ -41,7 +41,7 @@ def analyze(
 ) -> None:
     """Analyse runs: rates, pass@k, fast_p, illusions, deviance, rounds, devices."""
     del device
-    from kerneltruth.commands.analyze import AnalyzeOptions, analyze, crossings_of
+    from kerneltruth.analysis.study import AnalyzeOptions, analyze, crossings_of
     from kerneltruth.report.analysis_view import SHOWN, analysis_view
 
     options = AnalyzeOptions(

@@ -9,7 +9,7 @@ import typer
 
 from kerneltruth.cli.application import app
 from kerneltruth.cli.options import MOST_S, AsJson, Device, follow, show_document
-from kerneltruth.commands import exit_codes
+from kerneltruth.report import exit_codes
 
 
 @app.command(name="time")
@@ -70,10 +70,11 @@ def time_(
     ] = 30.0,
 ) -> None:
     """Time one kernel file side by side with its baselines."""
-    from kerneltruth.commands.time import TimeOptions, run_time
+    from kerneltruth.commands.time import run_time
+    from kerneltruth.engine.requests import TimeRequest
     from kerneltruth.report.time_view import time_view
 
-    options = TimeOptions(
+    options = TimeRequest(
         file=file,
         task=task,
         suite=suite,

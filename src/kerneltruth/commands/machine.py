@@ -40,11 +40,11 @@ from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.clock.validity import host_bound, why_too_long
 from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
-from kerneltruth.commands.run_folder import environment
-from kerneltruth.commands.suite_audit import eager_of
+from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 

@@ -19,13 +19,8 @@ from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.commands.audit import AuditOptions
-from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.machine import Machine, is_known, known_machine
-from kerneltruth.commands.proving import AFTER_BUDGET_S, ProofJob
-from kerneltruth.commands.step import Step
-from kerneltruth.commands.suites import opened
 from kerneltruth.commands.timed_shape import (
     CONTRADICTED,
     HOST_BOUND,
@@ -34,10 +29,15 @@ from kerneltruth.commands.timed_shape import (
 )
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
+from kerneltruth.engine.devices import device_name
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.pool import Lost, Progress, run_jobs
+from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.suite_audit import AFTER_BUDGET_S, ProofJob
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.executors.local import Lost, Progress, run_jobs
-from kerneltruth.importers.kernelbench.suite import Problems
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import FOREIGN, find, key_of, tasks_of
 from kerneltruth.tasks.spec import Task
 
@@ -115,7 +115,7 @@ class News:
 
 
 def time_suite(
-    options: AuditOptions, runner: Runner, start: float
+    options: AuditRequest, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Time the functions with a runner that is warming up; `start` is when the command began.
 
@@ -142,7 +142,7 @@ class _Audit:
     """
 
     def __init__(
-        self, options: AuditOptions, runner: Runner, keys: Sequence[str], *, start: float
+        self, options: AuditRequest, runner: Runner, keys: Sequence[str], *, start: float
     ) -> None:
         self._options = options
         self._suite = options.suite or ""
@@ -310,7 +310,7 @@ def _keys(suite: str, only: Sequence[str]) -> list[str]:
     return keys
 
 
-def _keeper(options: AuditOptions, runner: Runner, machine: Machine, effort: Effort) -> Timekeeper:
+def _keeper(options: AuditRequest, runner: Runner, machine: Machine, effort: Effort) -> Timekeeper:
     return Timekeeper(
         runner,
         machine=machine,
@@ -404,7 +404,7 @@ def _said(key: str, shapes: Sequence[TimedShape], seconds: float) -> str:
 
 
 def _document(
-    options: AuditOptions,
+    options: AuditRequest,
     shapes: Sequence[TimedShape],
     device: str,
     *,

@@ -15,23 +15,22 @@ from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.codec import dumps, plain
-from kerneltruth.commands.controls import own_function
-from kerneltruth.commands.devices import device_name
 from kerneltruth.commands.ground import CANDIDATE
-from kerneltruth.commands.judging import SHORT_DTYPES, recognize
 from kerneltruth.commands.machine import is_known, known_machine
 from kerneltruth.commands.profiling import profile
-from kerneltruth.commands.run_folder import environment
-from kerneltruth.commands.step import Step
-from kerneltruth.commands.suite_audit import eager_of
-from kerneltruth.commands.suites import opened
-from kerneltruth.commands.time import TimeOptions
 from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import filename, source
+from kerneltruth.engine.devices import device_name
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import SHORT_DTYPES, TimeRequest
+from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only, read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.pytorch import eager_of, own_function
+from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
 
 # What `--out` holds.
@@ -51,7 +50,7 @@ RUN_EFFORT = Effort(
 
 
 def time_file(
-    options: TimeOptions, runner: Runner, start: float
+    options: TimeRequest, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     """Time the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
@@ -59,7 +58,7 @@ def time_file(
 
 
 def _time_file(
-    options: TimeOptions, runner: Runner, start: float
+    options: TimeRequest, runner: Runner, start: float
 ) -> Generator[Step, None, dict[str, Any]]:
     candidate, task = recognize(options.file, options.task, options.suite)
     _refuse(options, candidate, task, runner.device)
@@ -109,7 +108,7 @@ def _time_file(
     return document
 
 
-def _refuse(options: TimeOptions, candidate: Candidate, task: Task, device: str) -> None:
+def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str) -> None:
     """Say what cannot be timed here, before anything is measured."""
     if device == "cpu" and candidate.language in NEEDS_A_GPU:
         raise EnvironmentFault(
@@ -185,7 +184,7 @@ def _dtype(name: str | None, task: Task) -> str | None:
     return full
 
 
-def _write(options: TimeOptions, document: dict[str, Any]) -> None:
+def _write(options: TimeRequest, document: dict[str, Any]) -> None:
     assert options.out is not None
     try:
         (options.out / RESULT).write_text(dumps(document, indent=1) + "\n", "utf-8")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kerneltruth.commands.outcomes import Outcome, Suite
 from kerneltruth.report.figures import PLAIN_TORCH, visible
+from kerneltruth.report.outcomes import Outcome, Suite
 
 _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from kerneltruth.commands.outcomes import Outcome, Suite
 from kerneltruth.report.figures import PLAIN_TORCH
+from kerneltruth.report.outcomes import Outcome, Suite
 from kerneltruth.runs.files import write_whole, writing
 
 # What XML 1.0 cannot hold, even escaped.

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kerneltruth.commands.exit_codes import is_wrong
+from kerneltruth.report.exit_codes import is_wrong
 from kerneltruth.report.figures import several, visible
 
 MOST_BROKEN = 20

@@ -7,7 +7,8 @@ import pytest
 
 from kerneltruth.clock.stocking import timed_cases
 from kerneltruth.commands.profiling import profile
-from kerneltruth.commands.time import TimeOptions, run_time
+from kerneltruth.commands.time import run_time
+from kerneltruth.engine.requests import TimeRequest
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
@@ -40,7 +41,7 @@ def ncu(tmp_path, monkeypatch):
 
 @pytest.fixture
 def options(tmp_path):
-    return TimeOptions(file=tmp_path / "softmax.py", device="cuda:0")
+    return TimeRequest(file=tmp_path / "softmax.py", device="cuda:0")
 
 
 def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):

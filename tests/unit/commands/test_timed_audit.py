@@ -11,15 +11,17 @@ from rich.console import Console
 
 from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.stocking import timed_cases
-from kerneltruth.commands import exit_codes, timed_audit
-from kerneltruth.commands.audit import AuditOptions, run_audit
+from kerneltruth.commands import timed_audit
 from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
+from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.start import run_audit
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.importers.kernelbench.problem import problem_of
-from kerneltruth.importers.kernelbench.suite import Problems
+from kerneltruth.report import exit_codes
 from kerneltruth.report.timed_audit_view import timed_audit_view
 from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench.problem import problem_of
+from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import find, forget, register
 
 
@@ -93,7 +95,7 @@ def audit(monkeypatch):
     monkeypatch.setattr(timed_audit, "AGAIN", replace(quick, blocks=(8, 8)))
 
     def run(*, start=None, stop_after=None, **more):
-        options, texts = AuditOptions(suite="kernelbenchx", timed=True, **more), []
+        options, texts = AuditRequest(suite="kernelbenchx", timed=True, **more), []
         with Runner(device="cpu") as runner:
             steps = time_suite(options, runner, time.monotonic() if start is None else start)
             try:
@@ -192,7 +194,7 @@ def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_
 @pytest.mark.parametrize(("said", "code"), [("tie", exit_codes.GOOD), ("slower", exit_codes.BAD)])
 def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
     document = timed_audit._document(
-        AuditOptions(suite="core", device="cpu"),
+        AuditRequest(suite="core", device="cpu"),
         [TimedShape(task="core/relu", shape="M=4", outcome=said)],
         "cpu",
         not_timed=["core/softmax"],
@@ -251,14 +253,14 @@ def test_of_a_task_only_doubted_shapes_are_timed_once_more():
 
 def test_a_budget_is_one_of_suites():
     with pytest.raises(UserError, match="--suite"):
-        list(run_audit(AuditOptions(budget_s=5.0, device="cpu")))
+        list(run_audit(AuditRequest(budget_s=5.0, device="cpu")))
 
 
 def test_without_a_gpu_there_is_one_line():
     with pytest.raises(EnvironmentFault, match="no GPU"):
-        list(run_audit(AuditOptions(suite="core", timed=True, device="cpu")))
+        list(run_audit(AuditRequest(suite="core", timed=True, device="cpu")))
 
 
 def test_a_suite_must_be_named():
     with pytest.raises(UserError, match="--suite"):
-        list(run_audit(AuditOptions(timed=True, device="cpu")))
+        list(run_audit(AuditRequest(timed=True, device="cpu")))

@@ -11,12 +11,12 @@ from elsewhere import NAME, Elsewhere, second_device
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.stocking import stocked
-from kerneltruth.commands.suite_audit import eager_of
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Lap, Load, Rows, Show, Stock
 from kerneltruth.runner.worker import Worker
+from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import eager_modules, find
 
 SUITES = ("core", "kernelbenchx", "tritonbench")

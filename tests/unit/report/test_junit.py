@@ -5,10 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kerneltruth.commands.outcomes import Outcome, Suite, of_check, status_of
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit
+from kerneltruth.report.outcomes import Outcome, Suite, of_check, status_of
 
 HOSTILE = ']]></failure><script>alert("1")</script> & \x1b[31m \x00 \ud800 \ufffe ::error::x'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.commands.step import Step
+from kerneltruth.engine.events import Step
 from kerneltruth.errors import Interrupted
 from kerneltruth.report.progress import follow
 

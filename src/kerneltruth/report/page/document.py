@@ -10,13 +10,13 @@ from typing import Any
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.reading import RunInfo, Study
 from kerneltruth.analysis.results import TORCH_ONLY
-from kerneltruth.commands.report import Gathered
 from kerneltruth.report.page.attempts import attempt_table
 from kerneltruth.report.page.best import best_part, standings_part
 from kerneltruth.report.page.embed import Packed, packed
 from kerneltruth.report.page.explained import explained_part, portability_part
 from kerneltruth.report.page.findings import attempt_detail
 from kerneltruth.report.page.fooled import illusion_tables
+from kerneltruth.report.page.gather import Gathered
 from kerneltruth.report.page.heat import LEGEND, MARKS, heat_map
 from kerneltruth.report.page.rates import by_category, by_dtype, funnel, pass_at, tiles
 from kerneltruth.report.page.rounds import rounds_part

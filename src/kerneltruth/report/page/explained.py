@@ -10,7 +10,7 @@ from kerneltruth.analysis.deviance import Deviance, Step, Term, Unavailable, dev
 from kerneltruth.analysis.portability import Portability, portability
 from kerneltruth.analysis.ranks import Correlation
 from kerneltruth.analysis.reading import Study
-from kerneltruth.commands.analyze import NO_METHODS
+from kerneltruth.analysis.study import NO_METHODS
 from kerneltruth.report.page.cells import column, number, row, table, text, whole
 from kerneltruth.report.page.wording import (
     DASH,

@@ -2,7 +2,7 @@
 
 from kerneltruth.analysis.reading import RunInfo, study_of
 from kerneltruth.analysis.results import Ratio, Result, TimedShape, timing
-from kerneltruth.commands.report import Gathered
+from kerneltruth.report.page.gather import Gathered
 
 
 def timed(speedup, width=0.01):

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from kerneltruth.commands.analyze import AnalyzeOptions, analyze
-from kerneltruth.commands.report import gather
+from kerneltruth.analysis.study import AnalyzeOptions, analyze
 from kerneltruth.report.page.document import page_document
+from kerneltruth.report.page.gather import gather
 from kerneltruth.report.page.wording import method_label, percent, share_interval, share_said
 
 OUTCOMES = ("pass", "pass", "fail", "compile_error", "infra", "wrong")

@@ -1,0 +1,203 @@
+"""The built-in corpus judged: from options to the document of `audit --json`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from kerneltruth.codec import content_hash, plain
+from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source
+from kerneltruth.engine.devices import device_name
+from kerneltruth.engine.evaluator import Court, Heard, Job, lost
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
+from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.store import store_attempt
+from kerneltruth.errors import UserError
+from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.oracle.baselines import CHECKS
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import word
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.store import RunStore
+from kerneltruth.tasks.core import TASKS
+
+EFFORT = Effort(evaluations=60, seconds=1.0)
+
+
+def audit_corpus(
+    options: AuditRequest, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Judge the corpus with a runner that is warming up; `start` is when the command began."""
+    entries = _chosen(options.only, full=options.full)
+    device = runner.device
+    jobs = [_job(entry, options) for entry in entries]
+    identity = content_hash(
+        [[j.name, j.candidate.sha256] for j in jobs]
+        + [device, options.cases, options.baselines, options.targets]
+    )
+    with open_run(
+        options.out, command="audit", identity=identity, device=device, seed=options.seed
+    ) as store:
+        waiting = [j for j in jobs if j.name not in store.done()]
+        if waiting:
+            yield from _judge(waiting, options, runner, store, total=len(jobs))
+        document = _document(store, entries, device, seconds=time.monotonic() - start)
+        store.finish()
+    return document
+
+
+def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
+    known = {entry.name: entry for entry in ENTRIES}
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        import difflib
+
+        near = difflib.get_close_matches(unknown[0], known, n=3) or sorted(known)[:3]
+        raise UserError(
+            f"--only {unknown[0]!r}: none of the {len(known)} kernels of the corpus has that name; "
+            f"nearest: {', '.join(near)}"
+        )
+    if only:
+        return [known[name] for name in dict.fromkeys(only)]
+    return list(ENTRIES if full else SELECTED)
+
+
+def _job(entry: Entry, options: AuditRequest) -> Job:
+    candidate = read_candidate(
+        source(entry), f"{entry.name}.py", task_names=tuple(TASKS), task=entry.task
+    )
+    return Job(
+        name=entry.name,
+        task=entry.task,
+        candidate=candidate,
+        plan=Plan(seed=options.seed, cases=options.cases, deadline_s=options.deadline_s),
+        baseline_seed=options.seed if options.baselines else None,
+        effort=EFFORT,
+    )
+
+
+def _judge(
+    jobs: list[Job], options: AuditRequest, runner: Runner, store: RunStore, *, total: int
+) -> Iterator[Step]:
+    court = Court(policy=Policy(), runner=runner)
+    fingerprint = environment(runner.device)
+    court.warm()
+    done, cases = total - len(jobs), 0
+    # By task, so that a judge finds the expectations of its last job again.
+    ordered = sorted(jobs, key=lambda job: job.task)
+    workers = options.workers or len(os.sched_getaffinity(0))
+    for event in run_jobs(ordered, court.hear, workers=workers):
+        match event:
+            case Progress(news=count):
+                cases += count
+                yield Step(done=done, total=total, text=f"{cases} cases")
+            case Done(job=job, result=heard):
+                done += 1
+                _keep(store, job, heard, fingerprint)
+                verdict = word(heard.attempt.verdict)
+                yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
+            case Lost(job=job, reason=reason):
+                done += 1
+                _keep(store, job, lost(job, reason), fingerprint)
+                yield Step(done=done, total=total, text=f"{job.name}: {reason}", notable=True)
+
+
+def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
+    more = {
+        "baselines": plain(heard.baselines),
+        "tags": list(heard.tags),
+        "role": next(e.role for e in ENTRIES if e.name == job.name),
+    }
+    store_attempt(store, job, heard.attempt, fingerprint, more)
+
+
+def _document(
+    store: RunStore, entries: list[Entry], device: str, *, seconds: float
+) -> dict[str, Any]:
+    results = {line["name"]: line for line in store.results()}
+    kernels = [_kernel(entry, results[entry.name]) for entry in entries if entry.name in results]
+    controls = [k for k in kernels if k["role"] == "control"]
+    bugs = [k for k in kernels if k["role"] == "bug"]
+    clean = sum(k["verdict"] == "pass" for k in controls)
+    caught = sum(k["verdict"] in _CAUGHT for k in bugs)
+    notes: Counter[str] = Counter()
+    for kernel in kernels:
+        notes["cases declined by the kernel (extended domain)"] += kernel["declined"]
+        notes["cases without a bound that has teeth, replaced"] += kernel["unrefereeable"]
+        notes["cases void, since PyTorch itself fails them, replaced"] += kernel["void"]
+        for reason, count in kernel["skipped"].items():
+            notes[f"cases not run: {reason}"] += count
+        notes["specializations compiled"] += kernel["compiled"]
+    cases = sum(k["cases"] for k in kernels)
+    return {
+        "schema": 1,
+        "kernels": kernels,
+        "summary": {
+            "controls": len(controls),
+            "controls_clean": clean,
+            "bugs": len(bugs),
+            "bugs_caught": caught,
+            "good": clean == len(controls) and caught == len(bugs),
+            "illusions": {
+                check.name: sum(check.name in k["illusion_for"] for k in bugs) for check in CHECKS
+            },
+            "cases": cases,
+            "control_cases": sum(k["cases"] for k in controls),
+            "seconds": seconds,
+            "cases_per_second": cases / seconds if seconds else None,
+            "device": device_name(device),
+        },
+        "notes": {k: v for k, v in notes.items() if v},
+        "run": str(store.path),
+    }
+
+
+_CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
+
+
+def _kernel(entry: Entry, line: dict[str, Any]) -> dict[str, Any]:
+    attempt = line["attempt"]
+    verdict = attempt["verdict"]["verdict"]
+    baselines = {name: result["verdict"] for name, result in line["baselines"].items()}
+    wrong = entry.role == "bug" and verdict in _CAUGHT
+    return {
+        "name": entry.name,
+        "task": entry.task,
+        "role": entry.role,
+        "fault": entry.fault,
+        "verdict": verdict,
+        "kind": attempt["verdict"].get("kind"),
+        "cases": attempt["cases"],
+        "failed": attempt["failed"],
+        "minimal": attempt["minimal"],
+        "minimal_summary": _summary(attempt["minimal"]),
+        "minimal_shown": attempt.get("shown", ""),
+        "explanation": attempt["explanation"],
+        "finding": line["finding"],
+        "baselines": baselines,
+        "baseline_reasons": {n: r["why"] for n, r in line["baselines"].items() if r["why"]},
+        "illusion_for": [name for name, says in baselines.items() if wrong and says == "pass"],
+        "declined": len(attempt["declined"]),
+        "unrefereeable": sum(attempt["unrefereeable"].values()),
+        "void": sum(attempt.get("void", {}).values()),
+        "skipped": attempt["skipped"],
+        "compiled": len(attempt["binaries"]),
+        "worst_ratio": attempt["worst_ratio"],
+        "seconds": attempt["seconds"],
+    }
+
+
+def _summary(case: dict[str, Any] | None) -> str | None:
+    if case is None:
+        return None
+    from kerneltruth.cases.case import Case
+    from kerneltruth.codec import build
+
+    return build(Case, case).summary()

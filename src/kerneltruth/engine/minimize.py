@@ -1,0 +1,129 @@
+"""`minimize`: the smallest failing case of a finding, and a standalone script that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.codec import plain
+from kerneltruth.commands.head_start import cache_root
+from kerneltruth.engine.devices import choose_device
+from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.reproducer import script as standalone_script
+from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import (
+    OF_SEVERAL_CALLS,
+    Failed,
+    Infra,
+    UnsupportedHere,
+    Verdict,
+    is_bad,
+    word,
+)
+from kerneltruth.runs.records import load_finding
+from kerneltruth.suites.foreign import for_findings
+from kerneltruth.suites.pytorch import control_of
+from kerneltruth.tasks.registry import find
+
+SECONDS = 120.0
+
+
+def run_minimize(
+    path: Path,
+    *,
+    script: Path | None,
+    device: str,
+    evaluations: int,
+    deadline_s: float,
+    suite: str | None = None,
+) -> Generator[Step, None, dict[str, Any]]:
+    """Shrink a finding and write its script; returns the document of `minimize --json`."""
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
+    with for_findings((load_finding(path),), suite):
+        return (yield from _minimize(path, script, device, evaluations, deadline_s))
+
+
+def _minimize(
+    path: Path, script: Path | None, device: str, evaluations: int, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
+    finding = finding_at(path)
+    candidate = candidate_of(path, finding)
+    task = find(finding.task)
+    here = choose_device(device)
+    cache = cache_for(finding)
+    court = Court(
+        device=here, targets=targets_of((finding,)), policy=Policy(), cache_root=cache_root()
+    )
+    try:
+        court.start()
+        yield Step(done=0, total=evaluations, text="running the finding again")
+        controls = Controls(court.runner, cache, control_of)
+        with Trial(
+            task, candidate, court.runner, cache, deadline_s=deadline_s, controls=controls
+        ) as trial:
+            expectation = cache.get(task, finding.case)
+            verdict, _ = judge_again(trial, finding, expectation)
+            if isinstance(verdict, UnsupportedHere | Infra):
+                raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
+            if not is_bad(verdict):
+                raise UserError(
+                    f"{path}: the finding does not fail here ({word(verdict)}); see `replay`"
+                )
+            failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
+            effort = Effort(evaluations=evaluations, seconds=SECONDS)
+            diagnosis = diagnose(trial, failure, (), effort)
+            small = cache.get(task, diagnosis.minimal)
+            ruling, _, placed = trial.call(small, config=finding.config)
+            text = standalone_script(
+                task=task,
+                candidate=candidate,
+                expectation=small,
+                placed=placed,
+                verdict=_shown(verdict, ruling.verdict),
+                explanation=finding.explanation or diagnosis.explanation,
+                config=finding.config,
+            )
+        target = script or path.with_suffix(".py")
+        _write(target, text)
+        yield Step(done=evaluations, total=evaluations, text=f"wrote {target}")
+    finally:
+        court.close()
+    minimal = replace(diagnosis.minimal, strategy="minimized")
+    return {
+        "schema": 1,
+        "finding": str(path),
+        "verdict": word(verdict),
+        "kind": getattr(verdict, "kind", None),
+        "case": plain(finding.case),
+        "minimal": plain(minimal),
+        "minimal_summary": minimal.summary(),
+        "minimal_shown": diagnosis.shown,
+        "evaluations": diagnosis.evaluations,
+        "explanation": diagnosis.explanation,
+        "script": str(target),
+    }
+
+
+def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:
+    """The verdict that a script shows: on the smallest case, if one call of that shows it."""
+    several = isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS
+    return smaller if is_bad(smaller) and not several else verdict
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot write {path}: {error.strerror}; name another file with --script"
+        ) from error

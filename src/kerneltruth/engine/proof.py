@@ -1,0 +1,194 @@
+"""A suite proves itself: PyTorch as the candidate is never flagged, and decoys always are.
+
+For each task and dtype, cases of all strategies are judged with the eager functions of
+`corpus.eager` as the candidate. A case where a decoy passes cannot be refereed, and is counted.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kerneltruth.commands.idle import idle_attributes, idle_dims
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.attempt import AttemptEnded
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import is_bad, word
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.spec import Task
+
+# Why further cases of a dtype were not begun.
+NO_TIME = "no time was left for more cases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """A case on which the eager function was found wrong."""
+
+    case: str
+    verdict: str
+    detail: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Proof:
+    """What a task has shown.
+
+    Attributes:
+        cases: judged cases by dtype.
+        flagged: what was found wrong with PyTorch: mistakes of ours, unless the torch is broken.
+        declined: refusals of PyTorch in the extended domain, by reason.
+        unrefereeable: cases where a decoy passed, by reason.
+        skipped: cases that were not judged, by reason: the operator rejects them, mostly.
+        idle: attributes and dims that no result depends on.
+        trouble: why no candidate can be judged on the task, for one that a user brought along.
+    """
+
+    task: str
+    category: str
+    cases: dict[str, int] = field(default_factory=dict)
+    flagged: list[Flag] = field(default_factory=list)
+    declined: Counter[str] = field(default_factory=Counter)
+    unrefereeable: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    idle: tuple[str, ...] = ()
+    trouble: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether every dtype had judged cases and none was flagged."""
+        if self.trouble is not None:
+            return not self.flagged
+        return bool(self.cases) and all(self.cases.values()) and not self.flagged
+
+    def document(self) -> dict[str, Any]:
+        """The proof as JSON."""
+        return {
+            "task": self.task,
+            "category": self.category,
+            "holds": self.holds,
+            "cases": dict(self.cases),
+            "flagged": [
+                {"case": f.case, "verdict": f.verdict, "detail": f.detail} for f in self.flagged
+            ],
+            "declined": dict(self.declined),
+            "unrefereeable": dict(self.unrefereeable),
+            "skipped": dict(self.skipped),
+            "idle": list(self.idle),
+            "trouble": self.trouble,
+            "seconds": self.seconds,
+        }
+
+
+def prove(
+    task: Task,
+    candidate: Candidate,
+    runner: Runner,
+    cache: ExpectationCache,
+    *,
+    plan: Plan,
+    until: float = math.inf,
+    tell: Callable[[Proof], None] = lambda _: None,
+) -> Proof:
+    """Judge a candidate that must be right, on the plan's cases in each dtype.
+
+    After the moment `until`, on the monotonic clock, no case is begun. `tell` is told what the task
+    has shown after each case.
+
+    Raises:
+        UserError: the task has none of the dtypes.
+    """
+    start = time.monotonic()
+    proof = Proof(task=task.key, category=task.category, trouble=task.unrefereeable)
+    if task.unrefereeable is not None:
+        return proof
+    declared = (*task.dtypes, *task.extended_dtypes)
+    chosen = tuple(d for d in declared if plan.dtypes is None or d in plan.dtypes)
+    if not chosen:
+        raise UserError(f"{task.key} has none of the dtypes {', '.join(plan.dtypes or ())}")
+
+    def told(proof: Proof) -> None:
+        proof.seconds = time.monotonic() - start
+        tell(proof)
+
+    with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
+        for dtype in chosen:
+            if task.foreign and dtype != chosen[0]:
+                # The author's own sizes, which may be large, are of the author's dtype.
+                trial.task = replace(task, first={})
+            here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
+            _judge(trial, here, dtype, proof, until, told)
+    if task.foreign:
+        # What a problem is in another dtype, its author does not say.
+        proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
+    else:
+        proof.idle = (*idle_attributes(task), *idle_dims(task))
+    proof.seconds = time.monotonic() - start
+    return proof
+
+
+def _judge(
+    trial: Trial,
+    plan: Plan,
+    dtype: str,
+    proof: Proof,
+    until: float,
+    tell: Callable[[Proof], None],
+) -> None:
+    if time.monotonic() > until:
+        proof.skipped[NO_TIME] += 1
+        return
+    for count, event in enumerate(try_candidate(trial, plan), 1):
+        if isinstance(event, AttemptEnded):
+            attempt = event.attempt
+            proof.cases[dtype] = attempt.cases
+            proof.declined.update(reason for _, reason in attempt.declined)
+            proof.unrefereeable.update(attempt.unrefereeable)
+            proof.skipped.update(attempt.skipped)
+            if is_bad(attempt.verdict) and attempt.failure is None:
+                detail = str(getattr(attempt.verdict, "detail", ""))
+                proof.flagged.append(Flag(case="", verdict=word(attempt.verdict), detail=detail))
+            continue
+        verdict = event.judgement.verdict
+        for mismatch in event.judgement.interface:
+            said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
+            proof.flagged.append(
+                Flag(case=event.judgement.case.summary(), verdict="fail", detail=said)
+            )
+        if is_bad(verdict):
+            said = " ".join(
+                str(getattr(verdict, part))
+                for part in ("kind", "output", "error", "detail")
+                if getattr(verdict, part, None)
+            )
+            proof.flagged.append(
+                Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
+            )
+        proof.cases[dtype] = count
+        tell(proof)
+        if time.monotonic() > until:
+            proof.skipped[NO_TIME] += 1
+            return
+
+
+def by_category(proofs: Iterable[Proof]) -> dict[str, dict[str, int]]:
+    """Counts by category: tasks, those that hold, cases, flagged, unrefereeable, skipped."""
+    table: dict[str, Counter[str]] = {}
+    for proof in proofs:
+        row = table.setdefault(proof.category, Counter())
+        row["tasks"] += 1
+        row["hold"] += proof.holds
+        row["cases"] += sum(proof.cases.values())
+        row["flagged"] += len(proof.flagged)
+        row["declined"] += proof.declined.total()
+        row["unrefereeable"] += proof.unrefereeable.total()
+        row["skipped"] += proof.skipped.total()
+    return {category: dict(row) for category, row in sorted(table.items())}

@@ -1,0 +1,249 @@
+"""`replay`: a finding's inputs made again, its kernel run again, everything compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.cases.strategies import generate
+from kerneltruth.commands.fitting import refuse_unfit
+from kerneltruth.commands.head_start import cache_root
+from kerneltruth.engine.devices import TARGETS, choose_device
+from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.policy import choose_policy
+from kerneltruth.engine.run_directory import environment
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.again import seen_again
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
+from kerneltruth.oracle.judge import is_of_form
+from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad, word
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.runs.records import Finding, load_finding
+from kerneltruth.runs.store import load_snapshot
+from kerneltruth.suites.foreign import for_findings
+from kerneltruth.tasks.registry import find
+
+# Cases that are called before one that is wrong only after others.
+_IN_BETWEEN = 8
+
+
+def run_replay(
+    paths: Iterable[Path],
+    *,
+    device: str,
+    from_snapshot: bool,
+    deadline_s: float,
+    suite: str | None = None,
+) -> Generator[Step, None, dict[str, Any]]:
+    """Replay findings; yields steps and returns the document of `replay --json`."""
+    files = _files(paths)
+    with for_findings((load_finding(path) for path in files), suite):
+        return (yield from _replay_all(files, device, from_snapshot, deadline_s))
+
+
+def _replay_all(
+    files: Iterable[Path], device: str, from_snapshot: bool, deadline_s: float
+) -> Generator[Step, None, dict[str, Any]]:
+    found = [(path, finding_at(path)) for path in files]
+    here = choose_device(device)
+    targets = targets_of(finding for _, finding in found)
+    court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
+    results: list[dict[str, Any]] = []
+    try:
+        court.start()
+        now = environment(here)
+        for path, finding in found:
+            result = _replay(court, path, finding, now, from_snapshot, deadline_s)
+            results.append(result)
+            said = f"{finding.id}: {'reproduced' if result['reproduced'] else result['reason']}"
+            yield Step(done=len(results), total=len(found), text=said)
+    finally:
+        court.close()
+    return {
+        "schema": 1,
+        "findings": len(results),
+        "reproduced": sum(r["reproduced"] for r in results),
+        "device": here,
+        "results": results,
+    }
+
+
+def finding_at(path: Path) -> Finding:
+    """The finding in a file, if its case is one that its task can have.
+
+    Raises:
+        UserError: it is damaged, or of an unknown task.
+    """
+    finding = load_finding(path)
+    refuse_unfit(path, find(finding.task), finding.case)
+    return finding
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """The finding files that the arguments name: themselves, or those of a run."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        if not (path / "findings").is_dir():
+            raise UserError(f"{path} is neither a finding nor a run: it has no folder `findings`")
+        files += sorted((path / "findings").glob("*.json"))
+    if not files:
+        raise UserError("no findings there: the run found nothing to replay")
+    return files
+
+
+def _replay(
+    court: Court,
+    path: Path,
+    finding: Finding,
+    now: dict[str, str | None],
+    from_snapshot: bool,
+    deadline_s: float,
+) -> dict[str, Any]:
+    task = find(finding.task)
+    candidate = candidate_of(path, finding)
+    cache = cache_for(finding)
+    expectation = cache.get(task, finding.case)
+    digests = expectation.inputs.digests()
+    same_inputs = digests == finding.digests.inputs
+    result: dict[str, Any] = {
+        "finding": str(path),
+        "id": finding.id,
+        "inputs": "same" if same_inputs else "differ",
+        "reference": _same(expectation.digest(), finding.digests.reference),
+        "recorded": word(finding.verdict),
+        "recorded_kind": getattr(finding.verdict, "kind", None),
+        "verdict": None,
+        "kind": None,
+        "output": "not compared",
+        "reproduced": False,
+        "reason": "",
+    }
+    if finding.digests.inputs and not same_inputs and not from_snapshot:
+        names = sorted(n for n, d in digests.items() if finding.digests.inputs.get(n) != d)
+        result["reason"] = (
+            f"the inputs made from the seed differ in {', '.join(names)}; "
+            "use --from-snapshot to run on the stored ones"
+        )
+        return result
+    if from_snapshot:
+        expectation = _from_snapshot(cache, path, finding, expectation)
+    with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
+        verdict, output = judge_again(trial, finding, expectation)
+    result |= {"verdict": word(verdict), "kind": getattr(verdict, "kind", None)}
+    same_device = all(
+        now.get(k) == finding.environment.get(k) for k in ("device_name", "torch", "triton")
+    )
+    if finding.digests.output is not None and output is not None:
+        equal = output == finding.digests.output
+        result["output"] = "same" if equal else "differ"
+        if not same_device:
+            result["output"] += " (another device or library version)"
+    reproduced = (result["verdict"], result["kind"]) == (
+        result["recorded"],
+        result["recorded_kind"],
+    )
+    if not reproduced:
+        result["reason"] = f"the verdict is {result['verdict']} {result['kind'] or ''}".strip()
+    elif result["output"] == "differ" and not _restless(finding.verdict):
+        reproduced, result["reason"] = False, "same verdict, but other output bytes"
+    result["reproduced"] = reproduced
+    return result
+
+
+def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What to compile for: the default target, and those for which kernels were refused."""
+    refused = {getattr(finding.verdict, "target", None) for finding in findings}
+    return tuple(dict.fromkeys(("sm_90", *(t for t in TARGETS if t in refused))))
+
+
+def cache_for(finding: Finding) -> ExpectationCache:
+    """Expectations under the policy that the finding was made with."""
+    return ExpectationCache(choose_policy(finding.bounds, tf32=finding.tf32))
+
+
+def judge_again(
+    trial: Trial, finding: Finding, expectation: Expectation
+) -> tuple[Verdict, str | None]:
+    """The verdict on a finding's case, as the trial gave it, and the digest of the output."""
+    loaded = trial.loaded()
+    if loaded.ended != "returned":
+        return CompileError(detail=loaded.message or loaded.ended), None
+    ruling, observation, _ = trial.call(expectation, config=finding.config)
+    verdict = ruling.with_form if is_of_form(finding.verdict) else ruling.verdict
+    if isinstance(finding.verdict, CompileError) and trial.runner.targets:
+        refused = trial.compile(expectation, observation.launches, finding.config)
+        verdict = refused or verdict
+    if isinstance(verdict, Failed):
+        probes = probe(trial, expectation, ruling, config=finding.config)
+        verdict = probes.refine(verdict)
+    if not is_bad(verdict):
+        cases = generate(trial.task, seed=0, count=_IN_BETWEEN, device=trial.runner.device)
+        others = (trial.cache.get(trial.task, case) for case in cases)
+        verdict = seen_again(trial, finding.verdict, expectation, others) or verdict
+    digest = tensors_digest(ruling.outputs) if ruling.outputs else None
+    return verdict, digest
+
+
+def candidate_of(path: Path, finding: Finding) -> Candidate:
+    """The finding's candidate, from the run that it lies in.
+
+    Raises:
+        UserError: the source is not there, or is not the one that was judged.
+    """
+    # Absolute: a bare file name inside `findings` has no parent.
+    source = path.absolute().parent.parent / "candidates" / f"{finding.candidate.sha256}.py"
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{path}: its candidate is not at {source}; keep findings inside their run directory"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != finding.candidate.sha256:
+        raise UserError(f"{source} was changed after it was judged; judge it again with `check`")
+    task = find(finding.task)
+    return read_candidate(
+        data.decode(),
+        finding.candidate.path,
+        task_names=(task.name,),
+        task=task.name,
+        entry=finding.candidate.entry or task.entry,
+    )
+
+
+def _from_snapshot(
+    cache: ExpectationCache, path: Path, finding: Finding, made: Expectation
+) -> Expectation:
+    """The expectation on the stored inputs."""
+    stored = load_snapshot(path)
+    if stored is None:
+        raise UserError(f"{path}: its inputs were too large to store; replay from the seed")
+    from kerneltruth.oracle.expectation import expect_on
+
+    tensors = {name: stored.get(name) for name in made.inputs.tensors}
+    return expect_on(
+        find(finding.task), finding.case, replace(made.inputs, tensors=tensors), cache.policy
+    )
+
+
+def _restless(verdict: Verdict) -> bool:
+    """Whether some elements of the output changed from call to call."""
+    if not isinstance(verdict, Failed):
+        return False
+    kinds = {verdict.kind, *(cause.kind for cause in verdict.causes)}
+    return "nondeterministic" in kinds
+
+
+def _same(one: str, other: str | None) -> str:
+    if other is None:
+        return "not compared"
+    return "same" if one == other else "differ"

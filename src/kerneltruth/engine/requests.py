@@ -1,0 +1,126 @@
+"""Requests: what a command, a test or a service asks for. Light to import: no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kerneltruth.errors import UserError
+from kerneltruth.suites.submission import Labels
+
+STAGES = ("call", "exe", "perf")
+EXECUTORS = ("local", "ray")
+# Cases of one file, and of one of many, or as many as it takes to try what the task promises.
+CASES_OF_FILE = 48
+CASES = 16
+SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """What the command line says."""
+
+    file: Path
+    task: str | None = None
+    suite: str | None = None
+    dtypes: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ()
+    cases: int | None = None
+    bounds: str = "spread"
+    tf32: bool = True
+    domain: str = "extended"
+    targets: tuple[str, ...] = ("sm_90",)
+    device: str = "auto"
+    seed: int = 0
+    out: Path | None = None
+    deadline_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the command line says.
+
+    Attributes:
+        candidates: a file, a folder, or a run directory of KernelBench.
+        cases: judged per candidate in the exe stage; None means 16, or as many as it takes to try
+            what its task promises.
+        stages: which of `STAGES`, a prefix of them.
+        baselines: whether the peers' checks are run on each candidate too.
+        against: whom right candidates are timed against; empty means the usual ones.
+        labels: for candidates whose own format does not say.
+        address: of the Ray cluster; None starts or finds a local one.
+    """
+
+    suite: str
+    candidates: Path
+    device: str = "auto"
+    seed: int = 0
+    out: Path | None = None
+    workers: int | None = None
+    deadline_s: float = 20.0
+    cases: int | None = None
+    strategies: tuple[str, ...] = ()
+    stages: tuple[str, ...] = STAGES
+    explain: bool = True
+    baselines: bool = False
+    against: tuple[str, ...] = ()
+    labels: Labels = field(default_factory=Labels)
+    executor: str = "local"
+    address: str | None = None
+    targets: tuple[str, ...] = ("sm_90",)
+
+
+def stages_until(last: str) -> tuple[str, ...]:
+    """The stages up to one of them.
+
+    Raises:
+        UserError: there is no such stage.
+    """
+    if last not in STAGES:
+        raise UserError(f"--stage {last!r}: must be one of {', '.join(STAGES)}")
+    return STAGES[: STAGES.index(last) + 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """What the command line says."""
+
+    device: str = "auto"
+    seed: int = 0
+    out: Path | None = None
+    workers: int | None = None
+    deadline_s: float = 20.0
+    only: tuple[str, ...] = ()
+    full: bool = False
+    cases: int = 32
+    promises: bool = False
+    baselines: bool = True
+    targets: tuple[str, ...] = ("sm_90",)
+    suite: str | None = None
+    timed: bool = False
+    budget_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRequest:
+    """What the command line says.
+
+    Attributes:
+        baselines: names of baselines; empty means the usual ones.
+        budget_s: seconds of blocks for each shape.
+        measure_again: forget what is known of the device.
+        profile: whether Nsight Compute looks at the kernels too.
+    """
+
+    file: Path
+    task: str | None = None
+    suite: str | None = None
+    dtype: str | None = None
+    baselines: tuple[str, ...] = ()
+    budget_s: float = 2.0
+    measure_again: bool = False
+    profile: bool = False
+    device: str = "auto"
+    seed: int | None = None
+    out: Path | None = None
+    deadline_s: float = 30.0

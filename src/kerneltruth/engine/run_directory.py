@@ -1,0 +1,114 @@
+"""The run directory of a command: a new one, a named one, or one to go on with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kerneltruth import tasks
+from kerneltruth.codec import content_hash
+from kerneltruth.engine.devices import device_name, driver_version
+from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
+from kerneltruth.runs.ledger import Keep
+from kerneltruth.runs.records import Manifest, environment_fingerprint
+from kerneltruth.runs.store import RunStore, now
+
+
+def suite_hash() -> str:
+    """A hash of every task's declaration that a verdict may depend on, whatever its suite.
+
+    Of the files, since suites are not imported unless one of their tasks is asked for.
+    """
+    folder = Path(tasks.__file__).parent
+    files = sorted(folder.rglob("*.py"))
+    return content_hash([[str(f.relative_to(folder)), f.read_text("utf-8")] for f in files])
+
+
+@contextlib.contextmanager
+def open_run(
+    out: Path | None,
+    *,
+    command: str,
+    identity: str,
+    device: str,
+    seed: int,
+    keep: Keep = dict,
+) -> Iterator[RunStore]:
+    """Begin a run, or go on with the run of the same command in `out`; closed at the end.
+
+    Args:
+        out: the directory; None makes one below `runs/`, or in a temporary folder where the
+            working directory cannot be written.
+        command: name of the command.
+        identity: what a resumed run must have been asked for too.
+        device: "cpu" or "cuda:N".
+        seed: master seed.
+        keep: what of each result line stays in memory.
+
+    Raises:
+        UserError: `out` holds another run, or something else.
+        Interrupted: in place of a Ctrl-C, and says how to go on.
+    """
+    store = _open(out, command=command, identity=identity, device=device, seed=seed, keep=keep)
+    try:
+        yield store
+    except KeyboardInterrupt as stop:
+        kept = len(store.results())
+        raise Interrupted(
+            f"interrupted; {kept} result{'' if kept == 1 else 's'} kept in {store.path}; repeat "
+            f"the command with --out {shlex.quote(str(store.path))} to go on"
+        ) from stop
+    finally:
+        store.close()
+
+
+def _open(
+    out: Path | None, *, command: str, identity: str, device: str, seed: int, keep: Keep
+) -> RunStore:
+    arguments = (command, identity)
+    if out is not None and (out / "run.json").exists():
+        store = RunStore.open(out, keep=keep)
+        if store.manifest.arguments[:2] != arguments or store.manifest.seed != seed:
+            raise UserError(f"--out {out}: it holds a run of something else; name a new directory")
+        return store
+    manifest = Manifest(
+        arguments=(*arguments, *sys.argv[1:]),
+        seed=seed,
+        suite_hash=suite_hash(),
+        environment=environment(device),
+        started=now(),
+    )
+    return RunStore.create(out or new_folder(command), manifest, keep=keep)
+
+
+def environment(device: str) -> dict[str, str | None]:
+    """The fingerprint of this machine for results on `device`."""
+    return environment_fingerprint(
+        device, name=device_name(device), driver=None if device == "cpu" else driver_version()
+    )
+
+
+def new_folder(command: str) -> Path:
+    """A directory that did not exist before, for what a command writes.
+
+    Raises:
+        EnvironmentFault: none can be made here.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    for parent in (Path("runs"), Path(tempfile.gettempdir()) / "kerneltruth-runs"):
+        for number in range(1000):
+            path = parent / (f"{command}-{stamp}" + (f"-{number}" if number else ""))
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError:
+                break
+            return path
+    raise EnvironmentFault(f"no run directory can be made below {os.getcwd()}; name one with --out")

@@ -1,0 +1,110 @@
+"""From a request to a stream of events: what a candidate process needs is imported beside torch.
+
+Light to import; each function imports what needs torch when its runner is warming up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from kerneltruth.commands.head_start import begin, new_runner
+from kerneltruth.engine.devices import choose_device, choose_targets
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import EXECUTORS, AuditRequest, CheckRequest, RunRequest
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.runner.host import Runner
+
+
+def run_check(options: CheckRequest) -> Generator[Step, None, dict[str, Any]]:
+    """Judge one file; yields steps and returns the document of `check --json`."""
+    start = time.monotonic()
+    if options.domain not in ("core", "extended"):
+        raise UserError(f"--domain {options.domain!r}: must be core or extended")
+    if not options.file.is_file():
+        what = "is a directory" if options.file.is_dir() else "there is no such file"
+        raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    runner = new_runner(choose_device(options.device), choose_targets(options.targets))
+    try:
+        # From here on the runner's processes import torch, and so does this one, side by side.
+        begin(runner)
+        from kerneltruth.engine.one_file import judge_file
+
+        return (yield from judge_file(options, runner, start))
+    finally:
+        runner.close()
+
+
+def run_suite(options: RunRequest) -> Generator[Step, None, dict[str, Any]]:
+    """Judge every candidate; yields steps and returns the document of `run --json`."""
+    start = time.monotonic()
+    if options.executor not in EXECUTORS:
+        raise UserError(f"--executor {options.executor!r}: must be one of {', '.join(EXECUTORS)}")
+    if options.against and "perf" not in options.stages:
+        raise UserError(
+            f"--against {options.against[0]}: nothing is timed up to the stage "
+            f"{options.stages[-1]}; leave it out, or the --stage"
+        )
+    if not options.candidates.exists():
+        raise UserError(f"--candidates {options.candidates}: there is no such file or folder")
+    options = replace(options, targets=choose_targets(options.targets))
+    runner = new_runner(choose_device(options.device), options.targets)
+    try:
+        # From here on the runner's processes import torch, and so does this one, side by side.
+        if options.executor == "local":
+            begin(runner, timed="perf" in options.stages)
+        from kerneltruth.engine.submissions import judge_submissions
+
+        return (yield from judge_submissions(options, runner, start))
+    finally:
+        runner.close()
+
+
+def run_audit(options: AuditRequest) -> Generator[Step, None, dict[str, Any]]:
+    """Judge the corpus, or prove a suite; yields steps and returns the document of `--json`.
+
+    Raises:
+        UserError: there is no such suite, or it goes with none of the options.
+        EnvironmentFault: it is to be timed, and there is no GPU.
+    """
+    start = time.monotonic()
+    if options.budget_s is not None and options.suite is None:
+        raise UserError("--budget: goes with --suite")
+    if options.timed and options.suite is None:
+        raise UserError("--timed: times PyTorch's functions of a suite; name it by --suite")
+    options = replace(options, targets=choose_targets(options.targets))
+    runner = new_runner(choose_device(options.device), options.targets)
+    try:
+        # From here on the runner's processes import torch, and so does this one, side by side.
+        if options.timed:
+            return (yield from _time_suite(options, runner, start))
+        begin(runner)
+        if options.suite is not None:
+            if options.out is not None:
+                raise UserError("--out: a suite's proof keeps no run; use --json")
+            from kerneltruth.engine.suite_audit import audit_suite
+
+            return (yield from audit_suite(options, runner, start))
+        from kerneltruth.engine.corpus_audit import audit_corpus
+
+        return (yield from audit_corpus(options, runner, start))
+    finally:
+        runner.close()
+
+
+def _time_suite(
+    options: AuditRequest, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    if options.out is not None:
+        raise UserError("--out: a timed suite keeps no run; use --json")
+    if runner.device == "cpu":
+        raise EnvironmentFault(
+            "--timed: there is no GPU, and what a busy host takes says nothing of the clock; run "
+            "this where `kerneltruth doctor` shows a device"
+        )
+    runner.start(("time",))
+    from kerneltruth.commands.timed_audit import time_suite
+
+    return (yield from time_suite(options, runner, start))

@@ -1,0 +1,367 @@
+"""Many submissions judged: from options to the document of `run --json`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kerneltruth.cases.strategies import strategies_of
+from kerneltruth.clock.validity import NOT_VALID
+from kerneltruth.codec import content_hash, plain
+from kerneltruth.commands.ground import check_baselines
+from kerneltruth.engine.candidate_list import listed, outcome_of, right_of
+from kerneltruth.engine.devices import device_name
+from kerneltruth.engine.evaluator import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.pool import Done, Lost, Progress, Then, run_jobs
+from kerneltruth.engine.ray import Placement, run_on_ray
+from kerneltruth.engine.requests import CASES, RunRequest
+from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.stages import NOT_RUN, stages_of
+from kerneltruth.engine.store import store_attempt
+from kerneltruth.engine.task_facts import store_facts
+from kerneltruth.errors import UserError
+from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.verdict import CompileError, Infra
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.records import record_to_json
+from kerneltruth.runs.store import RunStore
+from kerneltruth.suites.entries import Entry, candidate_of, enroll, labels_to_json
+from kerneltruth.suites.foreign import absolute, data_set_of, opened
+from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.submission import Broken
+from kerneltruth.tasks.registry import accepted_by
+
+# Most of a judgement is work of the processor: this many judges share a GPU.
+JUDGES_PER_GPU = 8
+EFFORT = Effort(evaluations=60, seconds=1.0)
+
+
+def judge_submissions(
+    options: RunRequest, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Judge with a runner that is warming up; `start` is when the command began."""
+    with opened(options.suite, runner, judges=_judges(options)) as suite:
+        return (yield from _judge(options, suite or options.suite, runner, start))
+
+
+def _judges(options: RunRequest) -> int:
+    return options.workers or len(os.sched_getaffinity(0))
+
+
+def _judge(
+    options: RunRequest, suite: str, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    # Before anything is begun.
+    check_baselines(options.against)
+    strategies_of(options.strategies)
+    tasks = accepted_by(suite)
+    data_set = data_set_of(suite)
+    entries: list[Entry] = []
+    broken: list[Broken] = list(data_set.broken) if data_set else []
+    submissions = read_submissions(
+        options.candidates, definitions=data_set.definitions if data_set else None
+    )
+    for item in enroll(submissions, tasks, options.labels):
+        (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
+    if not entries:
+        raise UserError(_nothing(options, broken))
+    asked: list[Any] = [options.suite, options.cases, options.strategies, options.stages]
+    asked += [runner.device]
+    asked += ["baselines"] if options.baselines else []
+    asked += [["against", *sorted({*options.against})]] if options.against else []
+    identity = content_hash(asked)
+    with open_run(
+        options.out,
+        command="run",
+        identity=identity,
+        device=runner.device,
+        seed=options.seed,
+        keep=_kept,
+    ) as store:
+        store_facts(store.path, {entry.task.key for entry in entries})
+        run = _Run(options, runner, store, entries)
+        yield from run.judge()
+        document = run.document(broken, seconds=time.monotonic() - start)
+        store.finish()
+    return document
+
+
+def _nothing(options: RunRequest, broken: list[Broken]) -> str:
+    first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
+    return (
+        f"--candidates {options.candidates}: no submission for the suite {options.suite} "
+        f"among {len(broken)} items{first}"
+    )
+
+
+def _kept(line: dict[str, Any]) -> dict[str, Any]:
+    """What of a result line is needed while the run lasts; memory must not grow with the rest."""
+    wanted = ("key", "task", "category", "sha256", "labels", "stages", "same_as", "peer")
+    kept = {name: line[name] for name in (*wanted, "torch_only") if name in line}
+    return {**kept, "outcome": outcome_of(line)}
+
+
+class _Run:
+    """A run in progress: what is to be judged, and what is known of it."""
+
+    def __init__(
+        self, options: RunRequest, runner: Runner, store: RunStore, entries: list[Entry]
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._court = Court(policy=Policy(), runner=runner)
+        self._device = runner.device
+        self._compares = options.baselines and "exe" in options.stages
+        self._entries = entries
+        self._fingerprint: dict[str, str | None] = {}
+        self._began = time.monotonic()
+        self._before = len(store.done())
+        self._counts = _counts(store.results())
+
+    def judge(self) -> Iterator[Step]:
+        """Judge what has no outcome yet; what the machine spoilt is tried once more at the end."""
+        done = self._store.done()
+        # Submissions of one task follow one another: they share what the judge expects.
+        firsts, same = _without_repeats(sorted(self._entries, key=lambda e: e.task.key))
+        waiting = [e for e in firsts if e.key not in done]
+        if waiting:
+            self._fingerprint = environment(self._device)
+            spoilt: list[Entry] = []
+            yield from self._pass(waiting, spoilt)
+            if spoilt:
+                yield self._step(f"{len(spoilt)} attempts were lost to this machine; once more")
+                yield from self._pass(spoilt, None)
+        yield from self._repeats([(e, key) for e, key in same if e.key not in done])
+
+    def _pass(self, entries: list[Entry], spoilt: list[Entry] | None) -> Iterator[Step]:
+        options = self._options
+        judges = _judges(options)
+        by_key = {entry.key: entry for entry in entries}
+        for event in self._events(self._jobs(entries), judges):
+            match event:
+                case Progress():
+                    continue
+                case Done(job=job, result=heard):
+                    pass
+                case Lost(job=job, reason=reason):
+                    heard = lost(job, reason)
+            entry = by_key[job.name]
+            if isinstance(heard.attempt.verdict, Infra) and spoilt is not None:
+                spoilt.append(entry)
+                continue
+            self._keep(entry, job, heard)
+            yield self._step(entry.key)
+
+    def _events(
+        self, jobs: Iterable[Job], judges: int
+    ) -> Iterator[Done[Job, Heard] | Progress[Job] | Lost[Job]]:
+        if self._options.executor == "local":
+            self._court.warm()
+            timed = Then(
+                wanted=lambda job, heard: job.timed and heard.perf is None,
+                hear=Timing(self._court, baselines=self._options.against or None).time,
+                lost=_not_timed,
+            )
+            yield from run_jobs(jobs, self._court.hear, workers=judges, then=timed)
+            return
+        on_cpu = self._device == "cpu"
+        yield from run_on_ray(
+            jobs,
+            CourtFactory(
+                device=self._device,
+                targets=self._options.targets,
+                policy=Policy(),
+                suite=absolute(self._options.suite),
+                against=self._options.against,
+            ),
+            address=self._options.address,
+            judges=self._options.workers,
+            placement=Placement() if on_cpu else Placement(gpus=1 / JUDGES_PER_GPU),
+        )
+
+    def _jobs(self, entries: list[Entry]) -> Iterator[Job]:
+        """Jobs as they are asked for; what cannot be one has its outcome at once."""
+        options = self._options
+        only_call = options.stages == ("call",)
+        plan = Plan(
+            seed=options.seed,
+            strategies=options.strategies,
+            cases=1 if only_call else options.cases or CASES,
+            promises=options.cases is None and not only_call,
+            deadline_s=options.deadline_s,
+        )
+        for entry in entries:
+            try:
+                candidate = candidate_of(entry)
+            except UserError as error:
+                self._refuse(entry, str(error))
+                continue
+            yield Job(
+                name=entry.key,
+                task=entry.task.key,
+                candidate=candidate,
+                plan=plan,
+                baseline_seed=options.seed if self._compares else None,
+                effort=EFFORT if options.explain else None,
+                timed="perf" in options.stages,
+            )
+
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        ref = CandidateRef(
+            sha256=entry.sha256, path=entry.submission.origin, language="unknown", entry=""
+        )
+        attempt = Attempt(
+            task=entry.task.key,
+            candidate=ref,
+            verdict=CompileError(detail=reason),
+            cases=0,
+            failed=0,
+            explanation=reason,
+        )
+        self._store.write_source(entry.submission.source)
+        line = {"name": entry.key, "attempt": record_to_json(attempt), "finding": None}
+        about = _about(entry, attempt, self._options.stages)
+        if "perf" in self._options.stages:
+            about["stages"]["perf"] = not_timed(attempt, self._device)
+        self._store.append(entry.key, {**line, **about})
+        self._count(about["stages"])
+
+    def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
+        more = {**_about(entry, heard.attempt, self._options.stages), "tags": list(heard.tags)}
+        if heard.baselines:
+            more["baselines"] = plain(heard.baselines)
+        if heard.perf is not None:
+            more["stages"]["perf"] = heard.perf
+        store_attempt(self._store, job, heard.attempt, self._fingerprint, more)
+        self._count(more["stages"])
+
+    def _count(self, stages: dict[str, Any]) -> None:
+        for stage, counter in self._counts.items():
+            counter[stages.get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+
+    def _repeats(self, same: list[tuple[Entry, str]]) -> Iterator[Step]:
+        """Submissions with the source of another: their own lines, with its outcome."""
+        known = {line["key"]: line for line in self._store.results()}
+        for entry, key in same:
+            if key not in known:
+                continue
+            line = {
+                "name": entry.key,
+                "same_as": key,
+                **_about_entry(entry),
+                **{n: v for n, v in known[key].items() if n in ("stages", "torch_only")},
+            }
+            self._store.append(entry.key, line)
+            self._count(known[key]["stages"])
+            yield self._step(entry.key)
+
+    def _step(self, text: str) -> Step:
+        done, total = len(self._store.done()), len(self._entries)
+        made = done - self._before
+        spent = time.monotonic() - self._began
+        left = f"; about {spent / made * (total - done) / 60:.0f} min left" if made >= 8 else ""
+        said = " ".join(f"{stage} {_short(c)}" for stage, c in self._counts.items())
+        return Step(done=done, total=total, text=f"{said}{left}: {text}")
+
+    def document(self, broken: list[Broken], *, seconds: float) -> dict[str, Any]:
+        """What the command returns."""
+        lines = self._store.results()
+        made = len(lines) - self._before
+        candidates = listed(lines)
+        of_category: dict[str, list[dict[str, Any]]] = {}
+        for line, candidate in zip(lines, candidates, strict=True):
+            of_category.setdefault(line["category"], []).append(candidate)
+        return {
+            "schema": 1,
+            "suite": self._options.suite,
+            "seed": self._options.seed,
+            "attempts": len(lines),
+            "stages": {stage: dict(c) for stage, c in self._counts.items()},
+            "by_category": {name: right_of(own) for name, own in sorted(of_category.items())},
+            "torch_only": right_of([c for c in candidates if c["torch_only"]]),
+            "no_valid_baseline": not_valid(lines),
+            "repeated_sources": sum("same_as" in line for line in lines),
+            "infra": sum(candidate["verdict"] == "infra" for candidate in candidates),
+            "candidates": candidates,
+            "broken": [{"where": b.origin, "why": b.reason} for b in broken],
+            "seconds": seconds,
+            "attempts_per_hour": 3600 * made / seconds if made and seconds else None,
+            "device": device_name(self._device),
+            "run": str(self._store.path),
+        }
+
+
+def not_valid(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Baselines that were none, with the reason: their candidates count, and have no ratio."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line in lines:
+        for shape in line["stages"].get("perf", {}).get("shapes", ()):
+            for name, why in shape.get("baselines_failed", {}).items():
+                if why.startswith(NOT_VALID):
+                    about = {"task": line["task"], "shape": shape["summary"], "baseline": name}
+                    listed = found.setdefault(
+                        (line["task"], shape["summary"], name),
+                        {**about, "why": why, "candidates": 0},
+                    )
+                    listed["candidates"] += 1
+    return list(found.values())
+
+
+def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:
+    """What is left where a right candidate could not be timed for no fault of its own."""
+    del job
+    return replace(heard, perf={"outcome": "infra", "detail": reason})
+
+
+def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:
+    """The first entry of each source and task, and the others with the key of their first."""
+    firsts: dict[tuple[str, str], Entry] = {}
+    same: list[tuple[Entry, str]] = []
+    for entry in entries:
+        first = firsts.setdefault(entry.identity, entry)
+        if first is not entry:
+            same.append((entry, first.key))
+    return list(firsts.values()), same
+
+
+def _about_entry(entry: Entry) -> dict[str, Any]:
+    peer = entry.submission.peer
+    return {
+        "task": entry.task.key,
+        "category": entry.task.category,
+        "origin": entry.submission.origin,
+        "sha256": entry.sha256,
+        "labels": labels_to_json(entry.labels),
+        **({"peer": dict(peer)} if peer is not None else {}),
+    }
+
+
+def _about(entry: Entry, attempt: Attempt, stages: Sequence[str]) -> dict[str, Any]:
+    """What a line says of its entry, and of the stages that the run has."""
+    plain_torch = {"torch_only": True} if attempt.torch_only else {}
+    built = {} if attempt.headers is None else {"headers": attempt.headers}
+    own = {} if attempt.own_weights is None else {"own_weights": attempt.own_weights}
+    found = {name: said for name, said in stages_of(attempt).items() if name in stages}
+    return {**_about_entry(entry), **plain_torch, **built, **own, "stages": found}
+
+
+def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """How often each outcome occurs, by stage; `not_run` is one, so each stage counts all."""
+    counts: dict[str, Counter[str]] = {"call": Counter(), "exe": Counter(), "perf": Counter()}
+    for line in lines:
+        for stage, counter in counts.items():
+            counter[line["stages"].get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+    return counts
+
+
+def _short(counts: Counter[str]) -> str:
+    run = {k: n for k, n in counts.items() if k != NOT_RUN}
+    return f"{run.get('pass', 0)}/{sum(run.values())}"

@@ -1,0 +1,175 @@
+"""`audit --suite`: every task of a suite proves itself, side by side."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
+from kerneltruth.engine.proof import NO_TIME, Flag, Proof, by_category, prove
+from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.errors import UserError
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import opened
+from kerneltruth.suites.pytorch import eager_of, own_function
+from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
+
+# So long after a spent budget, results are still waited for.
+AFTER_BUDGET_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofJob:
+    """One task to be proved."""
+
+    task: str
+
+
+def audit_suite(
+    options: AuditRequest, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Prove the tasks with a runner that is warming up; `start` is when the command began.
+
+    Raises:
+        UserError: `--only` names a task that the suite does not have, or there is no such suite.
+    """
+    with opened(options.suite, runner, judges=_judges(options)) as suite:
+        return (yield from _audit_suite(replace(options, suite=suite), runner, start))
+
+
+def _audit_suite(
+    options: AuditRequest, runner: Runner, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    jobs = _jobs(options)
+    torch.set_num_threads(1)
+    cache = ExpectationCache(Policy())
+
+    until = math.inf if options.budget_s is None else start + options.budget_s
+
+    def hear(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
+        if time.monotonic() > until:
+            return None
+        proof = _proof(job, runner, cache, options, until=until, tell=report)
+        # What a problem is may take seconds to find out.
+        return None if proof.skipped[NO_TIME] and not proof.cases else proof
+
+    runner.versions()
+    proofs: list[Proof] = []
+    begun: dict[str, Proof] = {}
+    # The last of a user's suite are mostly the largest: nobody waits for them alone at the end.
+    in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
+    # A case that takes longer than that is given up.
+    late = until + AFTER_BUDGET_S
+    for event in run_jobs(in_turn, hear, workers=_judges(options), until=late):
+        match event:
+            case Progress(job=job, news=proof):
+                begun[job.task] = proof
+                continue
+            case Done(result=None):
+                continue
+            case Done(result=proof):
+                assert proof is not None
+                proofs.append(proof)
+            case Lost(job=job, reason=reason):
+                proofs.append(_failed(job, reason))
+        last = proofs[-1]
+        begun[last.task] = last
+        cases = sum(sum(proof.cases.values()) for proof in begun.values())
+        text = f"{last.task}: {'holds' if last.holds else 'DOES NOT HOLD'} ({cases} cases)"
+        yield Step(done=len(proofs), total=len(jobs), text=text, notable=not last.holds)
+    order = [job.task for job in jobs]
+    for task in begun.keys() - {proof.task for proof in proofs}:
+        begun[task].skipped[NO_TIME] += 1
+        proofs.append(begun[task])
+    proofs.sort(key=lambda proof: order.index(proof.task))
+    not_judged = [*{*order} - {proof.task for proof in proofs}]
+    return _document(options, runner.device, proofs, not_judged, seconds=time.monotonic() - start)
+
+
+def _judges(options: AuditRequest) -> int:
+    return options.workers or len(os.sched_getaffinity(0))
+
+
+def _jobs(options: AuditRequest) -> list[ProofJob]:
+    assert options.suite is not None
+    every = tasks_of(options.suite) if options.suite in FOREIGN else eager_modules(options.suite)
+    if not every:
+        # Says which suites there are, if this is none.
+        tasks_of(options.suite)
+        raise UserError(
+            f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
+            f"must be one of {', '.join(suites())}"
+        )
+    keys = [key_of(name, options.suite) for name in options.only] or list(every)
+    return [ProofJob(task=key) for key in dict.fromkeys(keys)]
+
+
+def _proof(
+    job: ProofJob,
+    runner: Runner,
+    cache: ExpectationCache,
+    options: AuditRequest,
+    *,
+    until: float,
+    tell: Callable[[Proof], None],
+) -> Proof:
+    task = find(job.task)
+    try:
+        candidate = eager_of(task) or own_function(task)
+        assert candidate is not None
+        return prove(
+            task,
+            candidate,
+            runner,
+            cache,
+            plan=Plan(seed=options.seed, cases=options.cases, promises=options.promises),
+            until=until,
+            tell=tell,
+        )
+    except UserError:
+        raise
+    except Exception as error:
+        # A reference or contract that raises is a mistake in one task, and no reason to stop.
+        return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def _failed(job: ProofJob, reason: str) -> Proof:
+    flag = Flag(case="", verdict="error", detail=reason)
+    return Proof(task=job.task, category=find(job.task).category, flagged=[flag])
+
+
+def _document(
+    options: AuditRequest,
+    device: str,
+    proofs: list[Proof],
+    not_judged: list[str],
+    *,
+    seconds: float,
+) -> dict[str, Any]:
+    categories = by_category(proofs)
+    total = {
+        key: sum(row[key] for row in categories.values())
+        for key in ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
+    }
+    return {
+        "schema": 1,
+        "suite": options.suite,
+        "device": device,
+        "seed": options.seed,
+        "tasks": [proof.document() for proof in proofs],
+        "categories": categories,
+        "summary": {**total, "good": total["hold"] == total["tasks"] > 0},
+        # The budget was spent before they were begun, or before their first cases ended.
+        "not_judged": sorted(not_judged),
+        "seconds": seconds,
+    }

@@ -1,0 +1,156 @@
+"""What answers have cost, and what they may cost: calls, tokens, seconds, money."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltruth.generate.chat import Request, Usage, text_size
+
+# Code and English are 3 to 5 bytes per token; where an endpoint does not count, this is on the
+# safe side.
+BYTES_PER_TOKEN = 3
+_LOOK_UP_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a million tokens cost, in the user's currency."""
+
+    prompt: float
+    completion: float
+
+    def of(self, prompt: int, completion: int) -> float:
+        """The cost of so many tokens."""
+        return (prompt * self.prompt + completion * self.completion) / 1e6
+
+
+@dataclass(slots=True)
+class Account:
+    """What was spent, over all sittings of a generation.
+
+    Attributes:
+        calls: requests sent, those among them that brought no answer.
+        unreported: answers whose tokens the endpoint did not count.
+        estimated: a cautious guess of those tokens, for budgets alone.
+    """
+
+    calls: int = 0
+    answers: int = 0
+    prompt: int = 0
+    completion: int = 0
+    unreported: int = 0
+    estimated: int = 0
+
+    def add_answer(self, tries: int, usage: Usage | None, size: int) -> None:
+        """Count an answer; `size` is the bytes of what was said both ways."""
+        self.calls += tries
+        self.answers += 1
+        if usage is None:
+            self.unreported += 1
+            self.estimated += size // BYTES_PER_TOKEN + 1
+        else:
+            self.prompt += usage.prompt
+            self.completion += usage.completion
+
+    def document(self, prices: Prices | None) -> dict[str, Any]:
+        """The account as the command prints it; null is what nobody knows."""
+        known = self.unreported == 0
+        cost = prices.of(self.prompt, self.completion) if prices and known else None
+        return {
+            "calls": self.calls,
+            "answers": self.answers,
+            "prompt_tokens": self.prompt if known else None,
+            "completion_tokens": self.completion if known else None,
+            "tokens": self.prompt + self.completion if known else None,
+            "answers_without_tokens": self.unreported,
+            "cost": cost,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a generation may spend; None is no limit.
+
+    Attributes:
+        seconds: of one sitting; a request that is on its way by then is waited for.
+        reply_tokens: what one answer may have at most, as the endpoint is told.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    reply_tokens: int = 8192
+
+
+class Budget:
+    """Admits requests while there is something left; shared by all threads.
+
+    A request reserves what it may cost at most, so that several at once cannot overdraw together.
+    """
+
+    def __init__(
+        self, limits: Limits, account: Account, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits
+        self._account = account
+        self._clock = clock
+        self._until = None if limits.seconds is None else clock() + limits.seconds
+        self._reserved = 0
+        self._free = threading.Condition()
+
+    def admit(self, request: Request, stopped: Callable[[], bool]) -> str | None:
+        """Reserve a call; returns what forbids it (`calls`, `tokens`, `seconds`) or None.
+
+        Waits while only what is on its way stands against it.
+        """
+        cost = self._most(request)
+        with self._free:
+            while True:
+                refusal = self._refusal(cost)
+                if refusal is None:
+                    self._account.calls += 1
+                    self._reserved += cost
+                    return None
+                if refusal != "tokens" or not self._reserved or stopped():
+                    return refusal
+                self._free.wait(_LOOK_UP_S)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the time is up after so many seconds, so that waiting that long is in vain."""
+        return self._until is not None and self._clock() + seconds >= self._until
+
+    def settle(self, request: Request, usage: Usage | None, answer: str | None) -> None:
+        """Book what an admitted call has cost; `answer` is None where none came."""
+        with self._free:
+            self._reserved -= self._most(request)
+            if answer is not None:
+                size = text_size(request.messages) + len(answer.encode("utf-8", "surrogatepass"))
+                self._account.add_answer(0, usage, size)
+            self._free.notify_all()
+
+    def withdraw(self, request: Request) -> None:
+        """Give an admitted call back: it was never sent."""
+        with self._free:
+            self._reserved -= self._most(request)
+            self._account.calls -= 1
+            self._free.notify_all()
+
+    def _most(self, request: Request) -> int:
+        prompt = text_size(request.messages) // BYTES_PER_TOKEN + 1
+        return prompt + self._limits.reply_tokens
+
+    def _refusal(self, cost: int) -> str | None:
+        limits, account = self._limits, self._account
+        if limits.calls is not None and account.calls >= limits.calls:
+            return "calls"
+        if self._until is not None and self._clock() >= self._until:
+            return "seconds"
+        if limits.tokens is not None:
+            spent = account.prompt + account.completion + account.estimated
+            if spent + self._reserved + cost > limits.tokens:
+                return "tokens"
+        return None

@@ -1,0 +1,59 @@
+"""What came of a generation: its answers as submissions, and what the rounds brought."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.generate.directory import BEST, publish
+from kerneltruth.generate.trajectory import Method, Turn, best_of
+from kerneltruth.generate.transcript import Exchange, Transcript
+from kerneltruth.suites.generations import ANSWERS
+
+Chain = tuple[str, int]
+
+
+def refinement(chains: list[list[Turn]]) -> dict[str, Any]:
+    """What the rounds brought, by the verdicts that the model was told of."""
+    begun = [turns for turns in chains if turns and all(t.review is not None for t in turns)]
+    rights = [[t.review is not None and t.review.is_right for t in turns] for turns in begun]
+    return {
+        "chains": len(begun),
+        "right_at_first": sum(right[0] for right in rights),
+        "right_at_best": sum(any(right) for right in rights),
+        "right_at_last": sum(right[-1] for right in rights),
+        "rounds": sum(len(turns) for turns in begun),
+    }
+
+
+def publish_answers(
+    path: Path, suite: str, method: Method, label: str, transcript: Transcript
+) -> None:
+    """Write what `run` reads: every answer, and of chains the best ones apart."""
+    chains: dict[Chain, list[Exchange]] = {}
+    for exchange in transcript.exchanges():
+        chains.setdefault((exchange.task, exchange.sample), []).append(exchange)
+
+    def line(exchange: Exchange) -> dict[str, Any]:
+        return {
+            "task": exchange.task.removeprefix(f"{suite}/"),
+            "suite": suite,
+            "method": method.name,
+            "model": label,
+            "sample": exchange.sample,
+            "round": exchange.round,
+            "finish": exchange.reply.finish,
+            "predict": exchange.reply.text,
+        }
+
+    publish(path, ANSWERS, (line(e) for exchanges in chains.values() for e in exchanges))
+    if not method.asks_the_judge:
+        return
+    best = []
+    for exchanges in chains.values():
+        turns = [
+            Turn(reply=e.reply, review=transcript.review(e.task, e.sample, e.round))
+            for e in exchanges
+        ]
+        best.append(line(exchanges[best_of(turns)]))
+    publish(path, BEST, best)

@@ -1,0 +1,147 @@
+"""Which tasks a generation asks for, and how each is put to the model."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.generate.brief import brief_of
+from kerneltruth.generate.chat import Model
+from kerneltruth.generate.example import example_of
+from kerneltruth.generate.prompts import Prompts
+from kerneltruth.generate.recorded import Recording
+from kerneltruth.generate.requests import Asking
+from kerneltruth.suites.flashinfer.suite import DataSet
+from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.tasks.model import Task
+from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, listed_of, tasks_of
+
+
+def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
+    """The tasks of a suite that options choose, in the suite's order.
+
+    Raises:
+        UserError: one is unknown, or none is left.
+    """
+    listed = listed_of(suite)
+    wanted = {key_of(name, suite) for name in asking.tasks}
+    known = {t.category for t in listed.values()}
+    for category in asking.categories:
+        if category not in known:
+            raise UserError(f"--category {category!r}: must be one of {', '.join(sorted(known))}")
+    found = [
+        t
+        for t in listed.values()
+        if (not wanted or t.key in wanted)
+        and (not asking.categories or t.category in asking.categories)
+    ]
+    if not found:
+        raise UserError(
+            f"no task of {suite} is left with these --task and --category; ask for less"
+        )
+    return found
+
+
+def keys_for(suite: str, asking: Asking, model: Model) -> list[str]:
+    """The keys of the chosen tasks; of those that a recording has, unless tasks are named.
+
+    Raises:
+        UserError: one is unknown, or none is left.
+    """
+    chosen = tasks_chosen(suite, asking)
+    if not isinstance(model, Recording) or asking.tasks:
+        return [t.key for t in chosen]
+    keys = [t.key for t in chosen if {t.name, t.key} & model.tasks]
+    if not keys:
+        raise UserError(f"no task of {suite} has a recorded reply; name another --suite or file")
+    return keys
+
+
+def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str, str]:
+    """How each task is put to the model.
+
+    Raises:
+        UserError: a task says of itself only what its reference says, which is not to be shown.
+    """
+    return {key: _brief(find(key), asking, prompts) for key in keys}
+
+
+def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
+    if not asking.show_reference and _only_by_reference(task):
+        raise UserError(f"{task.key} is stated by its reference alone; pass --show-reference")
+    source = reference_source(task) if asking.show_reference else ""
+    if isinstance(tasks_of(task.suite), Problems):
+        words = {"name": task.name, "description": task.description, "source": source}
+        return prompts.fill("problem", **words)
+    example = example_of(task, prompts) if asking.show_example else ""
+    return brief_of(task, prompts, example=example, reference=source)
+
+
+def _only_by_reference(task: Task) -> bool:
+    """Whether nothing else says what a kernel for the task must compute."""
+    suite = tasks_of(task.suite)
+    if isinstance(suite, DataSet):
+        return not suite.definitions[task.key.removeprefix(f"{task.suite}/")].says
+    return isinstance(suite, Problems)
+
+
+def reference_source(task: Task) -> str:
+    """The reference as source: a problem's own, plain PyTorch for the entry, or the formula.
+
+    Raises:
+        UserError: it has none that can be shown.
+    """
+    suite = tasks_of(task.suite)
+    name = task.key.removeprefix(f"{task.suite}/")
+    if isinstance(suite, Problems):
+        return suite.problems[name].source.strip()
+    if isinstance(suite, DataSet):
+        return suite.definitions[name].reference.strip()
+    module = eager_modules(task.suite).get(task.key)
+    if module is not None:
+        folder = files("kerneltruth.corpus").joinpath("eager")
+        return _function(folder.joinpath(*f"{module}.py".split("/")).read_text("utf-8"), task.entry)
+    return _formula(task.reference)
+
+
+def _function(source: str, name: str) -> str:
+    """A function or class of a file, with the file's imports and what it calls there."""
+    tree = ast.parse(source)
+    definitions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    if name not in definitions:
+        return source.strip()
+    needed = [name]
+    for current in needed:
+        used = {n.id for n in ast.walk(definitions[current]) if isinstance(n, ast.Name)}
+        needed += [u for u in definitions if u in used and u not in needed]
+    kept = [
+        n
+        for n in tree.body
+        if isinstance(n, ast.Import | ast.ImportFrom | ast.Assign)
+        or getattr(n, "name", None) in needed
+    ]
+    return "\n\n".join(ast.unparse(n) for n in kept)
+
+
+def _formula(reference: Any) -> str:
+    """The source of a declaration's own formula."""
+    try:
+        lines = inspect.getsource(reference)
+    except (OSError, TypeError) as error:
+        raise UserError(
+            f"--show-reference: {reference!r} has no source that can be shown"
+        ) from error
+    if "lambda" not in lines:
+        return inspect.cleandoc(lines).strip()
+    start = lines.index("lambda")
+    for end in range(len(lines), start, -1):
+        try:
+            tree = ast.parse(lines[start:end].strip().rstrip(","), mode="eval")
+        except SyntaxError:
+            continue
+        return f"reference = {ast.unparse(tree)}"
+    return lines.strip()

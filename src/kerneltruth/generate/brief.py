@@ -1,0 +1,163 @@
+"""A task as a model reads it: made from the public part of its declaration.
+
+Of attributes only the defaults are shown, and of shapes only the usual ones: which others are tried
+belongs to the judge. No case, no seed and no reference is looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kerneltruth.generate.prompts import Prompts
+from kerneltruth.tasks.arguments import (
+    INDEX_KINDS,
+    KINDS,
+    Argument,
+    Attribute,
+    Derived,
+    Output,
+    TensorSpec,
+)
+from kerneltruth.tasks.model import Task
+
+_KIND = re.compile(r"^the case's dtype, ")
+_ANY_VALUE = {"real": "", "weight": ""}
+
+
+def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str = "") -> str:
+    """The task in words.
+
+    Args:
+        task: to be implemented.
+        prompts: how it is said.
+        example: inputs and outputs, already in words; empty for none.
+        reference: source of a reference; empty unless the user asks that it be shown.
+    """
+    return prompts.fill(
+        "task",
+        name=task.name,
+        entry=task.entry,
+        description=task.description,
+        signature=signature_of(task),
+        arguments="\n".join(f"- {line}" for line in _arguments(task)),
+        returns=_returns(task),
+        dtypes=", ".join(dict.fromkeys((*task.dtypes, *task.promised_dtypes))),
+        sizes=_sizes(task),
+        timed=_timed(task),
+        example=example,
+        reference=prompts.fill("reference", source=reference) if reference else "",
+    )
+
+
+def signature_of(task: Task) -> str:
+    """The entry as Python writes it."""
+    written = (n if d is None else f"{n}={d}" for n, d in _parameters(task).items())
+    return f"def {task.entry}({', '.join(written)}):"
+
+
+def _parameters(task: Task) -> dict[str, str | None]:
+    """What is passed, in order, with its default."""
+    by_name = {a.name: a for a in task.arguments}
+    found: dict[str, str | None] = {}
+    bare = False
+    # From the end: what stands before a parameter without a default can have none.
+    for name in reversed(_passed(task)):
+        default = _default(by_name.get(name))
+        bare = bare or default is None
+        found[name] = None if bare else default
+    return dict(reversed(found.items()))
+
+
+def _passed(task: Task) -> tuple[str, ...]:
+    return tuple(name for name in task.call_order() if not name.startswith("_"))
+
+
+def _default(argument: Argument | None) -> str | None:
+    match argument:
+        case Attribute(default=default):
+            return repr(default)
+        case TensorSpec(optional=True):
+            return "None"
+        case _:
+            return None
+
+
+def _arguments(task: Task) -> Iterator[str]:
+    lists = task.lists()
+    hidden = _hidden(task)
+    by_name = {a.name: a for a in task.arguments}
+    for name, written in _parameters(task).items():
+        if name in lists:
+            members = "; ".join(f"{m}, {_tensor(by_name[m], hidden)}" for m in lists[name])
+            yield f"`{name}`: a list of tensors: {members}"
+            continue
+        match by_name[name]:
+            case TensorSpec() as spec:
+                yield f"`{name}`: {_tensor(spec, hidden)}"
+            case Attribute(default=default):
+                kind = "any of its values" if default is None else type(default).__name__
+                yield f"`{name}`: {kind}" + (f", {written} by default" if written else "")
+            case Derived():
+                yield f"`{name}`: follows from the shapes"
+
+
+def _hidden(task: Task) -> frozenset[str]:
+    return frozenset(a.name for a in task.attributes if a.hidden)
+
+
+def _names(expression: str) -> set[str]:
+    return set(re.findall(r"\w+", expression))
+
+
+def _tensor(spec: Argument, hidden: frozenset[str]) -> str:
+    assert isinstance(spec, TensorSpec)
+    shape = ", ".join(spec.usual) + ("," if len(spec.usual) == 1 else "")
+    words = f"tensor of shape ({shape})"
+    if any(d.startswith("*") for d in spec.dims):
+        words = f"tensor, usually of shape ({shape})"
+    kind = _ANY_VALUE.get(spec.kind, KINDS[spec.kind])
+    if spec.kind in INDEX_KINDS:
+        extent = "the size it indexes" if hidden & _names(str(spec.extent)) else str(spec.extent)
+        kind = kind.partition(": ")[0].replace("extent", extent)
+    kind = _KIND.sub("", kind).partition(": `")[0]
+    return words + (f"; {kind}" if kind else "") + ("; may be None" if spec.optional else "")
+
+
+def _returns(task: Task) -> str:
+    # Which of several outputs of one name is due, an attribute says.
+    outputs = {o.name: o for o in task.outputs}.values()
+    due = [_output(o) for o in outputs]
+    if task.mutates and {o.name for o in task.outputs} <= set(task.mutates):
+        return f"nothing that counts: it writes {', '.join(task.mutates)} in place"
+    if len(due) == 1:
+        return f"one tensor, {due[0]}"
+    return "a tuple: " + ", ".join(f"{o.name}, {d}" for o, d in zip(outputs, due, strict=True))
+
+
+def _output(output: Output) -> str:
+    match output.dtype:
+        case "same" | "float" | "real":
+            return "of the input's data type"
+        case "complex":
+            return "complex64"
+        case dtype:
+            return dtype
+
+
+def _sizes(task: Task) -> str:
+    """What the sizes may be, and what holds between them; nothing of hidden attributes."""
+    fixed = [d for d in task.dims if d.low == d.high]
+    bounds = [f"{d.symbol} = {d.low}" for d in fixed]
+    bounds += [f"{d.symbol} >= {d.low}" for d in task.dims if d not in fixed]
+    bounds += [
+        f"{d.symbol} <= {d.high}" for d in task.dims if d.high is not None and d not in fixed
+    ]
+    bounds += [c for c in task.constraints if not _hidden(task) & _names(c)]
+    return f"Sizes: {', '.join(bounds)}." if bounds else ""
+
+
+def _timed(task: Task) -> str:
+    shown = [[f"{k}={v}" for k, v in shape.items() if not k.startswith("_")] for shape in task.perf]
+    shapes = [f"({', '.join(words)})" for words in shown if words]
+    return f"It is timed at {', '.join(shapes)}." if shapes else ""

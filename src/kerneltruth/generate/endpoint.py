@@ -1,0 +1,190 @@
+"""An endpoint that speaks OpenAI's chat completions, called through the `openai` client.
+
+The client sends, authenticates and names errors. Trying again is ours (`asking`), since a retry is
+a call that a budget must know of; so is reading the answer (`replying`), since many endpoints send
+what the client's own types do not expect.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import openai
+
+from kerneltruth.generate.chat import Reply, Request, Sampling, Trouble
+from kerneltruth.generate.key import Key, is_loopback
+from kerneltruth.generate.replying import Stream, error_line, read_completion
+
+CONNECT_S = 20.0
+MAX_REPLY_BYTES = 32 * 2**20
+_OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+# What another call with the same request may not meet again; 409 is a lock, 425 a cold start.
+_PASSING = (408, 409, 425, 429)
+_NO_MONEY = ("insufficient_quota", "billing")
+
+
+class _TooLongError(Exception):
+    """The answer went beyond its time or size; the reason, in one line."""
+
+
+class Endpoint:
+    """A model behind a URL."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        url: str,
+        key: Key,
+        sampling: Sampling,
+        timeout_s: float,
+        stream: bool = False,
+    ) -> None:
+        self._name = name
+        self._key = key
+        self._sampling = sampling
+        self._timeout_s = timeout_s
+        self._stream = stream
+        self._limit_name = _OLD_LIMIT
+        timeout = openai.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
+        # A proxy that the environment names does not reach this machine itself.
+        client = openai.DefaultHttpxClient(trust_env=not is_loopback(url), timeout=timeout)
+        self._client = openai.OpenAI(
+            base_url=url,
+            api_key=key.reveal(),
+            max_retries=0,
+            timeout=timeout,
+            http_client=client,
+        )
+
+    @property
+    def label(self) -> str:
+        """The name that the endpoint is asked for."""
+        return self._name
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def call(self, request: Request) -> Reply | Trouble:
+        """Ask once; what goes wrong is trouble, without the key in it."""
+        outcome = self._call(request)
+        if isinstance(outcome, Trouble):
+            return replace(outcome, detail=self._key.hide(outcome.detail))
+        return replace(
+            outcome,
+            text=self._key.hide(outcome.text),
+            finish=self._hidden(outcome.finish),
+            reasoning=self._hidden(outcome.reasoning),
+            model=self._hidden(outcome.model),
+            id=self._hidden(outcome.id),
+        )
+
+    def _hidden(self, text: str | None) -> str | None:
+        return None if text is None else self._key.hide(text)
+
+    def _call(self, request: Request) -> Reply | Trouble:
+        until = time.monotonic() + self._timeout_s
+        try:
+            return self._read(request, until)
+        except openai.APITimeoutError:
+            return Trouble(scope="call", detail=f"no answer within {self._timeout_s:g} s")
+        except openai.APIConnectionError as error:
+            return Trouble(scope="call", detail=f"no connection: {error.__cause__ or error}")
+        except openai.APIStatusError as error:
+            return self._refused(request, error)
+        except _TooLongError as error:
+            return Trouble(scope="call", detail=str(error))
+
+    def _read(self, request: Request, until: float) -> Reply | Trouble:
+        method = self._client.chat.completions.with_streaming_response
+        with method.create(**self._body(request)) as response:
+            try:
+                if "text/event-stream" in response.headers.get("content-type", ""):
+                    stream = Stream()
+                    for line in _timed(response.iter_lines(), until, self._timeout_s):
+                        if not stream.feed(line):
+                            break
+                    return stream.reply()
+                chunks = _timed(response.iter_bytes(), until, self._timeout_s)
+                return read_completion(b"".join(chunks))
+            except _TooLongError:
+                raise
+            # Of what the transport raises in the middle of a body the client makes no error of
+            # its own, and the transport's library differs by version.
+            except Exception as error:
+                said = str(error) or type(error).__name__
+                return Trouble(scope="call", detail=f"the answer broke off: {said}")
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        sampling = self._sampling
+        body: dict[str, Any] = {
+            "model": self._name,
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            self._limit_name: sampling.reply_tokens,
+        }
+        if sampling.temperature is not None:
+            body["temperature"] = sampling.temperature
+        if self._stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        if sampling.body:
+            body["extra_body"] = dict(sampling.body)
+        return body
+
+    def _refused(self, request: Request, error: openai.APIStatusError) -> Reply | Trouble:
+        said = error_line(error.body, str(error))
+        code = error.status_code
+        detail = f"{code}: {said}"
+        if code == 400 and _NEW_LIMIT in said and self._limit_name == _OLD_LIMIT:
+            # Newer models of OpenAI know the limit by its new name alone.
+            self._limit_name = _NEW_LIMIT
+            return Trouble(scope="call", detail=detail, wait_s=0.0)
+        about = f"{error.code or ''} {error.type or ''}"
+        if code in (401, 402, 403) or (code == 429 and any(w in about for w in _NO_MONEY)):
+            return Trouble(scope="endpoint", detail=detail)
+        if code == 404:
+            detail += f" (is {self._name!r} a model there, and the base URL right?)"
+            return Trouble(scope="endpoint", detail=detail)
+        if code in _PASSING or code >= 500:
+            return Trouble(
+                scope="call", detail=detail, wait_s=_asked_to_wait(error.response.headers)
+            )
+        return Trouble(scope="request", detail=detail)
+
+
+def _timed(pieces: Iterator[Any], until: float, allowed_s: float) -> Iterator[Any]:
+    """The pieces of an answer while it is neither too late nor too long.
+
+    Raises:
+        _TooLongError: it is.
+    """
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            raise _TooLongError(f"an answer of more than {MAX_REPLY_BYTES} bytes")
+        if time.monotonic() > until:
+            raise _TooLongError(f"no whole answer within {allowed_s:g} s")
+        yield piece
+
+
+def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    """The seconds of `Retry-After`, given as such, in milliseconds, or as a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    at = email.utils.parsedate_tz(headers.get("retry-after", ""))
+    if at is None:
+        return None
+    due = datetime.fromtimestamp(email.utils.mktime_tz(at), UTC)
+    return max((due - datetime.now(UTC)).total_seconds(), 0.0)

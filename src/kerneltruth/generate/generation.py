@@ -1,0 +1,287 @@
+"""A generation: chains of answers asked for in waves, until each is at its end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.codec import content_hash, plain
+from kerneltruth.engine.events import Step
+from kerneltruth.engine.requests import CASES
+from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
+from kerneltruth.generate.account import Budget
+from kerneltruth.generate.answers import Chain, publish_answers, refinement
+from kerneltruth.generate.asking import Answered, Desk, NotAsked, Patience, Unanswered
+from kerneltruth.generate.assignments import briefs_of, keys_for
+from kerneltruth.generate.chat import Model, Request, Sampling
+from kerneltruth.generate.connection import address_of
+from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
+from kerneltruth.generate.key import travels_openly
+from kerneltruth.generate.pace import Pace
+from kerneltruth.generate.prompts import Prompts, load_prompts
+from kerneltruth.generate.recorded import PREFIX
+from kerneltruth.generate.requests import GenerateRequest
+from kerneltruth.generate.reviewer import Reviewer
+from kerneltruth.generate.trajectory import Method, Turn
+from kerneltruth.generate.transcript import TRANSCRIPT, Exchange, Transcript
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.foreign import absolute, opened
+from kerneltruth.suites.generations import ANSWERS
+from kerneltruth.tasks.registry import listed_of
+
+
+def generate(
+    options: GenerateRequest,
+    method: Method,
+    sampling: Sampling,
+    model: Model,
+    runner: Runner | None,
+    start: float,
+) -> Generator[Step, None, dict[str, Any]]:
+    """Ask a model for candidates.
+
+    Args:
+        options: of the command.
+        method: what they ask for.
+        sampling: as the model was opened with.
+        model: to be asked.
+        runner: warming up, for a method that asks the judge.
+        start: when the command began.
+    """
+    with opened(options.suite, runner) as named:
+        suite = named or options.suite
+        prompts = load_prompts(options.asking.templates)
+        keys = keys_for(suite, options.asking, model)
+        briefs = briefs_of(keys, options.asking, prompts)
+        asked = _asked(options, method, sampling, model, prompts)
+        path = open_generation(options.out, asked, content_hash(_identity(asked)))
+        transcript = Transcript(path / TRANSCRIPT)
+        try:
+            chains = [(key, n) for n in range(method.samples) for key in keys]
+            transcript.refuse_other_briefs(briefs, path)
+            reviewer = None
+            if runner is not None:
+                reviewer = Reviewer(options, runner, listed_of(suite), suite)
+            generation = _Generation(
+                options, method, model, prompts, transcript, briefs, chains, reviewer
+            )
+            yield from _opening(options, transcript, len(chains))
+            try:
+                yield from generation.run()
+            except KeyboardInterrupt as stop:
+                kept = transcript.account.answers
+                raise Interrupted(
+                    f"interrupted; {kept} answer{'' if kept == 1 else 's'} kept in {path}; "
+                    + how_to_go_on(path)
+                ) from stop
+            finally:
+                publish_answers(path, suite, method, model.label, transcript)
+            document = generation.document(options.suite, path, len(keys), time.monotonic() - start)
+            close_generation(path, document)
+            generation.raise_if_spoilt(path)
+            return document
+        finally:
+            transcript.close()
+
+
+def _opening(options: GenerateRequest, transcript: Transcript, total: int) -> Iterator[Step]:
+    for note in transcript.notes:
+        yield Step(done=0, total=total, text=note, notable=True)
+    if not (options.model or "").startswith(PREFIX) and travels_openly(address_of(options)):
+        text = f"{address_of(options)} is not https: the key and all answers travel in the open"
+        yield Step(done=0, total=total, text=text, notable=True)
+
+
+def _asked(
+    options: GenerateRequest, method: Method, sampling: Sampling, model: Model, prompts: Prompts
+) -> dict[str, Any]:
+    replayed = (options.model or "").startswith(PREFIX)
+    return {
+        "suite": absolute(options.suite),
+        "method": method.name,
+        "model": model.label,
+        "endpoint": None if replayed else address_of(options),
+        "recording": PREFIX + str(_recording(options).absolute()) if replayed else None,
+        "samples": method.samples,
+        "rounds": method.rounds,
+        "sampling": plain(sampling),
+        "prompts": {"version": prompts.version, "sha256": prompts.sha256},
+        "show_reference": options.asking.show_reference,
+        "show_example": options.asking.show_example,
+        "feedback": {"seed": options.seed, "cases": options.cases or CASES}
+        if method.asks_the_judge
+        else None,
+    }
+
+
+def _recording(options: GenerateRequest) -> Path:
+    return Path((options.model or "").removeprefix(PREFIX))
+
+
+def _identity(asked: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed generation must have asked for too: not how much of it."""
+    return {name: v for name, v in asked.items() if name not in ("samples", "rounds")}
+
+
+class _Generation:
+    """A generation in progress."""
+
+    def __init__(
+        self,
+        options: GenerateRequest,
+        method: Method,
+        model: Model,
+        prompts: Prompts,
+        transcript: Transcript,
+        briefs: dict[str, str],
+        chains: list[Chain],
+        reviewer: Reviewer | None,
+    ) -> None:
+        self._method = method
+        self._prompts = prompts
+        self._transcript = transcript
+        self._briefs = briefs
+        self._chains = chains
+        self._reviewer = reviewer
+        self._prices = options.prices
+        self._url = options.calling.url
+        # Chains that this sitting can do nothing more for, and why.
+        self._left: dict[Chain, str] = {}
+        self._not_asked: Counter[str] = Counter()
+        calling = options.calling
+        self._desk = Desk(
+            model,
+            budget=Budget(options.limits, transcript.account),
+            pace=Pace(calling.per_minute),
+            patience=Patience(retries=calling.retries),
+            workers=calling.concurrency,
+            record=transcript.record,
+            heard=transcript.account.answers > 0,
+            seed=options.seed,
+        )
+
+    def run(self) -> Iterator[Step]:
+        """Ask in waves; between them the judge looks at what came, where the method needs it."""
+        while True:
+            if self._reviewer is not None:
+                yield from self._review(self._reviewer)
+            requests = [r for chain in self._chains if (r := self._next(chain)) is not None]
+            if not requests:
+                return
+            yield from self._ask(requests)
+            if self._not_asked or self._desk.spoilt is not None:
+                if self._reviewer is not None:
+                    yield from self._review(self._reviewer)
+                return
+
+    def _turns(self, chain: Chain) -> list[Turn]:
+        task, sample = chain
+        turns: list[Turn] = []
+        while (reply := self._transcript.reply(task, sample, len(turns))) is not None:
+            review = self._transcript.review(task, sample, len(turns))
+            turns.append(Turn(reply=reply, review=review))
+        return turns
+
+    def _next(self, chain: Chain) -> Request | None:
+        if chain in self._left:
+            return None
+        task, sample = chain
+        return self._method.next(
+            task, sample, self._turns(chain), self._briefs[task], self._prompts
+        )
+
+    def _ask(self, requests: list[Request]) -> Iterator[Step]:
+        done = 0
+        try:
+            for outcome in self._desk.ask(requests):
+                done += 1
+                chain = (outcome.request.task, outcome.request.sample)
+                match outcome:
+                    case Answered(reply=reply):
+                        said = reply.finish or "answered"
+                    case Unanswered(trouble=trouble):
+                        said = trouble.detail
+                        self._left[chain] = "" if trouble.scope == "chain" else trouble.detail
+                    case NotAsked(reason=reason):
+                        said = f"not asked: {reason}"
+                        self._not_asked[reason] += 1
+                text = f"{outcome.request.key}: {said}; {self._spent()}"
+                yield Step(done=done, total=len(requests), text=text)
+        except KeyboardInterrupt:
+            self._desk.stop()
+            if count := self._desk.on_their_way:
+                text = f"waiting for {count} answers on their way; Ctrl-C again gives them up"
+                yield Step(done=done, total=len(requests), text=text, notable=True)
+            self._desk.wait()
+            raise
+
+    def _review(self, reviewer: Reviewer) -> Iterator[Step]:
+        """Judge every answer of the chains that has no verdict yet."""
+        new = [
+            Exchange(task=task, sample=sample, round=number, reply=turn.reply)
+            for task, sample in self._chains
+            for number, turn in enumerate(self._turns((task, sample)))
+            if turn.review is None
+        ]
+        for done, reviewed in enumerate(reviewer.review(new), start=1):
+            exchange, review = reviewed.exchange, reviewed.review
+            if review is None:
+                self._left[exchange.task, exchange.sample] = "the machine spoilt its judgement"
+                continue
+            self._transcript.add_review(exchange.task, exchange.sample, exchange.round, review)
+            text = f"{exchange.task} s{exchange.sample} r{exchange.round}: {review.outcome}"
+            yield Step(done=done, total=len(new), text=text)
+
+    def _spent(self) -> str:
+        account = self._transcript.account
+        return f"{account.calls} calls, {account.prompt + account.completion} tokens"
+
+    def raise_if_spoilt(self, path: Path) -> None:
+        """End the command where the endpoint answers nobody.
+
+        Raises:
+            UserError: it refuses what the user gave.
+            EnvironmentFault: it does not answer.
+        """
+        trouble = self._desk.spoilt
+        if trouble is None:
+            return
+        if trouble.scope == "endpoint":
+            raise UserError(
+                f"the endpoint refuses: {trouble.detail}; check the key, --model and --base-url, "
+                f"then {how_to_go_on(path)}"
+            )
+        raise EnvironmentFault(
+            f"the endpoint brings no answer: {trouble.detail}; {how_to_go_on(path)}"
+        )
+
+    def document(self, suite: str, path: Path, tasks: int, seconds: float) -> dict[str, Any]:
+        """What the command returns."""
+        chains = {chain: self._turns(chain) for chain in self._chains}
+        answers = [turn for turns in chains.values() for turn in turns]
+        unanswered = [
+            {"task": task, "sample": sample, "why": why}
+            for (task, sample), why in sorted(self._left.items())
+            if why
+        ]
+        return {
+            "schema": 1,
+            "suite": suite,
+            "method": self._method.name,
+            "tasks": tasks,
+            "chains": len(chains),
+            "answers": len(answers),
+            "finishes": dict(Counter(t.reply.finish or "unknown" for t in answers)),
+            "unanswered": unanswered,
+            "not_asked": sum(self._not_asked.values()),
+            "stopped": self._desk.refusal,
+            "account": self._transcript.account.document(self._prices),
+            "refine": refinement(list(chains.values())) if self._method.asks_the_judge else None,
+            "broken": [],
+            "seconds": seconds,
+            "run": str(path),
+            "candidates": str(path / ANSWERS),
+        }

@@ -1,0 +1,89 @@
+"""From what the judge found of an answer to what the model is told of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.generate.example import shown
+from kerneltruth.generate.review import Review, timings_of
+from kerneltruth.oracle.attempt import Attempt
+from kerneltruth.oracle.verdict import word
+from kerneltruth.tasks.model import Task
+
+# Of a counterexample whose numbers are shown; of a larger one the shapes are.
+MOST_NUMBERS = 32
+# Variations of a task have names that the candidate does not know.
+_HIDDEN_NAME = re.compile(r" = _\w+")
+
+
+def review_of(
+    task: Task, attempt: Attempt, stages: Mapping[str, Any], perf: Mapping[str, Any] | None
+) -> Review:
+    """The review of an attempt.
+
+    Args:
+        task: that it was for.
+        attempt: with its smallest failing case and its explanation.
+        stages: what it means for `call` and `exe`.
+        perf: its perf stage, where it was timed.
+    """
+    reached = "call" if stages["call"]["outcome"] != "pass" else "exe"
+    if perf is not None and perf.get("outcome") == "wrong":
+        # Right wherever it was judged, and wrong at a size that is timed.
+        return Review(
+            outcome="fail",
+            stage="perf",
+            kind="value",
+            detail=str(perf.get("detail", "")),
+            explanation="It is right on small inputs, and wrong at a shape at which it is timed.",
+            passed=attempt.cases,
+            cases=attempt.cases,
+        )
+    return Review(
+        outcome=word(attempt.verdict),
+        stage="perf" if reached == "exe" and perf is not None else reached,
+        kind=getattr(attempt.verdict, "kind", None),
+        detail=_detail(attempt),
+        explanation=_HIDDEN_NAME.sub("", attempt.explanation),
+        counterexample="" if attempt.minimal is None else counterexample(task, attempt.minimal),
+        passed=attempt.cases - attempt.failed,
+        cases=attempt.cases,
+        timings=timings_of(perf),
+    )
+
+
+def counterexample(task: Task, case: Case) -> str:
+    """A failing call in words: its arguments, with their numbers where these are few."""
+    inputs = materialize(task, case)
+    tensors = [t for t in inputs.tensors.values() if t is not None]
+    small = sum(t.numel() for t in tensors) <= MOST_NUMBERS
+    lines = [f"    {n} = {_argument(v, small)}" for n, v in inputs if not n.startswith("_")]
+    if not small:
+        lines.append(f"    (values: {case.recipe.replace('_', ' ')})")
+    if case.layout != "contiguous":
+        lines.append(f"    (the tensors are not contiguous in memory: {case.layout})")
+    return "\n".join(lines)
+
+
+def _argument(value: Any, small: bool) -> str:
+    if isinstance(value, torch.Tensor):
+        kind = f"{str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
+        return f"{shown(value)}, a {kind}" if small else f"a {kind}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_argument(v, small) for v in value) + "]"
+    return repr(value)
+
+
+def _detail(attempt: Attempt) -> str:
+    """What the verdict says of its reason."""
+    error = getattr(attempt.verdict, "error", "")
+    text = next(
+        (str(t) for n in ("detail", "reason") if (t := getattr(attempt.verdict, n, None))), ""
+    )
+    return f"{error}: {text}" if error and text else error or text

@@ -1,0 +1,166 @@
+"""Prompts: versioned templates, filled with what a task's declaration says in public.
+
+A version is a folder of texts with `$names` (`string.Template`). What a generation was asked with
+is part of its identity, so that its answers are never mixed with answers to other words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from kerneltruth.codec import content_hash
+from kerneltruth.errors import UserError
+from kerneltruth.generate.review import Review, Timing
+
+VERSION = "1"
+_GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
+_FACTS = (
+    *("name", "entry", "description", "signature", "arguments", "returns", "dtypes", "sizes"),
+    "timed",
+)
+# Each template with the names that it may use.
+_TEMPLATES: Mapping[str, frozenset[str]] = {
+    "system": frozenset(),
+    "task": frozenset({*_FACTS, "example", "reference"}),
+    "problem": frozenset({"name", "description", "source"}),
+    "example": frozenset({"case", "inputs", "outputs"}),
+    "reference": frozenset({"source"}),
+    "broken": frozenset({"outcome", "detail", "counterexample", "worse"}),
+    "wrong": frozenset({"explanation", "detail", "counterexample", "passed", "worse"}),
+    "slow": frozenset({"timings", "advice", "worse"}),
+    "worse": frozenset({"outcome"}),
+}
+_BROKEN = {
+    "compile_error": "does not compile or load",
+    "runtime_error": "raises an error",
+    "crash": "kills its process",
+    "timeout": "does not end in time",
+}
+_ADVICE = {
+    "memory": "It is limited by memory traffic: read and write every element once, in wide "
+    "contiguous accesses, and fuse what can be fused.",
+    "compute": "It is limited by arithmetic: use tl.dot where there are products, larger tiles, "
+    "and no work that is done twice.",
+    "launch": "The time is that of launching: use fewer kernels, and do less in Python per call.",
+    "latency": "It waits more than it works: use more programs, or more work per program, so that "
+    "the device is filled.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """The texts of one version.
+
+    Attributes:
+        version: its number, or the folder of a user's own.
+        texts: by template.
+    """
+
+    version: str
+    texts: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name, known in _TEMPLATES.items():
+            template = Template(self.texts[name])
+            strangers = set(template.get_identifiers()) - known
+            if not template.is_valid() or strangers:
+                what = f"unknown names {', '.join(sorted(strangers))}" if strangers else "a stray $"
+                may = ", ".join(f"${n}" for n in sorted(known)) or "none"
+                raise UserError(f"template {name}.txt of {self.version}: {what}; it may use {may}")
+
+    @property
+    def sha256(self) -> str:
+        """Of all texts."""
+        return content_hash(dict(self.texts))
+
+    def fill(self, template: str, /, **words: str) -> str:
+        """A template with its names filled in."""
+        text = Template(self.texts[template]).substitute(words).strip()
+        # What has nothing to say leaves no gap.
+        return _GAPS.sub("\n\n", text)
+
+    def system(self) -> str:
+        """What is said before all else."""
+        return self.fill("system")
+
+    def feedback(self, review: Review, *, worse: Review | None) -> str:
+        """What a model is told of its answer.
+
+        Args:
+            review: of the answer that it is shown, the best so far.
+            worse: of a later one that is no better, if there was one.
+        """
+        note = "" if worse is None else self.fill("worse", outcome=_in_short(worse))
+        if review.is_right:
+            timings = "\n".join(_timing_line(t) for t in review.timings)
+            advice = " ".join(
+                dict.fromkeys(_ADVICE.get(t.bound_by or "", "") for t in review.timings)
+            )
+            return self.fill("slow", timings=timings, advice=advice.strip(), worse=note)
+        if review.outcome in _BROKEN:
+            return self.fill(
+                "broken",
+                outcome=_BROKEN[review.outcome],
+                detail=review.detail or review.explanation or "It does not say why.",
+                counterexample=_labelled(review.counterexample),
+                worse=note,
+            )
+        return self.fill(
+            "wrong",
+            explanation=review.explanation or review.detail,
+            detail=review.detail,
+            counterexample=_labelled(review.counterexample),
+            passed=str(review.passed),
+            worse=note,
+        )
+
+
+def load_prompts(folder: Path | None = None) -> Prompts:
+    """The shipped prompts, or a user's own from a folder with the same file names.
+
+    Raises:
+        UserError: a template is missing, or uses a name that it cannot.
+    """
+    root = folder or files("kerneltruth.generate").joinpath("templates", VERSION)
+    texts = {}
+    for name in _TEMPLATES:
+        try:
+            texts[name] = root.joinpath(f"{name}.txt").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8"
+            need = ", ".join(f"{n}.txt" for n in _TEMPLATES)
+            raise UserError(
+                f"--templates {root}: cannot read {name}.txt: {reason}; the folder needs {need}"
+            ) from error
+    return Prompts(version=VERSION if folder is None else str(folder), texts=texts)
+
+
+def _labelled(counterexample: str) -> str:
+    return f"The smallest input found that shows it:\n\n{counterexample}" if counterexample else ""
+
+
+def _in_short(review: Review) -> str:
+    if review.is_right:
+        return "is right, but no faster"
+    return _BROKEN.get(review.outcome, "gives a wrong result") + (
+        f" ({review.detail})" if review.detail else ""
+    )
+
+
+def _timing_line(timing: Timing) -> str:
+    word = "about as fast as"
+    if timing.low > 1:
+        word = f"{timing.ratio:.2f} times as fast as"
+    elif timing.high < 1:
+        word = f"{1 / timing.ratio:.2f} times slower than" if timing.ratio > 0 else "slower than"
+    share = "" if timing.efficiency is None else f"; {timing.efficiency:.0%} of what is possible"
+    bound = "" if timing.bound_by is None else f"; bound by {timing.bound_by}"
+    return (
+        f"- {timing.shape}: {timing.candidate_us:.1f} us, PyTorch takes {timing.eager_us:.1f} us "
+        f"({word} it{share}{bound})"
+    )

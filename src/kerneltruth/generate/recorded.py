@@ -1,0 +1,127 @@
+"""The offline model: it says again what was said before, in recorded replies.
+
+A recording is JSON lines with an object each: `task`, `sample` and `round` (0 unless given), the
+reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`. The transcript of a
+generation (`exchanges.jsonl`) is one, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.generate.chat import Reply, Request, Scope, Trouble, Usage
+from kerneltruth.generate.transcript import ANSWER, TRANSCRIPT
+
+PREFIX = "replay:"
+
+
+class Recording:
+    """A model whose answers were recorded; deterministic, and free."""
+
+    def __init__(self, replies: Mapping[tuple[str, int, int], Reply], label: str) -> None:
+        self._replies = dict(replies)
+        self._label = label
+
+    @property
+    def label(self) -> str:
+        """The model that was recorded, or the name of the file."""
+        return self._label
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tasks that it has answers for, as the recording names them."""
+        return frozenset(task for task, _, _ in self._replies)
+
+    def call(self, request: Request) -> Reply | Trouble:
+        """The recorded reply for that task, sample and round."""
+        for name in (request.task, request.task.partition("/")[2]):
+            reply = self._replies.get((name, request.sample, request.round))
+            if reply is not None:
+                return reply
+        # A chain that was recorded to its end has no more to say.
+        scope: Scope = "chain" if request.round else "request"
+        return Trouble(scope=scope, detail=f"no reply is recorded for {request.key}")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def read_recording(path: Path) -> Recording:
+    """The recording in a file, or in the transcript of a generation's directory.
+
+    Raises:
+        UserError: it cannot be read, or a line of it is no reply.
+    """
+    file = path / TRANSCRIPT if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise UserError(
+            f"--model {PREFIX}{path}: cannot read {file}: {reason}; name a file of recorded replies"
+        ) from error
+    replies: dict[tuple[str, int, int], Reply] = {}
+    labels: set[str] = set()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{file}:{number}"
+        data = _object(line, where)
+        if data.get("kind", ANSWER) != ANSWER:
+            continue
+        key, reply = _reply(data, where)
+        if key in replies:
+            raise UserError(
+                f"{where}: a second reply for {key[0]!r}, sample {key[1]}, round {key[2]}"
+            )
+        replies[key] = reply
+        labels |= {reply.model} if reply.model else set()
+    if not replies:
+        raise UserError(f"--model {PREFIX}{path}: no replies in it")
+    return Recording(replies, labels.pop() if len(labels) == 1 else file.stem)
+
+
+def _object(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{where}: not an object but {type(data).__name__}")
+    return data
+
+
+def _reply(data: Mapping[str, Any], where: str) -> tuple[tuple[str, int, int], Reply]:
+    said = data.get("reply", data)
+    task, sample, turn = data.get("task"), data.get("sample", 0), data.get("round", 0)
+    named = isinstance(task, str) and task.strip()
+    if not named or not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
+        raise UserError(f"{where}: a recorded reply needs `task` and `text`, both strings")
+    if type(sample) is not int or type(turn) is not int or min(sample, turn) < 0:
+        raise UserError(f"{where}: `sample` and `round` must be whole numbers from 0")
+    reply = Reply(
+        text=said["text"],
+        finish=_string(said.get("finish")),
+        usage=_usage(said.get("usage")),
+        reasoning=_string(said.get("reasoning")),
+        model=_string(said.get("model")),
+        id=_string(said.get("id")),
+    )
+    return (str(task).strip(), sample, turn), reply
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, Mapping):
+        return None
+    counts = (value.get("prompt"), value.get("completion"))
+    if any(type(n) is not int or n < 0 for n in counts):
+        return None
+    return Usage(prompt=counts[0], completion=counts[1])  # type: ignore[arg-type]

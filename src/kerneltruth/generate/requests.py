@@ -1,0 +1,83 @@
+"""What a generation is asked for. Light to import: no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kerneltruth.generate.account import Limits, Prices
+from kerneltruth.generate.chat import Sampling
+
+IMPORT = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calling:
+    """How the endpoint is called.
+
+    Attributes:
+        url: None means OPENAI_BASE_URL, else OpenAI's own.
+        key_variable: the environment variable that holds the key.
+        per_minute: requests that may leave in a minute.
+        concurrency: requests on their way at once.
+    """
+
+    url: str | None = None
+    key_variable: str = "OPENAI_API_KEY"
+    stream: bool = False
+    per_minute: float | None = None
+    concurrency: int = 8
+    retries: int = 6
+    timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What is asked.
+
+    Attributes:
+        tasks: names; empty means all of the suite (of a recording: all that it has).
+        categories: restrict them further.
+        templates: a folder of the user's own prompts.
+    """
+
+    tasks: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    templates: Path | None = None
+    show_reference: bool = False
+    show_example: bool = True
+
+    @property
+    def restricts(self) -> bool:
+        """Whether not all tasks are meant."""
+        return bool(self.tasks or self.categories)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateRequest:
+    """What the command line says.
+
+    Attributes:
+        model: a name that the endpoint knows, or `replay:FILE`.
+        source: what `--method import` reads.
+        cases: judged per round of `refine`; None as for `run`.
+    """
+
+    suite: str
+    method: str
+    model: str | None = None
+    samples: int | None = None
+    rounds: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    calling: Calling = field(default_factory=Calling)
+    asking: Asking = field(default_factory=Asking)
+    limits: Limits = field(default_factory=Limits)
+    prices: Prices | None = None
+    source: Path | None = None
+    device: str = "auto"
+    seed: int = 0
+    out: Path | None = None
+    workers: int | None = None
+    deadline_s: float = 20.0
+    cases: int | None = None
+    targets: tuple[str, ...] = ("sm_90",)

@@ -1,0 +1,136 @@
+"""The judge inside `refine`: answers judged between rounds, on cases of their own.
+
+The cases come from a seed that is derived for this purpose, so that those by which `run` judges the
+candidates in the end are never shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kerneltruth.cases.philox import derive
+from kerneltruth.engine.evaluator import Court, Heard, Job, Timing, lost
+from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
+from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.stages import stages_of
+from kerneltruth.errors import InternalError, UserError
+from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.generate.judged import review_of
+from kerneltruth.generate.requests import GenerateRequest
+from kerneltruth.generate.review import Review
+from kerneltruth.generate.transcript import Exchange
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.entries import Entry, candidate_of, enroll
+from kerneltruth.suites.replies import code_of
+from kerneltruth.suites.submission import Labels, Submission
+from kerneltruth.tasks.registry import Listed, find
+
+EFFORT = Effort(evaluations=60, seconds=2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """An answer with its review; None where the machine spoilt it."""
+
+    exchange: Exchange
+    review: Review | None
+
+
+class Reviewer:
+    """Judges answers with the judges of this machine."""
+
+    def __init__(
+        self, options: GenerateRequest, runner: Runner, tasks: dict[str, Listed], suite: str
+    ) -> None:
+        """Prepare.
+
+        Args:
+            options: of the command.
+            runner: warming up.
+            tasks: of the suite, by bare name.
+            suite: its name.
+        """
+        self._runner = runner
+        self._court = Court(policy=Policy(), runner=runner)
+        self._tasks = tasks
+        self._suite = suite
+        self._workers = options.workers or len(os.sched_getaffinity(0))
+        self._plan = Plan(
+            seed=derive(options.seed, "feedback"),
+            cases=options.cases or CASES,
+            promises=options.cases is None,
+            deadline_s=options.deadline_s,
+        )
+
+    def review(self, exchanges: Sequence[Exchange]) -> Iterator[Reviewed]:
+        """Judge answers; the same source for the same task is judged once."""
+        waiting: dict[str, list[Exchange]] = {}
+        jobs: dict[str, Job] = {}
+        for exchange in exchanges:
+            entry = self._entry(exchange)
+            name = f"{entry.task.key}@{entry.sha256}"
+            waiting.setdefault(name, []).append(exchange)
+            if name in jobs or len(waiting[name]) > 1:
+                continue
+            try:
+                jobs[name] = self._job(name, entry)
+            except UserError as error:
+                for each in waiting.pop(name):
+                    refused = Review(outcome="compile_error", stage="call", detail=str(error))
+                    yield Reviewed(exchange=each, review=refused)
+        if not jobs:
+            return
+        self._court.warm()
+        timed = Then(
+            wanted=lambda job, heard: job.timed and heard.perf is None,
+            # Of others a review says nothing.
+            hear=Timing(self._court, baselines=("eager",)).time,
+            # One that could not be timed is right nevertheless.
+            lost=lambda job, heard, reason: heard,
+        )
+        for event in run_jobs(jobs.values(), self._court.hear, workers=self._workers, then=timed):
+            match event:
+                case Done(job=job, result=heard):
+                    pass
+                case Lost(job=job, reason=reason):
+                    heard = lost(job, reason)
+                case _:
+                    continue
+            review = self._review_of(job, heard)
+            for each in waiting[job.name]:
+                yield Reviewed(exchange=each, review=review)
+
+    def _entry(self, exchange: Exchange) -> Entry:
+        name = exchange.task.removeprefix(f"{self._suite}/")
+        submission = Submission(
+            origin=exchange.task, name=name, source=code_of(exchange.reply.text)
+        )
+        # Of no other task, though the answer may name its function after one.
+        for entry in enroll([submission], {name: self._tasks[name]}, Labels()):
+            if isinstance(entry, Entry):
+                return entry
+        raise InternalError(f"{exchange.task} is no task of {self._suite}")
+
+    def _job(self, name: str, entry: Entry) -> Job:
+        """A job for the court.
+
+        Raises:
+            UserError: the source is no candidate.
+        """
+        return Job(
+            name=name,
+            task=entry.task.key,
+            candidate=candidate_of(entry),
+            plan=self._plan,
+            effort=EFFORT,
+            timed=self._runner.device != "cpu",
+        )
+
+    def _review_of(self, job: Job, heard: Heard) -> Review | None:
+        stages = stages_of(heard.attempt)
+        review = review_of(find(job.task), heard.attempt, stages, heard.perf)
+        return None if review.outcome == "infra" else review

@@ -1,0 +1,53 @@
+"""`generate`: candidates from a model. Light to import; what needs torch is in `generation`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+from kerneltruth.commands.head_start import begin, new_runner
+from kerneltruth.engine.devices import choose_device, choose_targets
+from kerneltruth.engine.events import Step
+from kerneltruth.errors import UserError
+from kerneltruth.generate.chat import Sampling
+from kerneltruth.generate.connection import open_model
+from kerneltruth.generate.requests import IMPORT, GenerateRequest
+from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, method_of
+
+
+def run_generate(options: GenerateRequest) -> Generator[Step, None, dict[str, Any]]:
+    """Obtain candidates; yields steps and returns the document of `generate --json`."""
+    start = time.monotonic()
+    if options.method == IMPORT:
+        if options.source is None:
+            raise UserError("--method import: say what to read with --from PATH")
+        from kerneltruth.generate.submissions import import_submissions
+
+        return (yield from import_submissions(options, start))
+    if options.source is not None:
+        raise UserError(f"--from {options.source}: only --method import reads submissions")
+    method = method_of(options.method, samples=options.samples, rounds=options.rounds)
+    sampling = _sampling(method, options.sampling)
+    model = open_model(options, sampling)
+    try:
+        if not method.asks_the_judge:
+            from kerneltruth.generate.generation import generate
+
+            return (yield from generate(options, method, sampling, model, None, start))
+        device, targets = choose_device(options.device), choose_targets(options.targets)
+        with new_runner(device, targets) as runner:
+            begin(runner)
+            from kerneltruth.generate.generation import generate
+
+            return (yield from generate(options, method, sampling, model, runner, start))
+    finally:
+        model.close()
+
+
+def _sampling(method: Method, given: Sampling) -> Sampling:
+    if method.name != "best_of_n" or given.temperature is not None:
+        return given
+    return Sampling(
+        temperature=BEST_OF_N_TEMPERATURE, reply_tokens=given.reply_tokens, body=given.body
+    )

@@ -1,0 +1,101 @@
+"""`generate --method import`: what others produced, put into the form of a generation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from kerneltruth.codec import content_hash
+from kerneltruth.engine.events import Step
+from kerneltruth.errors import UserError
+from kerneltruth.generate.account import Account
+from kerneltruth.generate.assignments import tasks_chosen
+from kerneltruth.generate.directory import (
+    close_generation,
+    open_generation,
+    publish,
+)
+from kerneltruth.generate.requests import IMPORT, GenerateRequest
+from kerneltruth.suites.entries import Entry, enroll, labels_to_json
+from kerneltruth.suites.foreign import absolute, data_set_of, opened
+from kerneltruth.suites.generations import ANSWERS
+from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.submission import Broken, Labels
+from kerneltruth.tasks.registry import accepted_by
+
+
+def import_submissions(
+    options: GenerateRequest, start: float
+) -> Generator[Step, None, dict[str, Any]]:
+    """Read submissions of any known form; yields steps and returns the command's document."""
+    source = options.source
+    if source is None or not source.exists():
+        raise UserError(f"--from {source}: there is no such file or folder")
+    with opened(options.suite) as named:
+        suite = named or options.suite
+        entries: list[Entry] = []
+        broken: list[Broken] = []
+        for item in _enrolled(options, suite):
+            if isinstance(item, Broken):
+                broken.append(item)
+            else:
+                entries.append(item)
+            text = f"{len(entries)} read, {len(broken)} not"
+            yield Step(done=len(entries), total=len(entries) + len(broken), text=text)
+        if not entries:
+            first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
+            raise UserError(f"--from {source}: no submission for the suite {suite}{first}")
+        asked = {
+            "suite": absolute(options.suite),
+            "method": IMPORT,
+            "model": options.model,
+            "from": str(source.absolute()),
+        }
+        path = open_generation(options.out, asked, content_hash(asked))
+        publish(path, ANSWERS, (_line(entry, suite) for entry in entries))
+    document = {
+        "schema": 1,
+        "suite": options.suite,
+        "method": IMPORT,
+        "tasks": len({e.task.key for e in entries}),
+        "chains": len(entries),
+        "answers": len(entries),
+        "finishes": {},
+        "unanswered": [],
+        "not_asked": 0,
+        "stopped": None,
+        "account": Account().document(None),
+        "refine": None,
+        "broken": [{"where": b.origin, "why": b.reason} for b in broken],
+        "seconds": time.monotonic() - start,
+        "run": str(path),
+        "candidates": str(path / ANSWERS),
+    }
+    close_generation(path, document)
+    return document
+
+
+def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
+    """The submissions for the chosen tasks; those for others are passed over."""
+    assert options.source is not None
+    data_set = data_set_of(suite)
+    definitions = data_set.definitions if data_set else None
+    chosen = {t.key for t in tasks_chosen(suite, options.asking)}
+    defaults = Labels(method=IMPORT, model=options.model)
+    submissions = read_submissions(options.source, definitions=definitions)
+    for item in enroll(submissions, accepted_by(suite), defaults):
+        if isinstance(item, Broken) or item.task.key in chosen or not options.asking.restricts:
+            yield item
+
+
+def _line(entry: Entry, suite: str) -> dict[str, Any]:
+    peer = entry.submission.peer
+    return {
+        "task": entry.task.key.removeprefix(f"{suite}/"),
+        "suite": suite,
+        **labels_to_json(entry.labels),
+        "origin": entry.submission.origin,
+        "code": entry.submission.source,
+        **({"peer": dict(peer)} if peer is not None else {}),
+    }

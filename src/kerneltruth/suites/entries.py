@@ -1,0 +1,171 @@
+"""Submissions matched with tasks: each becomes an entry of the run, or is reported as broken."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.runner.candidate import (
+    GENERIC_ENTRIES,
+    Candidate,
+    only_function,
+    read_candidate,
+)
+from kerneltruth.suites.submission import Broken, Labels, Read, Submission
+from kerneltruth.tasks.registry import FUSED, Listed, called
+
+# Two files of TritonBench-T name their task by an argument.
+_OTHER_NAMES = {"input": "mean", "A": "solve"}
+# And two of its entries compute nothing by themselves.
+_NO_KERNELS = {
+    "autocast": "a context manager, under which other operators choose their dtype",
+    "quantize_dynamic": "a conversion of a model, which takes no tensors",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One submission with its task.
+
+    Attributes:
+        key: the same whenever the same source is read from the same place.
+        sha256: of the source.
+    """
+
+    key: str
+    sha256: str
+    submission: Submission
+    task: Listed
+    labels: Labels
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The same for submissions that get the same verdict."""
+        return self.task.key, self.sha256
+
+
+def enroll(
+    submissions: Iterable[Read], tasks: Mapping[str, Listed], defaults: Labels
+) -> Iterator[Entry | Broken]:
+    """Match each submission with its task.
+
+    Args:
+        submissions: as an importer reads them.
+        tasks: of the suite, by bare name.
+        defaults: labels for submissions that bring none.
+    """
+    by_entry = _by_entry(tasks)
+    for item in submissions:
+        if isinstance(item, Broken):
+            yield item
+            continue
+        try:
+            task = task_named(item.name, tasks) or by_entry.get(item.name)
+            task = task or called(item.name, tasks)
+        except UserError as error:
+            yield Broken(origin=item.origin, reason=str(error))
+            continue
+        if task is None and item.name in _NO_KERNELS:
+            reason = f"{item.name!r} is no kernel, but {_NO_KERNELS[item.name]}"
+            yield Broken(origin=item.origin, reason=reason)
+            continue
+        task = _as_defined(task, item, tasks) if task else _task_of_source(item, by_entry)
+        task = task or _only(item, tasks)
+        if task is None:
+            near = get_close_matches(item.name, tasks, n=3, cutoff=0.5)
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            yield Broken(origin=item.origin, reason=f"unknown task {item.name!r}{hint}")
+            continue
+        sha256 = hashlib.sha256(item.source.encode("utf-8", "surrogatepass")).hexdigest()
+        yield Entry(
+            key=f"{item.origin}@{sha256[:12]}",
+            sha256=sha256,
+            submission=item,
+            task=task,
+            labels=item.labels.over(defaults),
+        )
+
+
+def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
+    """The tasks by entry, unless it is one that any task may have."""
+    return {t.entry: t for t in tasks.values() if t.entry not in GENERIC_ENTRIES}
+
+
+def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
+    """The task of that name, or the one that another benchmark calls so."""
+    for known in (name, FUSED + name, name.removeprefix(FUSED), _OTHER_NAMES.get(name, "")):
+        if known in tasks:
+            return tasks[known]
+    return None
+
+
+def _as_defined(task: Listed, item: Submission, tasks: Mapping[str, Listed]) -> Listed:
+    """The task, or one of its name in a benchmark whose entry the source has in place of its own.
+
+    An optimizer is the function of a step in one benchmark, in the other what makes an optimizer.
+    """
+    others = [t for t in tasks.values() if t.name == task.name and t.key != task.key]
+    return next((t for t in (task, *others) if others and _defines(item, t.entry)), task)
+
+
+def _defines(item: Submission, entry: str) -> bool:
+    try:
+        found = read_candidate(item.source, item.origin, task_names=(entry,), task=entry)
+    except UserError:
+        return False
+    return found.entry == entry
+
+
+def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed | None:
+    """The task that the source has an entry for, where it has one for just one task."""
+    try:
+        candidate = read_candidate(item.source, item.origin, task_names=tuple(by_entry))
+    except UserError:
+        return None
+    return by_entry[candidate.entry]
+
+
+def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
+    """The task of a suite that has one, for a source with its entry that names no other problem."""
+    found = list({t.key: t for t in tasks.values()}.values())
+    if len(found) != 1 or "/" in item.name or not _defines(item, found[0].entry):
+        return None
+    return found[0]
+
+
+def candidate_of(entry: Entry) -> Candidate:
+    """The submission as a candidate for its task.
+
+    Raises:
+        UserError: it is not Python, or has no entry, or several; that is the candidate's verdict.
+    """
+    task, given = entry.task, entry.submission
+    names = [task.entry, task.name, given.name]
+    if given.entry == "":
+        names += only_function(given.source)
+    elif given.entry is not None:
+        names.append(given.entry)
+    refusal: UserError | None = None
+    for wanted in dict.fromkeys(names):
+        try:
+            return read_candidate(
+                given.source, f"{task.name}.py", task_names=(wanted,), task=wanted
+            )
+        except UserError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def labels_to_json(labels: Labels) -> dict[str, Any]:
+    """The labels of a result line."""
+    return {
+        "method": labels.method,
+        "model": labels.model,
+        "sample": labels.sample,
+        "round": labels.round,
+    }

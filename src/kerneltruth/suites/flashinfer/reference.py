@@ -1,0 +1,100 @@
+"""A definition's reference as the reference of a task: it runs in a child, as it is written.
+
+On float64 inputs it yields float64 where it does not cast. Most references cast to float32 inside,
+and some to the dtype of the output; then that is the precision of the truth, which `Facts` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.flashinfer.definition import Definition
+from kerneltruth.suites.remote import Rejected, Remote
+
+CHILD = Path(__file__).with_name("child.py")
+TRUTH_S = 120.0
+# Relative errors up to which outputs are as exact as the dtype, some roundings included.
+_PRECISIONS = (("float64", 2.0**-44), ("float32", 2.0**-19), ("float16", 2.0**-11))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one real run of a reference shows.
+
+    Attributes:
+        outputs: dtype and shape of each; a type where it is no tensor.
+        random: whether two runs differ.
+        precision: the dtype whose rounding errors the outputs show when all inputs are float64.
+    """
+
+    outputs: tuple[Mapping[str, Any], ...]
+    random: bool
+    precision: str
+
+
+class Reference:
+    """The function `run` of a definition: torch tensors and numbers in, a tuple of tensors out."""
+
+    def __init__(self, definition: Definition, runner: Runner) -> None:
+        self.sha256 = definition.sha256
+        self._order = [t.name for t in definition.inputs]
+        self._outputs = [t.name for t in definition.outputs]
+        self._remote = Remote(
+            Candidate(
+                source=f"{CHILD.read_text('utf-8')}\nREFERENCE = {definition.reference!r}\n",
+                path="flashinfer_reference.py",
+                sha256=definition.sha256,
+                language="torch",
+                entry="answer",
+            ),
+            runner,
+        )
+
+    def __call__(self, **given: Any) -> tuple[torch.Tensor, ...]:
+        """The outputs.
+
+        Raises:
+            Rejected: the reference does not take these inputs.
+        """
+        return self._remote.outputs(*self._asked("truth", given), deadline_s=TRUTH_S)
+
+    def facts(self, **given: Any) -> Facts:
+        """What the outputs are like for these inputs, in float64.
+
+        Raises:
+            Rejected: the reference does not take them.
+        """
+        found = self._remote.document(*self._asked("facts", given), deadline_s=TRUTH_S)
+        try:
+            off = float(found["off"])
+            precision = next((name for name, most in _PRECISIONS if off <= most), "bfloat16")
+            return Facts(
+                outputs=tuple(dict(o) for o in found["outputs"]),
+                random=bool(found["random"]),
+                precision=precision,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Rejected(f"an answer that says nothing: {error}") from error
+
+    def close(self) -> None:
+        """End its child."""
+        self._remote.close()
+
+    def _asked(
+        self, what: str, given: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        tensors = {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+        request = {
+            "what": what,
+            "order": self._order,
+            "outputs": self._outputs,
+            "scalars": {n: repr(given[n]) for n in self._order if n not in tensors},
+        }
+        return request, tensors

@@ -1,0 +1,47 @@
+"""What stands around solutions in a data set: definitions, and the peer's verdicts in traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.suites.flashinfer.definition import FOLDER, Definition, read_definitions
+from kerneltruth.suites.flashinfer.trace import read_traces
+from kerneltruth.suites.submission import Broken
+
+
+class Surroundings:
+    """Read when the first solution is met, so that other submissions do not pay for it.
+
+    Attributes:
+        broken: lines of traces that could not be read.
+    """
+
+    def __init__(self, path: Path, definitions: Mapping[str, Definition] | None) -> None:
+        self._path = path
+        self._given = definitions
+        self.broken: list[Broken] = []
+
+    @cached_property
+    def _root(self) -> Path | None:
+        """The data set in which the path lies, if it lies in one."""
+        path = self._path.resolve()
+        return next((p for p in (path, *path.parents) if (p / FOLDER).is_dir()), None)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Definition]:
+        """Those given, else those of the data set; its broken ones are its suite's to report."""
+        if self._given is not None:
+            return self._given
+        return read_definitions(self._root)[0] if self._root is not None else {}
+
+    @cached_property
+    def verdicts(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+        """The peer's verdicts by definition and solution."""
+        if self._root is None:
+            return {}
+        found, broken = read_traces(self._root)
+        self.broken += broken
+        return found

@@ -1,0 +1,88 @@
+"""Traces: what the peer's own evaluation said of each solution."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from kerneltruth.suites.flashinfer.documents import files
+from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.submission import Broken
+
+FOLDER = "traces"
+STATUSES = (
+    "PASSED",
+    "INCORRECT_SHAPE",
+    "INCORRECT_NUMERICAL",
+    "INCORRECT_DTYPE",
+    "RUNTIME_ERROR",
+    "COMPILE_ERROR",
+    "TIMEOUT",
+)
+
+
+@dataclass(slots=True)
+class _Seen:
+    statuses: Counter[str] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    speedups: list[float] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """In the terms of every peer's verdict, and how often each status occurs.
+
+        Times are medians over the workloads that were timed.
+        """
+        return {
+            "check": "flashinfer-bench",
+            "compiled": "COMPILE_ERROR" not in self.statuses,
+            "correct": set(self.statuses) == {"PASSED"},
+            "runtime_ms": median(self.latencies) if self.latencies else None,
+            "speedup": median(self.speedups) if self.speedups else None,
+            "statuses": dict(sorted(self.statuses.items())),
+        }
+
+
+def read_traces(root: Path) -> tuple[dict[tuple[str, str], dict[str, Any]], list[Broken]]:
+    """The peer's verdicts by (definition, solution), and the lines that hold none, with reasons.
+
+    Workloads stored as traces, without a solution, are passed over.
+    """
+    seen: dict[tuple[str, str], _Seen] = {}
+    broken: list[Broken] = []
+    for item in _lines(root):
+        if isinstance(item, Broken):
+            broken.append(item)
+            continue
+        where, line = item
+        if line.get("solution") is None and line.get("evaluation") is None:
+            continue
+        names, evaluation = (line.get("definition"), line.get("solution")), line.get("evaluation")
+        status = evaluation.get("status") if isinstance(evaluation, dict) else None
+        if not all(isinstance(n, str) for n in names):
+            broken.append(Broken(origin=where, reason="needs `definition` and `solution`"))
+        elif status not in STATUSES:
+            reason = f"`evaluation.status` is {status!r}; known are {', '.join(STATUSES)}"
+            broken.append(Broken(origin=where, reason=reason))
+        else:
+            _add(seen.setdefault(names, _Seen()), status, evaluation)  # type: ignore[arg-type]
+    return {names: found.document() for names, found in seen.items()}, broken
+
+
+def _lines(root: Path) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+    for path, origin in files(root / FOLDER, "*.jsonl"):
+        yield from json_lines(path, origin)
+
+
+def _add(found: _Seen, status: str, evaluation: Mapping[str, Any]) -> None:
+    found.statuses[status] += 1
+    performance = evaluation.get("performance")
+    if not isinstance(performance, dict):
+        return
+    for values, key in ((found.latencies, "latency_ms"), (found.speedups, "speedup_factor")):
+        value = performance.get(key)
+        if isinstance(value, int | float) and value > 0:
+            values.append(float(value))

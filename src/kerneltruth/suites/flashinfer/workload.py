@@ -1,0 +1,122 @@
+"""Workloads: sizes of the axes that vary, plain numbers, and tensors stored beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from kerneltruth.suites.flashinfer.definition import Definition, Tensor
+from kerneltruth.suites.flashinfer.documents import Malformed, field, files
+from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.submission import Broken
+
+FOLDER = "workloads"
+_KINDS = ("random", "scalar", "safetensors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A tensor in a safetensors file."""
+
+    path: Path
+    key: str
+
+    def load(self, tensor: Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        """Read it.
+
+        Raises:
+            Malformed: it is not there, or not of that dtype and shape.
+        """
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                found: torch.Tensor = file.get_tensor(self.key)
+        except (OSError, SafetensorError) as error:
+            said = str(error).splitlines()[0]
+            raise Malformed(f"{tensor.name}: cannot read {self.path.name}: {said}") from error
+        dtype = str(found.dtype).removeprefix("torch.")
+        if dtype != tensor.dtype or tuple(found.shape) != shape:
+            raise Malformed(
+                f"{tensor.name}: {self.path.name} holds {dtype}{list(found.shape)}, "
+                f"and {tensor.dtype}{list(shape)} is due"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One set of sizes with what its inputs hold; an input that is in neither table is random."""
+
+    axes: Mapping[str, int]
+    scalars: Mapping[str, bool | int | float]
+    stored: Mapping[str, Stored]
+
+    def shape(self, definition: Definition, tensor: Tensor) -> tuple[int, ...]:
+        """The concrete shape of a tensor."""
+        return tuple(self.axes[a] for a in tensor.shape or ())
+
+    def elements(self, definition: Definition) -> int:
+        """How many elements all inputs and outputs have."""
+        tensors = (*definition.inputs, *definition.outputs)
+        return sum(math.prod(self.shape(definition, t)) for t in tensors)
+
+
+def read_workloads(
+    root: Path, definitions: Mapping[str, Definition]
+) -> tuple[dict[str, list[Workload]], list[Broken]]:
+    """The workloads of a data set by definition, and the lines that hold none, with reasons."""
+    found: dict[str, list[Workload]] = {}
+    broken: list[Broken] = []
+    for item in _lines(root):
+        if isinstance(item, Broken):
+            broken.append(item)
+            continue
+        where, line = item
+        try:
+            name = field(line, "definition", str)
+            if name not in definitions:
+                raise Malformed(f"unknown definition {name!r}")
+            made = workload_of(field(line, "workload", dict), definitions[name], root)
+        except Malformed as error:
+            broken.append(Broken(origin=where, reason=str(error)))
+            continue
+        found.setdefault(name, []).append(made)
+    return found, broken
+
+
+def _lines(root: Path) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+    for path, origin in files(root / FOLDER, "*.jsonl"):
+        yield from json_lines(path, origin)
+
+
+def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> Workload:
+    """The workload that an object holds.
+
+    Raises:
+        Malformed: it is not of the schema, or does not fit the definition.
+    """
+    given = field(data, "axes", dict)
+    axes = {n: v if v is not None else field(given, n, int) for n, v in definition.axes.items()}
+    if min(axes.values(), default=0) < 0:
+        raise Malformed(f"a negative size in {given}")
+    scalars: dict[str, bool | int | float] = {}
+    stored: dict[str, Stored] = {}
+    for name, item in field(data, "inputs", dict).items():
+        if not isinstance(item, dict) or item.get("type") not in _KINDS:
+            raise Malformed(f"the input {name!r} needs a type: {', '.join(_KINDS)}")
+        if item["type"] == "scalar":
+            value = item.get("value")
+            if not isinstance(value, bool | int | float):
+                raise Malformed(f"the input {name!r} needs a number as its value")
+            scalars[name] = value
+        elif item["type"] == "safetensors":
+            path = (root / field(item, "path", str)).resolve()
+            if not path.is_relative_to(root.resolve()):
+                raise Malformed(f"the input {name!r} lies outside of the data set: {item['path']}")
+            stored[name] = Stored(path=path, key=field(item, "tensor_key", str))
+    return Workload(axes=axes, scalars=scalars, stored=stored)

@@ -1,0 +1,197 @@
+"""Suites that a user brings along: `--suite kernelbench:PATH` is read, registered, and let go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kerneltruth.errors import UserError
+from kerneltruth.runner.host import Runner
+from kerneltruth.runs.records import Finding
+from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
+from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
+from kerneltruth.suites.kernelbench.problem import Problem, read_problems
+from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
+from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
+
+# What a finding's environment says of a foreign task: where it came from, and its problem's hash.
+FROM_SUITE = "suite"
+PROBLEM = "problem_sha256"
+
+# A call's inputs and outputs, float64 references and bounds, and what comparisons leave behind; of
+# the judge and its children.
+BYTES_PER_ELEMENT = 100
+
+_opened: dict[str, str] = {}
+
+
+def is_foreign(suite: str | None) -> bool:
+    """Whether the option names a suite that a user brings along."""
+    return suite is not None and suite.partition(":")[0] in FOREIGN
+
+
+@contextmanager
+def opened(
+    suite: str | None, runner: Runner | None = None, *, judges: int = 1
+) -> Iterator[str | None]:
+    """The name of the suite that an option means; a foreign one is registered meanwhile.
+
+    Args:
+        suite: as the command line names it.
+        runner: for reference children, if it runs on the CPU; else they get one of their own, and
+            it is asked for large references.
+        judges: how many share the machine's memory.
+
+    Raises:
+        UserError: there is nothing of that kind at the path.
+    """
+    if suite is None or not is_foreign(suite):
+        yield suite
+        return
+    own = None if runner is not None and runner.device == "cpu" else Runner(device="cpu")
+    if own is not None:
+        # Judges are forked from this process, and share what is warm by then.
+        own.start()
+    try:
+        device = None if runner is None or runner.device == "cpu" else runner
+        where = own or runner or Runner(device="cpu")
+        yield register_at(suite, where, on_device=device, judges=judges)
+    finally:
+        _opened.pop(suite.partition(":")[0], None)
+        forget(suite.partition(":")[0])
+        if own is not None:
+            own.close()
+
+
+def register_at(
+    suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
+) -> str:
+    """Register the foreign suite that an option names; its name.
+
+    Args:
+        suite: as the command line names it.
+        runner: for reference children, on the CPU.
+        on_device: for those of large references, where a GPU judges.
+        judges: how many share the machine's memory.
+
+    Raises:
+        UserError: there is nothing of that kind at the path.
+    """
+    name = suite.partition(":")[0]
+    found = (
+        data_set_at(suite, runner)
+        if name == FLASHINFER
+        else problems_at(suite, runner, on_device=on_device, judges=judges)
+    )
+    register(name, found, found.listed())
+    _opened[name] = absolute(suite)
+    return name
+
+
+def data_set_at(suite: str, runner: Runner) -> DataSet:
+    """The data set of `flashinfer:PATH`.
+
+    Raises:
+        UserError: no path, or no definitions there.
+    """
+    return open_data_set(_path(suite), runner)
+
+
+def data_set_of(suite: str) -> DataSet | None:
+    """The registered suite, if it is a data set of FlashInfer-Bench."""
+    found = tasks_of(suite) if suite == FLASHINFER else None
+    return found if isinstance(found, DataSet) else None
+
+
+def problems_at(
+    suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
+) -> Problems:
+    """The problems of `kernelbench:PATH`; arguments are those of `register_at`.
+
+    Raises:
+        UserError: no path, or no problems there.
+    """
+    room = None if on_device is None else room_of(judges)
+    cache = schema_cache()
+    return Problems(_read(suite), runner, cache, on_device=on_device, room=room, judges=judges)
+
+
+def room_of(judges: int) -> int:
+    """Elements of a call that each of so many judges has memory for on this machine."""
+    return _memory() // judges // BYTES_PER_ELEMENT
+
+
+def _memory() -> int:
+    """Bytes of memory that this process and others like it may take."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    with contextlib.suppress(OSError, ValueError):
+        return min(int(limit.read_text()), _physical())
+    return _physical()
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def listed_at(suite: str) -> dict[str, Listed]:
+    """What is known of the tasks of a user's suite without running any."""
+    runner = Runner(device="cpu")
+    if suite.partition(":")[0] == FLASHINFER:
+        return data_set_at(suite, runner).listed()
+    return Problems(_read(suite), runner, None).listed()
+
+
+def _read(suite: str) -> dict[str, Problem]:
+    return read_problems(_path(suite))
+
+
+def _path(suite: str) -> Path:
+    name, _, path = suite.partition(":")
+    if not path:
+        raise UserError(f"--suite {suite}: say where it is: {FOREIGN[name]}")
+    return Path(path)
+
+
+def absolute(suite: str) -> str:
+    """The option with an absolute path, as findings keep it."""
+    name, colon, path = suite.partition(":")
+    return f"{name}:{Path(path).absolute()}" if colon else suite
+
+
+def origin_of(task: str) -> dict[str, str | None]:
+    """What a finding must say of a task of a foreign suite; nothing of others."""
+    suite, _, name = task.partition("/")
+    if suite not in _opened:
+        return {}
+    return {FROM_SUITE: _opened[suite], PROBLEM: listed_of(suite)[name].sha256}
+
+
+@contextmanager
+def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[None]:
+    """The foreign suite that findings come from, registered: as told, else where they were made.
+
+    Raises:
+        UserError: it is not there any more, or a problem in it is another one now.
+    """
+    foreign = [f for f in findings if f.task.partition("/")[0] in FOREIGN]
+    if not foreign:
+        yield
+        return
+    said = suite or foreign[0].environment.get(FROM_SUITE)
+    if said is None or not is_foreign(said):
+        named = FOREIGN[foreign[0].task.partition("/")[0]]
+        raise UserError(f"task {foreign[0].task!r} is of a suite of yours: pass --suite {named}")
+    with opened(said):
+        known = listed_of(said.partition(":")[0])
+        for finding in foreign:
+            name = finding.task.partition("/")[2]
+            now = known[name].sha256 if name in known else None
+            if finding.environment.get(PROBLEM) not in (None, now):
+                raise UserError(
+                    f"{finding.task} in {said} is not the problem that was judged; "
+                    "name its checkout with --suite, or judge the kernel again"
+                )
+        yield

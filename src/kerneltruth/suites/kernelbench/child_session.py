@@ -1,0 +1,249 @@
+"""A child process that holds one problem: asked for outlines, facts and outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.clock.device.lock import much_memory
+from kerneltruth.errors import lacks_memory
+from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.remote import Rejected, Remote
+
+INSIDE = Path(__file__).with_name("inside")
+TRUTH_S = 120.0
+
+__all__ = ["INSIDE", "Call", "ProblemSession", "Rejected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of the model, but for its tensors.
+
+    Attributes:
+        constants: those that differ from the file's own, as the text of a dict.
+        order: the names of the inputs.
+        scalars: the inputs that are no tensors, as Python text.
+        dtype: of inputs, weights and what the model makes itself.
+        arithmetic: `truncated` or `rounded` for factors in TF32, `gpu-0` or `gpu-1` for operators
+            as GPU libraries have them; None for torch's own.
+        training: the mode; None leaves the model as its constructor does.
+        updated: buffers that are outputs too.
+        large: whether it is worth a GPU.
+        on_cpu: whether a CPU can do it.
+    """
+
+    constants: str
+    order: tuple[str, ...]
+    scalars: Mapping[str, str]
+    dtype: str
+    arithmetic: str | None = None
+    training: bool | None = None
+    updated: tuple[str, ...] = ()
+    large: bool = False
+    on_cpu: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """An evaluation that a right result may stray as far as.
+
+    Attributes:
+        dtype: of inputs, weights and what the model makes itself.
+        arithmetic: see `Call`.
+        settles: whether a non-finite value here makes the element unsettled.
+        columns: whether inputs lie column by column, for which libraries have other programs.
+    """
+
+    dtype: str
+    arithmetic: str | None = None
+    settles: bool = True
+    columns: bool = False
+
+
+class FewChildren:
+    """Children that wait for their next call on a device: few, since each holds memory there."""
+
+    def __init__(self, most: int = 1) -> None:
+        self.most = most
+        self._idle: list[Remote] = []
+        self._changing = threading.Lock()
+
+    @contextlib.contextmanager
+    def using(self, child: Remote) -> Iterator[None]:
+        """Ask a child, after which it waits; of those that wait already, the first ones end."""
+        with self._changing:
+            self._idle = [c for c in self._idle if c is not child]
+            while len(self._idle) > self.most - 1:
+                self._idle.pop(0).close()
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._idle.append(child)
+
+
+class ProblemSession:
+    """Runs one problem inside the wall, in children of this process and of no other."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        runner: Runner,
+        on_device: Runner | None = None,
+        waiting: FewChildren | None = None,
+        *,
+        judges: int = 1,
+    ) -> None:
+        """No child is started yet.
+
+        Args:
+            problem: whose source is run.
+            runner: for a child on the CPU.
+            on_device: for one where candidates are judged, of which large calls are asked; apart
+                from them it is a child like theirs.
+            waiting: those of all problems that wait on the device.
+            judges: how many share the machine's cores.
+        """
+        source = (
+            "from kerneltruth.suites.kernelbench.inside.serving import Harness\n"
+            f"answer = Harness({problem.source!r}).answer\n"
+        )
+        candidate = Candidate(
+            source=source,
+            path="kernelbench_problem.py",
+            sha256=problem.sha256,
+            language="torch",
+            entry="answer",
+        )
+        self._remote = Remote(candidate, runner, judges=judges)
+        self._device = None if on_device is None else on_device.device
+        self._near = None if on_device is None else Remote(candidate, on_device, judges=judges)
+        self._waiting = waiting or FewChildren()
+
+    @property
+    def has_device(self) -> bool:
+        """Whether large calls go to the device on which candidates are judged."""
+        return self._near is not None
+
+    def close(self) -> None:
+        """End the children, if this process has any."""
+        self._remote.close()
+        if self._near is not None:
+            self._near.close()
+
+    def ask(self, what: str, *, deadline_s: float, **asked: Any) -> dict[str, Any]:
+        """An answer that is JSON.
+
+        Raises:
+            Rejected: the problem raised, died or took too long.
+        """
+        return self._remote.document({"what": what, **asked}, {}, deadline_s=deadline_s)
+
+    def drawn(
+        self, constants: str, weights: Sequence[str], *, seed: int
+    ) -> tuple[torch.Tensor, ...]:
+        """The tensors among the inputs, then weights, as the problem's own file makes them.
+
+        Raises:
+            Rejected: the problem raised, died or took too long.
+        """
+        request = {
+            "what": "drawn",
+            "constants": constants,
+            "weights": list(weights),
+            "seed": seed % 2**63,
+        }
+        return self._remote.outputs(request, {}, deadline_s=TRUTH_S)
+
+    def outputs(
+        self, tensors: Mapping[str, torch.Tensor], call: Call, *, count: int | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """The model's outputs for inputs and weights.
+
+        Args:
+            tensors: the inputs, and the weights by their names after `weights.`.
+            call: the rest of it.
+            count: how many runs of a random model; each output is a stack of them then.
+
+        Raises:
+            Rejected: the model raised, died or took too long.
+        """
+        request = {"what": "truth" if count is None else "draws", "count": count} | asdict(call)
+        if call.large and self._near is not None:
+            try:
+                return self._there(request, tensors)
+            except Rejected as refusal:
+                self._on_cpu(call, refusal)
+        return self._remote.outputs(request, tensors, deadline_s=TRUTH_S)
+
+    def with_spread(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        call: Call,
+        runs: Sequence[Run],
+        promised: Sequence[str],
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
+        """The outputs in float64, and how far runs stray from them, both found on the device.
+
+        None where the device cannot, and a CPU can.
+
+        Args:
+            tensors: as of `outputs`, in the dtype of the case.
+            call: in float64.
+            runs: what else is evaluated.
+            promised: the dtype of each output.
+
+        Raises:
+            Rejected: the model raised, died or took too long, and a CPU cannot do it either.
+        """
+        request = {
+            "what": "with_spread",
+            "runs": [asdict(run) for run in runs],
+            "promised": list(promised),
+        }
+        try:
+            found = self._there(request | asdict(call), tensors)
+        except Rejected as refusal:
+            self._on_cpu(call, refusal)
+            return None
+        count = len(found) // 2
+        return found[:count], found[count:]
+
+    def _there(
+        self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """Ask the child on the device; where its memory is short, once more with nobody beside."""
+        assert self._near is not None
+        assert self._device is not None
+        shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()
+        try:
+            with shared, self._waiting.using(self._near):
+                return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+        except Rejected as refusal:
+            if not lacks_memory(str(refusal)):
+                raise
+        self._near.close()
+        with much_memory(self._device, alone=True), self._waiting.using(self._near):
+            return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
+
+    def _on_cpu(self, call: Call, refusal: Rejected) -> None:
+        """Go on there, where that is possible; a device without memory is not asked again.
+
+        Raises:
+            Rejected: it is not.
+        """
+        if lacks_memory(str(refusal)):
+            if not call.on_cpu:
+                raise Rejected(f"{refusal}; too many operations for float64 on a CPU") from refusal
+            if self._near is not None:
+                self._near.close()
+            self._near = None

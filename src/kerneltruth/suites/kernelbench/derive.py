@@ -1,0 +1,414 @@
+"""From a problem to its schema: the search, then real runs that show what the problem is like."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kerneltruth.cases.philox import derive as seed_of
+from kerneltruth.clock.stocking import MOST_ELEMENTS
+from kerneltruth.codec import build, content_hash, dumps
+from kerneltruth.errors import UserError
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench import search as searching
+from kerneltruth.suites.kernelbench.child_session import INSIDE, ProblemSession, Rejected
+from kerneltruth.suites.kernelbench.constants import Constants, label
+from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.kernelbench.schema import Choice, Outline, Schema, outline_of
+
+NARROW = ("float16", "bfloat16")
+_TRY_S = 20.0
+_ORIGINAL_S = 30.0
+_FACTS_S = 120.0
+# Of a call that is timed: the product of two matrices of 4096 x 4096.
+MOST_FLOPS = 2**37
+# What the first case may cost on a CPU, where an interpreter runs each program of a launch.
+FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
+# And on a GPU, where float64 takes little time: what the judge has memory for, most first. The last
+# can be had on a CPU, too.
+WHOLE = (
+    searching.Budget(elements=2**28, weights=2**27, flops=2**40),
+    searching.Budget(elements=2**26, weights=2**26, flops=2**40),
+    searching.Budget(elements=2**24, weights=2**24, flops=2**36),
+)
+# All tries of one problem together; the same on every machine that is not hopelessly slow.
+_MOST_TRIES = 600
+# So many times the elements of the inputs are tried where fewer give inexact results.
+_TIMES_AS_LARGE = (8, 64)
+INEXACT = "no bound tells right from wrong"
+CONSTANT = "the output does not depend on the inputs: a constant is right"
+
+
+def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Schema:
+    """The schema of a problem, from the cache if it was derived before.
+
+    Args:
+        problem: as its file states it.
+        runner: for its child, on the CPU.
+        cache: a folder; None derives anew.
+    """
+    path = cache / f"{_cache_key(problem)}.json" if cache else None
+    kept = _read(path) if path else None
+    if kept is not None:
+        return kept
+    session = ProblemSession(problem, runner)
+    try:
+        schema = _derive(problem, session)
+    finally:
+        session.close()
+    if path is not None:
+        _write(path, schema)
+    return schema
+
+
+def _cache_key(problem: Problem) -> str:
+    """Everything that a schema follows from."""
+    beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
+    files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
+    rules = [p.read_text("utf-8") for p in files]
+    return content_hash([problem.source, rules, torch.__version__])
+
+
+def _read(path: Path) -> Schema | None:
+    with contextlib.suppress(OSError, ValueError, UserError):
+        return build(Schema, json.loads(path.read_text("utf-8")))
+    return None
+
+
+def _write(path: Path, schema: Schema) -> None:
+    """Whole or not at all; a cache that cannot be written is none."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(dumps(schema), "utf-8")
+        draft.replace(path)
+
+
+class _Prober:
+    """Asks the problem for outlines, each set of constants once."""
+
+    def __init__(self, problem: Problem, session: ProblemSession, device: str) -> None:
+        self._problem = problem
+        self._session = session
+        self._device = device
+        self._known: dict[str, Outline | None] = {}
+        self._sketched: dict[str, Outline | None] = {}
+        self.refusal: str | None = None
+        self.smallest: Outline | None = None
+
+    def attempt(self, constants: Constants) -> Outline | None:
+        """The outline, or None where the problem rejects the constants."""
+        text = changed(self._problem, constants)
+        if text not in self._known:
+            if len(self._known) >= _MOST_TRIES:
+                return None
+            made = self._known[text] = self._ask(text)
+            if made and (not self.smallest or made.weights < self.smallest.weights):
+                self.smallest = made
+        return self._known[text]
+
+    def sketch(self, constants: Constants) -> Outline | None:
+        """As `attempt`, without a call of the model: shapes of inputs and weights alone."""
+        text = changed(self._problem, constants)
+        if text not in self._sketched:
+            try:
+                made = self.outline(text, device="meta", forward=False)
+            except Rejected:
+                made = None
+            self._sketched[text] = made
+        return self._sketched[text]
+
+    def _ask(self, text: str) -> Outline | None:
+        try:
+            if self._device == "cpu":
+                # Without a call first: nobody knows yet how large it would be.
+                size = self.outline(text, device="meta", forward=False)
+                if not searching.PREFERRED.holds(size):
+                    return None
+            return self.outline(text, device=self._device, forward=True)
+        except Rejected as refusal:
+            self.refusal = self.refusal or str(refusal)
+            return None
+
+    def outline(
+        self, text: str, *, device: str, forward: bool, deadline_s: float = _TRY_S
+    ) -> Outline:
+        """The outline of one set.
+
+        Raises:
+            Rejected: by the problem.
+        """
+        asked = {"constants": text, "device": device, "forward": forward}
+        return outline_of(self._session.ask("outline", deadline_s=deadline_s, **asked))
+
+
+def changed(problem: Problem, constants: Constants) -> str:
+    """The constants that differ from the file's own, as the text of a dict."""
+    return repr({n: v for n, v in constants.items() if v != problem.constants[n]})
+
+
+def _derive(problem: Problem, session: ProblemSession) -> Schema:
+    if problem.trouble is not None:
+        return Schema(trouble=problem.trouble)
+    seed = seed_of(0, "kernelbench", problem.sha256)
+    refusal: str | None = None
+    for device in ("meta", "cpu"):
+        prober = _Prober(problem, session, device)
+        search = searching.Search(
+            problem.constants, prober.attempt, seed=seed, sketch=prober.sketch
+        )
+        found = search.run()
+        if found:
+            schema = _with_facts(session, _choices(problem, found))
+            for purpose, differs in _others(schema, problem, found):
+                others = _elsewhere(problem, prober, purpose, differs)
+                if schema.trouble is not None and (found := others.run()):
+                    search = others
+                    schema = _with_facts(session, _choices(problem, found))
+            schema = _with_whole(problem, session, prober, search, schema)
+            return schema if problem.doubt is None else replace(schema, trouble=problem.doubt)
+        if prober.smallest is not None and device == "meta":
+            return _too_large(problem, prober, seed)
+        refusal = refusal or prober.refusal
+    return Schema(trouble=refusal or "no set of constants is accepted")
+
+
+def _others(
+    schema: Schema, problem: Problem, found: list[searching.Found]
+) -> Iterator[tuple[str, Callable[[Constants, Outline], bool]]]:
+    """Where else to look if nothing can be judged on the sets found: names, and what is tried."""
+    if schema.trouble == CONSTANT:
+        yield "elsewhere", partial(_has_none_of, _common(problem, found))
+    elif (schema.trouble or "").endswith(INEXACT):
+        # What is normalized over a handful of elements may be anything where they are nearly equal.
+        most = max(_taken(f.outline) for f in found)
+        for times in _TIMES_AS_LARGE:
+            yield f"larger {times}", partial(_takes, times * most)
+
+
+def _common(problem: Problem, found: list[searching.Found]) -> Constants:
+    """The sizes that all sets have in common, unlike the file.
+
+    As many channels as groups, say, which are normalized to a constant: of twice as many they are
+    not.
+    """
+    first, *rest = (f.constants for f in found)
+    return {
+        name: value
+        for name, value in first.items()
+        if value != problem.constants[name] and all(o[name] == value for o in rest)
+    }
+
+
+def _has_none_of(common: Constants, constants: Constants, _: Outline) -> bool:
+    return all(constants[name] != value for name, value in common.items())
+
+
+def _takes(least: int, _: Constants, outline: Outline) -> bool:
+    return _taken(outline) >= least
+
+
+def _taken(outline: Outline) -> int:
+    return sum(i.elements for i in outline.inputs)
+
+
+def _elsewhere(
+    problem: Problem,
+    prober: _Prober,
+    purpose: str,
+    differs: Callable[[Constants, Outline], bool],
+) -> searching.Search:
+    """A search among the sets for which `differs` holds."""
+
+    def attempt(constants: Constants) -> Outline | None:
+        outline = prober.attempt(constants)
+        return outline if outline is not None and differs(constants, outline) else None
+
+    seed = seed_of(0, "kernelbench", problem.sha256, purpose)
+    return searching.Search(problem.constants, attempt, seed=seed, sketch=prober.sketch)
+
+
+def _choices(problem: Problem, found: list[searching.Found]) -> list[Choice]:
+    return [
+        Choice(
+            label=label(f.constants) or "as in the file",
+            constants=changed(problem, f.constants),
+            outline=f.outline,
+            core=f.core,
+        )
+        for f in found
+    ]
+
+
+def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
+    """Where the problem accepts constants, and none that are small: its sets, never computed."""
+    search = searching.Search(
+        problem.constants, prober.attempt, seed=seed, most=searching.ANY, sketch=prober.sketch
+    )
+    choices = _choices(problem, search.run())
+    small = choices[0].outline
+    return Schema(
+        choices=tuple(choices),
+        trouble=f"too large for a float64 reference on a CPU: in its smallest form it has "
+        f"{small.weights:,} weights, {small.elements:,} elements in and out, and needs "
+        f"{small.flops:,} operations",
+    )
+
+
+def _with_whole(
+    problem: Problem,
+    session: ProblemSession,
+    prober: _Prober,
+    search: searching.Search,
+    schema: Schema,
+) -> Schema:
+    """The schema with the sets that are the file's own, as far as each use affords them."""
+    if schema.trouble is not None:
+        return schema
+    smaller = [_kept(session, c) for c in _choices(problem, search.smallest())]
+    schema = replace(schema, smaller=tuple(c for c in smaller if c is not None))
+    try:
+        own = prober.outline("{}", device="meta", forward=True, deadline_s=_ORIGINAL_S)
+    except Rejected:
+        return schema
+    least = schema.choices[0].outline
+
+    def holds(outline: Outline) -> bool:
+        return FIRST.holds(outline) or search_cost(outline) <= 2 * search_cost(least)
+
+    first = _cut(problem, search, own, holds)
+    kept = None if first is None else _kept(session, first)
+    # What is random is drawn many times for a judgement.
+    budgets = () if schema.random else WHOLE
+    whole = (_cut(problem, search, own, budget.holds) for budget in budgets)
+    ranged = (_ranged(session, c) for c in whole if c is not None)
+    timed = _cut(problem, search, own, can_be_timed)
+    # How large an index may be in a timed call, only a run of the problem shows.
+    integers = any(i.holds_integers for i in own.inputs)
+    known = {c.label: c for c in ranged if c is not None}
+    return replace(
+        schema,
+        first=kept,
+        whole=tuple(known.values()),
+        timed=None if integers else timed,
+    )
+
+
+def search_cost(outline: Outline) -> int:
+    """What a case costs, roughly."""
+    return outline.flops + outline.elements + outline.weights
+
+
+def _cut(
+    problem: Problem, search: searching.Search, own: Outline, holds: Callable[[Outline], bool]
+) -> Choice | None:
+    """The file's own constants, or as much of them as is affordable; its label says which."""
+    found = search.to_time(own, holds)
+    if found is None:
+        return None
+    (choice,) = _choices(problem, [found])
+    cut = {n: v for n, v in problem.constants.items() if v != found.constants[n]}
+    if not cut:
+        return choice
+    return replace(choice, label=f"{choice.label}, cut down from {label(cut)}")
+
+
+def _kept(session: ProblemSession, choice: Choice) -> Choice | None:
+    """The choice with what its indices may be, if it runs."""
+    try:
+        facts = session.ask("runs", deadline_s=_FACTS_S, constants=choice.constants)
+    except Rejected:
+        return None
+    return replace(choice, extents=_extents(facts))
+
+
+def _ranged(session: ProblemSession, choice: Choice) -> Choice | None:
+    """The same without a run, which would take long."""
+    if not any(i.holds_integers for i in choice.outline.inputs):
+        return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
+    try:
+        facts = session.ask("ranges", deadline_s=_FACTS_S, constants=choice.constants)
+    except Rejected:
+        return None
+    return replace(choice, extents=_extents(facts))
+
+
+def _extents(facts: dict[str, Any]) -> tuple[int | None, ...]:
+    return tuple(
+        int(i["high"]) if "form" not in i and "high" in i else None for i in facts["inputs"]
+    )
+
+
+def can_be_timed(outline: Outline) -> bool:
+    """Whether a call is small enough to prepare, and to compute in float64 on a CPU."""
+    return (
+        sum(i.elements for i in outline.inputs) + outline.weights <= MOST_ELEMENTS
+        and sum(o.elements for o in outline.outputs) <= MOST_ELEMENTS
+        and outline.flops <= MOST_FLOPS
+    )
+
+
+def _with_facts(session: ProblemSession, choices: list[Choice]) -> Schema:
+    """The schema of the choices that really run, and what their runs show.
+
+    Where calls are costly, one choice is looked at closely: the smallest that runs.
+    """
+    kept: list[Choice] = []
+    seen: list[dict[str, Any]] = []
+    refusal = "no set of constants runs"
+    costly = not all(searching.PREFERRED.holds(c.outline) for c in choices)
+    for choice in choices if costly else reversed(choices):
+        closely = not (costly and seen)
+        asked = {"constants": choice.constants, "dtypes": () if seen else NARROW}
+        try:
+            facts = session.ask("facts" if closely else "runs", deadline_s=_FACTS_S, **asked)
+        except Rejected as rejected:
+            refusal = str(rejected)
+            continue
+        if closely:
+            seen.append(facts)
+        kept.append(replace(choice, extents=_extents(facts)))
+    if not seen:
+        return Schema(trouble=refusal)
+    first = seen[0]
+    outputs = tuple(o.get("dtype", "") for o in first["outputs"])
+    dtypes_of = {"float32": outputs} | {
+        n: tuple(d) for n, d in first["dtypes"].items() if d is not None
+    }
+    return Schema(
+        choices=tuple(kept if costly else reversed(kept)),
+        inputs=tuple(first["inputs"]),
+        state=first["state"],
+        dtypes=dtypes_of,
+        positive=first["positive"],
+        training=first["training"],
+        modes=first["modes"],
+        random=first["random"],
+        random_otherwise=first["random_otherwise"],
+        updated=tuple(first["updated"]),
+        trouble=_nature(seen, kept[0]),
+    )
+
+
+def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
+    """Why no candidate can be told right from wrong, if the problem is of that kind."""
+    if all(facts["constant"] for facts in seen):
+        return CONSTANT
+    inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]
+    if 2 * len(inexact) > len(seen):
+        return (
+            f"float32 is off by {max(inexact):.2g} of the output's size, against float64: {INEXACT}"
+        )
+    if not choice.outline.plain:
+        return "get_init_inputs returns more than plain values, which cannot be passed on"
+    if any("dtype" not in o for facts in seen for o in facts["outputs"]):
+        return "the model returns something that is neither tensor nor number"
+    return None

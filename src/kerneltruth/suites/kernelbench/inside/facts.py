@@ -1,0 +1,302 @@
+"""What only real runs show of a problem: its values, and whether it can be judged at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kerneltruth.suites.kernelbench.inside.model import (
+    Attributes,
+    Problem,
+    as_tensor,
+    cast,
+    cast_all,
+    default,
+    described,
+    flat,
+    is_float,
+    name_of,
+    seeded,
+    state,
+)
+
+# Two float64 runs that differ by less than this say the same.
+_CLOSE = 1e-9
+_NEGLIGIBLE = 1e-12
+# A float32 run that is off by more, against float64 and the output's own size, says nothing.
+_USELESS = 1e-2
+_SEEDS = (1, 2, 3)
+
+
+def ranges(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the integers among the inputs may be, without a run of the model."""
+    with _RandomIntegers() as integers:
+        drawn = seeded(1, lambda: problem.inputs(asked["constants"]))
+    return {"inputs": [_input_facts([value], integers) for value in drawn]}
+
+
+def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the model runs in float64, and what its integer inputs may be."""
+    constants = asked["constants"]
+    with _RandomIntegers() as integers:
+        drawn = seeded(1, lambda: problem.inputs(constants))
+    model = cast(seeded(1, lambda: problem.build(constants)), torch.float64)
+    with default(torch.float64):
+        outputs = flat(model(*cast_all(drawn, torch.float64)))
+    return {
+        "inputs": [_input_facts([value], integers) for value in drawn],
+        "outputs": [described(as_tensor(v)) for v in outputs],
+    }
+
+
+def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What real runs show; `dtypes` are tried beside float32 and float64."""
+    constants = asked["constants"]
+    with _RandomIntegers() as integers:
+        drawn = [seeded(seed, lambda: problem.inputs(constants)) for seed in _SEEDS]
+    model = _lively(seeded(1, lambda: problem.build(constants)))
+    made = {n: t.clone() for n, t in state(model).items()}
+    other = state(seeded(2, lambda: problem.build(constants)))
+    twice = [_run(model, drawn[0], seed) for seed in (1, 2)]
+    random = not all(_alike(a, b, 0.0) for a, b in zip(*twice, strict=True))
+    found = {
+        "inputs": [_input_facts([d[i] for d in drawn], integers) for i in range(len(drawn[0]))],
+        "state": {n: _weight_facts(t, other[n]) for n, t in made.items()},
+        "random": random,
+        "outputs": [described(as_tensor(v)) for v in twice[0]],
+        **_modes(model, drawn[0], twice[0]),
+        "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
+    }
+    wide = [cast_all(inputs, torch.float64) for inputs in drawn]
+    # Random numbers are others in float64.
+    return found | _in_double(problem, constants, wide, None if random else twice[0])
+
+
+def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
+    """The outputs of a call, after which the model's buffers and attributes are what they were."""
+    before, held = {n: t.clone() for n, t in model.named_buffers()}, Attributes(model)
+    outputs = flat(seeded(seed, lambda: model(*inputs)))
+    # What is returned may be a buffer itself.
+    outputs = [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]
+    for name, buffer in model.named_buffers():
+        if name in before and before[name].shape == buffer.shape:
+            buffer.copy_(before[name])
+    held.restore()
+    return outputs
+
+
+def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+    """Whether the model gives something else in its other mode, and what a call updates."""
+    training = bool(model.training)
+    before = {n: t.clone() for n, t in model.named_buffers()}
+    seeded(1, lambda: model(*inputs))
+    updated = [
+        n
+        for n, t in model.named_buffers()
+        if n in before and is_float(t) and not _alike(t, before[n], 0.0)
+    ]
+    flags = {module: module.training for module in model.modules()}
+    model.train(not training)
+    try:
+        other = [_run(model, inputs, seed) for seed in (1, 2)]
+    except (RuntimeError, ValueError, TypeError):
+        other = []
+    for module, flag in flags.items():
+        module.training = flag
+    return {
+        "training": training,
+        "modes": bool(other) and not all(map(_same, outputs, other[0])),
+        "random_otherwise": bool(other) and not all(map(_same, *other)),
+        "updated": updated,
+    }
+
+
+def _same(one: Any, other: Any) -> bool:
+    return _alike(one, other, 0.0)
+
+
+def _lively(model: Any) -> Any:
+    """The model with its random matrices scaled so that a deep one does not lose its input.
+
+    What a constructor fills with one number stays: a problem is constant if it is so with that.
+    """
+    for parameter in model.parameters():
+        if parameter.ndim >= 2 and parameter.numel() and parameter.is_floating_point():
+            size = float(parameter.double().square().mean().sqrt())
+            fan_in = parameter[0].numel()
+            if size and not bool((parameter == parameter.reshape(-1)[0]).all()):
+                parameter.mul_(math.sqrt(2.0 / fan_in) / size)
+    return model
+
+
+def _in_double(
+    problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any] | None
+) -> dict[str, Any]:
+    """What float64 shows, with weights as the problem's own constructor draws them.
+
+    Other weights are drawn only while the output looks constant.
+    """
+    found: dict[str, Any] = {"constant": True}
+    for seed in _SEEDS:
+        model = cast(_lively(seeded(seed, lambda: problem.build(constants))), torch.float64)
+        with default(torch.float64):
+            wide = [_run(model, each, 1) for each in inputs]
+            shifted = _flat_or_none(model, [_shifted(v) for v in inputs[0]])
+        others = [*wide[1:], *([shifted] if shifted is not None else [])]
+        pairs = ((a, b) for run in others for a, b in zip(wide[0], run, strict=True))
+        if seed == _SEEDS[0]:
+            found["positive"] = _only_positive(wide[0], shifted)
+            found["inexact"] = None if narrow is None else _inexactness(narrow, wide[0])
+        if not all(_alike(a, b, _CLOSE) for a, b in pairs):
+            return {**found, "constant": False}
+    return found
+
+
+def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None:
+    """The dtypes of the outputs where all is in a narrow dtype; None where torch cannot do it.
+
+    As in KernelBench, what the model holds as plain attributes keeps its dtype.
+    """
+    dtype = getattr(torch, name)
+    try:
+        with default(dtype):
+            outputs = _run(model.to(dtype), cast_all(inputs, dtype), 1)
+    except (RuntimeError, TypeError, ValueError):
+        return None
+    finally:
+        model.to(torch.float32)
+    return [described(as_tensor(o)).get("dtype", "") for o in outputs]
+
+
+def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
+    try:
+        return _run(model, inputs, 1)
+    except (RuntimeError, ValueError, IndexError):
+        return None
+
+
+def _shifted(value: Any) -> Any:
+    """Real inputs of both signs and larger sizes."""
+    return (value - 0.4) * 5 if is_float(value) else value
+
+
+def _only_positive(drawn: Sequence[Any], shifted: Sequence[Any] | None) -> bool:
+    """Whether negative inputs are beyond what the model is defined on."""
+    if shifted is None:
+        return True
+    pairs = [(a, b) for a, b in zip(drawn, shifted, strict=True) if is_float(a)]
+    return any(bool(b.isnan().any()) and not bool(a.isnan().any()) for a, b in pairs)
+
+
+def _alike(one: Any, other: Any, within: float) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return bool(one == other)
+    if one.shape != other.shape:
+        return False
+    a, b = (
+        torch.nan_to_num(t.double(), nan=1e300, posinf=2e300, neginf=-2e300) for t in (one, other)
+    )
+    if not a.numel():
+        return True
+    limit = within * float(a.abs().max()) + (_NEGLIGIBLE if within else 0.0)
+    return float((a - b).abs().max()) <= limit
+
+
+def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
+    """The float32 run's error against the size of the output, where that is beyond use."""
+    worst = 0.0
+    for got, due in zip(narrow, wide, strict=True):
+        if not is_float(due) or not due.numel():
+            continue
+        finite = torch.isfinite(due)
+        size = float(due[finite].square().mean().sqrt()) if bool(finite.any()) else 0.0
+        error = (got.double() - due)[finite]
+        off = float(error.square().mean().sqrt()) / size if size else 0.0
+        worst = max(worst, off if math.isfinite(off) else math.inf)
+    return worst if worst > _USELESS else None
+
+
+class _RandomIntegers:
+    """Remembers the range that each tensor of random integers was asked for."""
+
+    def __enter__(self) -> _RandomIntegers:
+        self._original = torch.randint
+        self._made: list[tuple[torch.Tensor, tuple[int, int]]] = []
+
+        def recorded(*args: Any, **kwargs: Any) -> torch.Tensor:
+            made = self._original(*args, **kwargs)
+            numbers = [a for a in args if type(a) is int][:2]
+            low, high = (0, *numbers)[-2:] if numbers else (0, 0)
+            span = (kwargs.get("low", low), kwargs.get("high", high))
+            self._made.append((made, span))
+            return made
+
+        torch.randint = recorded
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        torch.randint = self._original
+
+    def range_of(self, value: torch.Tensor) -> tuple[int, int] | None:
+        """What was asked for where these integers were drawn, in another dtype perhaps."""
+        for made, span in self._made:
+            if made.shape == value.shape and torch.equal(made.to(value.dtype), value):
+                return span
+        return None
+
+
+def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, Any]:
+    """What the draws of one input have in common."""
+    first = draws[0]
+    if not isinstance(first, torch.Tensor):
+        return {"same": len({repr(v) for v in draws}) == 1}
+    if not first.numel():
+        return {}
+    if not first.is_floating_point():
+        known = integers.range_of(first)
+        if known is not None:
+            return {"low": known[0], "high": known[1] - 1}
+        return {
+            "low": min(int(d.min()) for d in draws),
+            "high": max(int(d.max()) for d in draws),
+        }
+    forms: dict[str, Callable[[torch.Tensor], Any]] = {
+        "sign": lambda t: (t.abs() == 1).all(),
+        "stochastic": lambda t: (
+            t.ndim > 0
+            and t.shape[-1] > 1
+            and (t >= 0).all()
+            and ((t.sum(-1) - 1).abs() < 1e-4).all()
+        ),
+        "symmetric": lambda t: _square(t) and torch.equal(t, t.mT),
+        "upper": lambda t: _square(t) and torch.equal(t, t.triu()),
+        "lower": lambda t: _square(t) and torch.equal(t, t.tril()),
+    }
+    form = next((n for n, holds in forms.items() if all(bool(holds(d)) for d in draws)), None)
+    return {
+        "form": form,
+        "low": min(float(d.min()) for d in draws),
+        "high": max(float(d.max()) for d in draws),
+    }
+
+
+def _square(t: torch.Tensor) -> bool:
+    return t.ndim >= 2 and t.shape[-1] == t.shape[-2] and t.shape[-1] > 2
+
+
+def _weight_facts(made: torch.Tensor, other: torch.Tensor) -> dict[str, Any]:
+    """How a constructor fills a parameter or buffer: with one number, with random or fixed ones."""
+    dtype = name_of(made.dtype)
+    if not made.is_floating_point() or not made.numel():
+        return {"dtype": dtype, "random": not torch.equal(made, other)}
+    wide = made.double()
+    constant = bool((wide == wide.reshape(-1)[0]).all())
+    return {
+        "dtype": dtype,
+        "random": not torch.equal(made, other),
+        "constant": float(wide.reshape(-1)[0]) if constant else None,
+        "size": float(wide.square().mean().sqrt()),
+    }

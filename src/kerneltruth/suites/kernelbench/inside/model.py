@@ -1,0 +1,301 @@
+"""The problem's module, for some constants, and models built of it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from kerneltruth.suites.kernelbench.constants import sizes_in
+
+
+class Problem:
+    """A problem's source, run for one choice of constants after the other."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._constants = ""
+        self._space: types.ModuleType | None = None
+
+    def space(self, constants: str) -> types.ModuleType:
+        """The module with some constants replaced, which come as the text of a dict."""
+        if self._space is None or constants != self._constants:
+            tree = _Replaced(ast.literal_eval(constants)).visit(ast.parse(self._source))
+            module = types.ModuleType("kernelbench_problem")
+            sys.modules[module.__name__] = module
+            exec(compile(ast.fix_missing_locations(tree), "<problem>", "exec"), module.__dict__)
+            self._space, self._constants = module, constants
+        return self._space
+
+    def inputs(self, constants: str) -> list[Any]:
+        """What the model is called with, in float32, to which KernelBench casts it."""
+        return cast_all(list(self.space(constants).get_inputs()), torch.float32)
+
+    def build(self, constants: str) -> Any:
+        """The model as its constructor leaves it: in training mode, unless the problem says else.
+
+        KernelBench calls neither `.eval()` nor `.train()`.
+        """
+        space = self.space(constants)
+        return space.Model(*space.get_init_inputs())
+
+
+class _Replaced(ast.NodeTransformer):
+    """The problem's syntax tree with some constants replaced."""
+
+    def __init__(self, constants: Mapping[str, Any]) -> None:
+        self._constants = constants
+        self._place = ""
+        # Within a function only what is a size of something there; None elsewhere.
+        self._sizes: set[int] | None = None
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        for statement in node.body:
+            if isinstance(statement, ast.Assign):
+                self._assign(statement)
+            elif isinstance(statement, ast.FunctionDef):
+                self._sizes = {id(size) for size in sizes_in(statement)}
+                self._within(statement.name, statement)
+                self._sizes = None
+        return node
+
+    def _within(self, place: str, statement: ast.stmt) -> None:
+        self._place = place
+        self.generic_visit(statement)
+        self._place = ""
+
+    def _assign(self, statement: ast.Assign) -> None:
+        for target in statement.targets:
+            if isinstance(target, ast.Name) and target.id in self._constants:
+                statement.value = _literal(self._constants[target.id])
+            elif isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+                for i, part in enumerate(target.elts):
+                    if isinstance(part, ast.Name) and part.id in self._constants:
+                        statement.value.elts[i] = _literal(self._constants[part.id])
+            elif isinstance(target, ast.Name):
+                self._within(target.id, statement)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Inputs are made where the judge needs them: a file may ask for a GPU."""
+        node.keywords = [k for k in node.keywords if not _names_gpu(k)]
+        return self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        name = f"{self._place}:{node.value!r}"
+        meant = self._sizes is None or id(node) in self._sizes
+        if meant and type(node.value) is int and name in self._constants:
+            return _literal(self._constants[name])
+        return node
+
+
+def _names_gpu(keyword: ast.keyword) -> bool:
+    value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+    return keyword.arg == "device" and str(value).startswith("cuda")
+
+
+def _literal(value: Any) -> ast.expr:
+    return ast.parse(repr(value), mode="eval").body
+
+
+def flat(value: Any) -> list[Any]:
+    """The outputs, flattened as the judge flattens a candidate's."""
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in flat(item)]
+    if isinstance(value, Mapping):
+        return [leaf for item in value.values() for leaf in flat(item)]
+    return [] if value is None else [value]
+
+
+def as_tensor(value: Any) -> Any:
+    """Numbers count as 0-dim tensors."""
+    return torch.as_tensor(value) if isinstance(value, bool | int | float) else value
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """The dtype without its module."""
+    return str(dtype).removeprefix("torch.")
+
+
+def described(value: Any) -> dict[str, Any]:
+    """A tensor by shape and dtype, a plain value as text, anything else by its type."""
+    if isinstance(value, torch.Tensor):
+        return {"shape": list(value.shape), "dtype": name_of(value.dtype)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": repr(value)}
+    return {"type": type(value).__name__}
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The names that a function takes by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = inspect.signature(function).parameters.values()
+    return [p.name for p in found if p.kind in kinds]
+
+
+def state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, then buffers, each once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is what its text says."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+@contextlib.contextmanager
+def default(dtype: torch.dtype) -> Iterator[None]:
+    """Tensors that the model makes itself are of the dtype too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def cast(model: Any, dtype: torch.dtype, device: torch.device | None = None) -> Any:
+    """The model in a dtype, on a device, with the tensors that it holds as plain attributes."""
+    model = model.to(device, dtype)
+    _replace_attributes(model, lambda t: t.to(device, dtype if is_float(t) else None))
+    return model
+
+
+def emptied(model: Any) -> Any:
+    """The model without its numbers, of which only shapes remain."""
+    model = model.to("meta")
+    _replace_attributes(model, lambda t: t.to("meta"))
+    return model
+
+
+# What every module has: parameters, buffers, modules, hooks and its mode.
+_OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+
+
+def attributes(model: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """The tensors that the model holds as plain attributes, also within lists, tuples and dicts."""
+    for _, value in _plain_attributes(model):
+        yield from _tensors_within(value)
+
+
+def _plain_attributes(model: torch.nn.Module) -> Iterator[tuple[tuple[Any, str], Any]]:
+    """What the modules hold beside what every module has, by module and name."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if name not in _OF_EVERY_MODULE:
+                yield (module, name), value
+
+
+def _tensors_within(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.nn.Parameter):
+            yield value
+    elif type(value) in (list, tuple, dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors_within(item)
+
+
+def _replace_attributes(
+    model: torch.nn.Module, change: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    for (module, name), value in _plain_attributes(model):
+        if any(True for _ in _tensors_within(value)):
+            vars(module)[name] = _changed(value, change)
+
+
+def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The value with other tensors; parameters stay as they are."""
+    if isinstance(value, torch.Tensor):
+        return value if isinstance(value, torch.nn.Parameter) else change(value)
+    if type(value) in (list, tuple):
+        return type(value)(_changed(item, change) for item in value)
+    if type(value) is dict:
+        return {key: _changed(item, change) for key, item in value.items()}
+    return value
+
+
+class Attributes:
+    """A model's plain attributes as they are now, to have them again after a call.
+
+    A recurrent model may keep its hidden state in one. KernelBench's first call of a model finds
+    what the constructor left, and so does every call here.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        own = {t.untyped_storage().data_ptr() for t in state(model).values()}
+        self._held = {place: _kept(v, own) for place, v in _plain_attributes(model)}
+
+    def restore(self) -> None:
+        """Undo what calls have written since."""
+        for (module, name), _ in _plain_attributes(self._model):
+            if (module, name) not in self._held:
+                del vars(module)[name]
+        for (module, name), again in self._held.items():
+            vars(module)[name] = again()
+
+
+def _kept(value: Any, own: Collection[int]) -> Callable[[], Any]:
+    """What gives the value as it is now. Views of parameters and buffers follow these."""
+    if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() not in own:
+        before, version = value.clone(), value._version
+
+        def again() -> torch.Tensor:
+            return before.clone() if value._version != version else value
+
+        return again
+    if type(value) in (list, tuple):
+        parts = [_kept(item, own) for item in value]
+        return lambda: type(value)(part() for part in parts)
+    if type(value) is dict:
+        named = {key: _kept(item, own) for key, item in value.items()}
+        return lambda: {key: part() for key, part in named.items()}
+    return lambda: value
+
+
+def cast_tensors(
+    tensors: Mapping[str, torch.Tensor], dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """Copies of the tensors, the real ones in a dtype."""
+    return {n: t.to(dtype if is_float(t) else t.dtype, copy=True) for n, t in tensors.items()}
+
+
+def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
+    """The device on which the tensors lie; the CPU where there are none."""
+    return next((t.device for t in tensors.values()), torch.device("cpu"))
+
+
+def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
+    """The values with every real tensor in a dtype."""
+    return [
+        v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values
+    ]
+
+
+def seeded(seed: int, make: Callable[[], Any]) -> Any:
+    """What is made with torch's generators at a seed."""
+    seed_with(seed)
+    return make()
+
+
+def seed_with(seed: int) -> None:
+    """Set torch's generators of the CPU, and of a GPU that is in use.
+
+    Until one is, `torch.manual_seed` keeps each call for it, with a traceback.
+    """
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+
+
+def is_float(value: Any) -> bool:
+    """Whether it is a real tensor."""
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

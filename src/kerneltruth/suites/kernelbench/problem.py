@@ -1,0 +1,220 @@
+"""Problems of KernelBench: read from a checkout or a data file, parsed, and never run here."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.suites.kernelbench.constants import Constants, constants_of, read_by_model
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES
+
+_FILE = re.compile(r"^(\d+)_(.+)\.py$")
+_FOLDER = re.compile(r"^level(\d+)$")
+_COLUMNS = ("code", "level", "problem_id")
+_NEEDED = ("Model", "get_inputs", "get_init_inputs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem as its file states it.
+
+    Attributes:
+        level: from 1.
+        number: its id within the level, from 1.
+        title: what its file calls it.
+        trouble: why it cannot be run, as far as reading it tells.
+        doubt: why it runs and yet nobody can say what it asks for.
+    """
+
+    level: int
+    number: int
+    title: str
+    source: str
+    constants: Constants
+    says: str = ""
+    trouble: str | None = None
+    doubt: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What this project calls it."""
+        return f"level{self.level}/{self.number}"
+
+    @property
+    def sha256(self) -> str:
+        """Of the source."""
+        return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_problems(path: Path) -> dict[str, Problem]:
+    """The problems at a path, by name in the order of their numbers.
+
+    Args:
+        path: a problem file, a folder `levelN`, a checkout with such folders, or a data file
+            (`.parquet`, `.jsonl`) with the columns `code`, `level` and `problem_id`. A file in no
+            folder of a level has level 0.
+
+    Raises:
+        UserError: nothing is there, or nothing that is a problem.
+    """
+    if path.is_dir():
+        found = list(_folder(path))
+    elif not path.is_file():
+        raise UserError(f"--suite kernelbench:{path}: there is no such file or folder")
+    elif path.suffix == ".parquet":
+        found = [_row(row, i, path) for i, row in enumerate(_parquet(path), 1)]
+    elif path.suffix in (".jsonl", ".json"):
+        found = [_row(row, i, path) for i, row in _json_rows(path)]
+    else:
+        found = [p for p in (_file(path, level=0),) if p is not None]
+    if not found:
+        raise UserError(
+            f"--suite kernelbench:{path}: no problems there: neither folders level1, level2, ... "
+            "with files like 12_Name.py, nor one such file, nor a .parquet or .jsonl file of them"
+        )
+    return {p.name: p for p in sorted(found, key=lambda p: (p.level, p.number))}
+
+
+def _folder(path: Path) -> Iterator[Problem]:
+    """Problems of a folder: itself a level, or with levels in it or in `KernelBench/`."""
+    for folder in (path, *sorted(path.glob("level*")), *sorted(path.glob("KernelBench/level*"))):
+        if folder.is_dir() and _FOLDER.match(folder.name):
+            for file in folder.iterdir():
+                problem = _file(file)
+                if problem is not None:
+                    yield problem
+
+
+def _file(path: Path, *, level: int | None = None) -> Problem | None:
+    """The problem of a file; `level` is that of one in no folder of a level."""
+    named, folder = _FILE.match(path.name), _FOLDER.match(path.parent.name)
+    level = level if folder is None else int(folder[1])
+    if named is None or level is None:
+        return None
+    try:
+        source = path.read_bytes()[: MAX_SOURCE_BYTES + 1].decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        return _broken(level, int(named[1]), named[2], f"not UTF-8 at byte {error.start}")
+    return problem_of(level, int(named[1]), named[2], source)
+
+
+def _broken(level: int, number: int, title: str, trouble: str) -> Problem:
+    return Problem(
+        level=level, number=number, title=title, source="", constants={}, trouble=trouble
+    )
+
+
+def problem_of(level: int, number: int, title: str, source: str) -> Problem:
+    """The problem of a source text; what it lacks is its `trouble`."""
+    if len(source) > MAX_SOURCE_BYTES:
+        return _broken(level, number, title, f"longer than {MAX_SOURCE_BYTES} bytes")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            held = read_by_model(source, tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return _broken(level, number, title, f"not Python: {error}")
+    defined = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+    missing = [name for name in _NEEDED if name not in defined]
+    model = defined.get("Model")
+    says = ast.get_docstring(model) if model is not None else None
+    return Problem(
+        level=level,
+        number=number,
+        title=title,
+        source=source,
+        constants=constants_of(tree, held),
+        says=" ".join((says or "").split()),
+        trouble=f"the problem does not define {' and '.join(missing)}" if missing else None,
+        doubt=crossed(tree),
+    )
+
+
+def crossed(tree: ast.Module) -> str | None:
+    """Whether a constant named after one constructor parameter is passed as another.
+
+    Then the file asks for something else than it computes, and nobody can say which is right.
+    """
+    parameters, passed = _constructor(tree), _passed(tree)
+    for place, (parameter, name) in enumerate(zip(parameters, passed, strict=False)):
+        if name is not None and name != parameter and name in parameters:
+            return (
+                f"the problem passes its `{name}` as the constructor's `{parameter}` "
+                f"(argument {place + 1}): what it asks for is not what it computes"
+            )
+    return None
+
+
+def _constructor(tree: ast.Module) -> list[str]:
+    for model in tree.body:
+        if isinstance(model, ast.ClassDef) and model.name == "Model":
+            for method in model.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    return [a.arg for a in method.args.args[1:]]
+    return []
+
+
+def _passed(tree: ast.Module) -> list[str | None]:
+    """The names that `get_init_inputs` returns; None for what is no name."""
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "get_init_inputs":
+            last = function.body[-1]
+            if isinstance(last, ast.Return) and isinstance(last.value, ast.List | ast.Tuple):
+                return [e.id if isinstance(e, ast.Name) else None for e in last.value.elts]
+    return []
+
+
+def _row(row: Mapping[str, Any], line: int, path: Path) -> Problem:
+    missing = [c for c in _COLUMNS if c not in row]
+    if missing:
+        raise UserError(
+            f"--suite kernelbench:{path}: row {line} has no {', '.join(missing)}; "
+            f"a KernelBench data file has {', '.join(_COLUMNS)} and name"
+        )
+    try:
+        level, number = int(row["level"]), int(row["problem_id"])
+    except (TypeError, ValueError) as error:
+        raise UserError(f"--suite kernelbench:{path}: row {line}: {error}") from error
+    title = re.sub(r"^\d+_|\.py$", "", str(row.get("name") or number))
+    return problem_of(level, number, title, str(row["code"]))
+
+
+def _parquet(path: Path) -> list[dict[str, Any]]:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise UserError(
+            f"--suite kernelbench:{path}: reading .parquet needs pyarrow; pip install pyarrow, "
+            "or name a checkout or a .jsonl file"
+        ) from error
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (ArrowInvalid, OSError) as error:
+        said = str(error).splitlines()[0]
+        raise UserError(f"--suite kernelbench:{path}: not a parquet file: {said}") from error
+    return rows
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(path.read_text("utf-8-sig", errors="replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            said = f"line {number} is not JSON: {error}"
+            raise UserError(f"--suite kernelbench:{path}: {said}") from error
+        if not isinstance(row, dict):
+            raise UserError(f"--suite kernelbench:{path}: line {number} is not an object")
+        yield number, row

@@ -1,0 +1,152 @@
+"""The problem's own model as the reference of a task: called in a child, on whatever device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from kerneltruth.suites.kernelbench.child_session import Call, ProblemSession, Run
+from kerneltruth.suites.kernelbench.schema import Schema
+from kerneltruth.tasks.gpu import GPU_DRAWS
+
+UPDATED = "training, and what it updates"
+PLAIN: dict[str, Any] = {"training": None, "updated": ()}
+_TF32 = ("truncated", "rounded")
+HALF = ("float16", "bfloat16")
+# In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
+SHALLOW = 4
+# How many draws of what rounding every result to one of them does.
+NARROWED = 4
+# Sets with more elements, weights among them, or operations are evaluated on the device that
+# judges: copies to a GPU and a context on it take longer than small evaluations.
+_LARGE_ELEMENTS = 2**20
+_LARGE_FLOPS = 2**30
+# What a CPU can still evaluate in float64 where the device has no memory for it.
+_MOST_FLOPS_ON_CPU = 2**36
+
+
+def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
+    """How a model is called, by name: first as KernelBench does, then what it does not look at.
+
+    `training` is None for the mode in which a constructor leaves the model.
+    """
+    names = ("training", "evaluation") if schema.training else ("evaluation", "training")
+    found: dict[str, dict[str, Any]] = {names[0]: PLAIN}
+    if schema.modes:
+        found[names[1]] = {"training": not schema.training, "updated": ()}
+    if schema.updated:
+        found[UPDATED] = {"training": None, "updated": schema.updated}
+    return found
+
+
+class Reference:
+    """The problem's own model, called in a child; torch tensors in and out.
+
+    It is the reference of a task: float64 inputs give the truth, others what their dtype gives.
+    """
+
+    def __init__(
+        self,
+        session: ProblemSession,
+        schema: Schema,
+        order: Sequence[str],
+        arithmetic: str | None = None,
+    ) -> None:
+        self._session = session
+        self._schema = schema
+        self._choices = {c.label: c for c in schema.every}
+        self._order = tuple(order)
+        self._arithmetic = arithmetic
+
+    def __call__(
+        self, *, _sizes: str, _mode: str | None = None, **given: Any
+    ) -> tuple[torch.Tensor, ...]:
+        """The outputs.
+
+        Raises:
+            Rejected: the model does not take these inputs.
+        """
+        return self._session.outputs(_tensors(given), self._call(_sizes, _mode, given))
+
+    def runs(
+        self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any
+    ) -> tuple[torch.Tensor, ...]:
+        """The outputs of so many runs, each stacked.
+
+        Raises:
+            Rejected: the model does not take these inputs.
+        """
+        call = self._call(_sizes, _mode, given)
+        return self._session.outputs(_tensors(given), call, count=count)
+
+    def with_spread(
+        self,
+        given: Mapping[str, Any],
+        *,
+        working: str,
+        promised: Sequence[str],
+        tf32: bool,
+        beside: bool = False,
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
+        """See `tasks.spec.WithSpread`; None for sets that are small, and where no device helps.
+
+        Beside runs on a CPU it is wanted where a GPU's libraries round otherwise at every layer.
+
+        Raises:
+            Rejected: the model does not take these inputs, or they are too large for all devices.
+        """
+        arguments = dict(given)
+        sizes, mode = arguments.pop("_sizes"), arguments.pop("_mode", None)
+        call = self._call(sizes, mode, arguments)
+        products = self._choices[sizes].outline.products
+        wanted = working in HALF or products > SHALLOW if beside else call.large
+        if not (wanted and self._session.has_device):
+            return None
+        runs = _runs(working, tf32=tf32 and products > 0)
+        tensors = _tensors(arguments)
+        return self._session.with_spread(tensors, replace(call, dtype="float64"), runs, promised)
+
+    def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> Call:
+        tensors = _tensors(given)
+        floats = (t.dtype for t in tensors.values() if t.is_floating_point())
+        dtype = str(next(floats, torch.float64)).removeprefix("torch.")
+        asked = modes_of(self._schema).get(mode or "", PLAIN)
+        outline = self._choices[sizes].outline
+        return Call(
+            constants=self._choices[sizes].constants,
+            order=self._order,
+            scalars={n: repr(given[n]) for n in self._order if n not in tensors},
+            dtype=dtype,
+            arithmetic=self._arithmetic,
+            training=asked["training"],
+            updated=asked["updated"],
+            large=outline.elements + outline.weights > _LARGE_ELEMENTS
+            or outline.flops > _LARGE_FLOPS,
+            on_cpu=outline.flops <= _MOST_FLOPS_ON_CPU,
+        )
+
+
+def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {n: v for n, v in given.items() if isinstance(v, torch.Tensor)}
+
+
+def narrowing(working: str) -> tuple[str, ...]:
+    """Arithmetics in which every result is rounded to a narrow dtype, each by another chance."""
+    return tuple(f"{working}-{salt}" for salt in range(NARROWED))
+
+
+def _runs(working: str, *, tf32: bool) -> list[Run]:
+    """What else is evaluated: what `oracle.admissible` has for large inputs."""
+    inner = "float32" if working in HALF else working
+    found = [Run(dtype=inner)]
+    if inner != working:
+        found += [Run(dtype=working), Run(dtype=working, columns=True, settles=False)]
+        # Large results have many elements to a sample.
+        found += [Run(dtype=inner, arithmetic=how) for how in narrowing(working)[:GPU_DRAWS]]
+    found += [Run(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
+    if tf32 and working == "float32":
+        found += [Run(dtype="float64", arithmetic=how, settles=False) for how in _TF32]
+    return found

@@ -1,0 +1,344 @@
+"""A problem and its schema as a `Task`: shapes by set of constants, reference in a child."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from kerneltruth.clock.roofline.work import itemsize
+from kerneltruth.runner.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
+from kerneltruth.suites.kernelbench.chance import contract
+from kerneltruth.suites.kernelbench.child_session import ProblemSession
+from kerneltruth.suites.kernelbench.problem import Problem
+from kerneltruth.suites.kernelbench.reference import (
+    HALF,
+    SHALLOW,
+    UPDATED,
+    Reference,
+    modes_of,
+    narrowing,
+)
+from kerneltruth.suites.kernelbench.schema import Input, Schema
+from kerneltruth.tasks.gpu import GPU_DRAWS
+from kerneltruth.tasks.spec import (
+    Argument,
+    Attribute,
+    Benchmark,
+    Derived,
+    Output,
+    Task,
+    TensorSpec,
+    WithSpread,
+)
+
+SUITE = "kernelbench"
+ENTRY = "ModelNew"
+# The hidden attributes that say which constants a case has, and how the model is called.
+SIZES = "_sizes"
+MODE = "_mode"
+BEYOND = "KernelBench does not ask for it"
+
+_FORMS = {
+    "sign": "sign",
+    "stochastic": "stochastic",
+    "symmetric": "symmetric",
+    "upper": "triu",
+    "lower": "tril",
+}
+_STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
+# Weights of this reach keep the size of what passes through a layer and a ReLU (He et al., 2015),
+# so that the output of a deep network still depends on its input. What feeds back on itself grows.
+_GAIN = math.sqrt(6.0)
+_RECURRENT = ("weight_ih_", "weight_hh_")
+# How far a weight that a constructor fills with one number lies from it, at most.
+_AROUND = 0.25
+
+
+def category_of(level: int) -> str:
+    """What KernelBench calls its levels, in this project's words."""
+    names = {1: "Single operators", 2: "Fused operators", 3: "Networks", 4: "Language models"}
+    return names.get(level, f"Level {level}")
+
+
+def task_of(
+    problem: Problem, schema: Schema, session: ProblemSession, *, room: int | None = None
+) -> Task:
+    """The task of a problem. One that cannot be judged on is a task too, and says why.
+
+    Args:
+        problem: as its file states it.
+        schema: what is known of it.
+        session: its child.
+        room: elements that the first case may have, weights among them, where candidates run on a
+            GPU; None means that they run on a CPU.
+    """
+    choices = schema.choices
+    if not schema.dtypes:
+        unseen = Schema(trouble=schema.trouble)
+        return _task(problem, unseen, arguments=(), outputs=(), reference=_never)
+    last = choices[-1].outline
+    specs = _inputs(schema)
+    order = [s.name for s in specs]
+    labels = tuple(c.label for c in choices)
+    arguments: list[Argument] = [Attribute(name=SIZES, default=labels[0], values=labels)]
+    modes = modes_of(schema)
+    if len(modes) > 1:
+        arguments.append(Attribute(name=MODE, default=next(iter(modes)), values=tuple(modes)))
+        called = {name: repr(how) for name, how in modes.items()}
+        arguments.append(Derived(name=CALLED, expression=_by(MODE, called)))
+    built = _at({c.label: c.outline.init for c in schema.every})
+    arguments.append(Derived(name=CONSTRUCTED, expression=built))
+    arguments += specs
+    drawn = [name for name in last.state if _is_drawn(schema, name)]
+    facts = {name: schema.state[name] for name in drawn}
+    numbers = {n: f["constant"] for n, f in facts.items() if not f["random"]}
+    filled = {n: number for n, number in numbers.items() if number is not None}
+    arguments.append(Derived(name=FILLED, expression=repr(repr(filled))))
+    arguments += [_weight(schema, name) for name in drawn]
+    rounding = ("truncated", "rounded") if last.products else ()
+    reference = Reference(session, schema, order)
+    task = _task(
+        problem,
+        schema,
+        arguments=tuple(arguments),
+        outputs=tuple(_outputs(schema)),
+        reference=reference,
+        with_spread=reference.with_spread,
+        tf32=tuple(Reference(session, schema, order, how) for how in rounding),
+        admissible=tuple(
+            Reference(session, schema, order, f"gpu-{salt}") for salt in range(GPU_DRAWS)
+        ),
+    )
+    random = tuple(m for m in modes if schema.random_in(m))
+    first = schema.first if room is None else schema.largest(room)
+    tensors = [s.name for s in specs if isinstance(s, TensorSpec)]
+    return replace(
+        task,
+        own=Own(session, schema, tensors, drawn),
+        narrowed={
+            working: tuple(Reference(session, schema, order, how) for how in narrowing(working))
+            for working in HALF
+        },
+        first={} if first is None else {SIZES: first.label},
+        further={MODE: BEYOND} if len(modes) > 1 else {},
+        random=bool(random),
+        contract=contract(reference, random) if random else None,
+    )
+
+
+class Own:
+    """Inputs and weights as the problem's file draws them."""
+
+    def __init__(
+        self,
+        session: ProblemSession,
+        schema: Schema,
+        inputs: Sequence[str],
+        weights: Sequence[str],
+    ) -> None:
+        self._session = session
+        self._constants = {c.label: c.constants for c in schema.every}
+        self._names = (*inputs, *(f"{WEIGHTS}{name}" for name in weights))
+        self._weights = tuple(weights)
+
+    def __call__(self, scalars: Mapping[str, Any], seed: int) -> dict[str, torch.Tensor]:
+        """The tensors by name."""
+        constants = self._constants[scalars[SIZES]]
+        made = self._session.drawn(constants, self._weights, seed=seed)
+        return dict(zip(self._names, made, strict=True))
+
+
+def _never(**given: Any) -> Any:
+    raise RuntimeError("this problem has no form that runs")
+
+
+def _task(
+    problem: Problem,
+    schema: Schema,
+    *,
+    arguments: tuple[Argument, ...],
+    outputs: tuple[Output, ...],
+    reference: Callable[..., Any],
+    with_spread: WithSpread | None = None,
+    tf32: tuple[Callable[..., Any], ...] = (),
+    admissible: tuple[Callable[..., Any], ...] = (),
+) -> Task:
+    every = schema.every
+    # Those to time are the last two by cost.
+    perf = schema.choices if schema.timed is None else (*schema.choices, schema.timed)
+    names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived)]
+    shown = [n for n in names if "." not in n and n != CONSTRUCTED]
+    return Task(
+        name=problem.name,
+        category=category_of(problem.level),
+        suite=SUITE,
+        signature=f"{ENTRY}({', '.join(shown)})",
+        description=f"{problem.title.replace('_', ' ').strip()}. {problem.says}".strip(),
+        dims=(),
+        arguments=arguments,
+        outputs=outputs,
+        reference=reference,
+        dtypes=("float32",),
+        extended_dtypes=tuple(d for d in schema.dtypes if d != "float32"),
+        constraints=(),
+        flops=_at({c.label: c.outline.flops for c in every}) if every else "0",
+        bytes=_moved(schema) if every else None,
+        benchmark=Benchmark(dims={}, distribution="own"),
+        tolerance={},
+        terms=_at({c.label: c.outline.terms for c in every}) if every else None,
+        perf=tuple({SIZES: c.label} for c in perf[-2:]),
+        extended={
+            **{a.name: a.values[1:] for a in arguments if isinstance(a, Attribute)},
+            SIZES: tuple(c.label for c in every if not c.core),
+        },
+        smaller=tuple({SIZES: c.label} for c in schema.smaller),
+        entry=ENTRY,
+        with_spread=with_spread,
+        tf32=tf32,
+        admissible=admissible,
+        unrefereeable=schema.trouble,
+        foreign=True,
+        as_written=True,
+    )
+
+
+def _at(values: Mapping[str, Any]) -> str:
+    """An expression for the value that goes with the chosen constants."""
+    return _by(SIZES, values)
+
+
+def _by(attribute: str, values: Mapping[str, Any]) -> str:
+    return f"{dict(values)!r}[{attribute}]"
+
+
+def _moved(schema: Schema) -> str:
+    """Bytes of the inputs, the weights that the judge draws, and the outputs, each once."""
+    real, other = {}, {}
+    due = [output.dtype for output in _outputs(schema)]
+    for choice in schema.every:
+        outline = choice.outline
+        drawn = [n for n in outline.state if _is_drawn(schema, n)]
+        moved = [("same", math.prod(outline.state[n])) for n in drawn]
+        for value in outline.inputs:
+            integers = value.dtype or "int64" if value.holds_integers else "same"
+            moved.append(("bool" if value.dtype == "bool" else integers, value.elements))
+        # Plain numbers among the outputs have no elements.
+        moved += zip(due, (value.elements for value in outline.outputs), strict=False)
+        real[choice.label] = sum(n for dtype, n in moved if dtype == "same")
+        other[choice.label] = sum(n * itemsize(dtype) for dtype, n in moved if dtype != "same")
+    return f"{_at(real)} * itemsize + {_at(other)}"
+
+
+def _inputs(schema: Schema) -> list[Argument]:
+    found: list[Argument] = []
+    names = list(schema.choices[-1].outline.names)
+    for i, facts in enumerate(schema.inputs):
+        name = names[i] if i < len(names) else f"input_{i}"
+        mine = {c.label: c.outline.inputs[i] for c in schema.every}
+        if schema.choices[-1].outline.inputs[i].dtype is None:
+            values = {label: ast.literal_eval(v.value or "None") for label, v in mine.items()}
+            found.append(Derived(name=name, expression=_at(values)))
+            continue
+        found.append(_tensor(schema, i, name, mine, facts))
+    return found
+
+
+def _tensor(
+    schema: Schema, i: int, name: str, mine: Mapping[str, Input], facts: Mapping[str, Any]
+) -> TensorSpec:
+    dims, typical = _dims({label: v.shape for label, v in mine.items()}, schema)
+    described = schema.choices[-1].outline.inputs[i]
+    if described.dtype == "bool":
+        return TensorSpec(name=name, dims=dims, kind="bool", typical=typical)
+    if described.holds_integers:
+        extents = {c.label: (c.extents[i] or 0) + 1 for c in schema.every if c.extents}
+        return TensorSpec(
+            name=name,
+            dims=dims,
+            kind="index",
+            extent=_at(extents),
+            typical=typical,
+            stored=described.dtype or "int64",
+            least=int(facts.get("low", 0)),
+        )
+    kind = _FORMS.get(facts.get("form") or "", "probability" if schema.positive else "real")
+    return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
+
+
+def _dims(
+    shapes: Mapping[str, tuple[int, ...]], schema: Schema
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The dims of a tensor, and those of the first choice where they are not always the same."""
+    if len(set(shapes.values())) == 1:
+        return tuple(str(n) for n in next(iter(shapes.values()))), None
+    return (f"*{_at(shapes)}",), tuple(str(n) for n in shapes[schema.choices[0].label])
+
+
+def _is_drawn(schema: Schema, name: str) -> bool:
+    """Whether the judge chooses it: parameters, statistics, and what is random in a constructor.
+
+    A mask or a table of positions is the same in every model and no input.
+    """
+    facts = schema.state[name]
+    if not facts["dtype"].startswith(("float", "bfloat")):
+        return False
+    parameters = schema.choices[-1].outline.parameters
+    return name in parameters or facts["random"] or name.rpartition(".")[2] in _STATISTICS
+
+
+def _weight(schema: Schema, name: str) -> TensorSpec:
+    shapes = {c.label: c.outline.state[name] for c in schema.every}
+    dims, typical = _dims(shapes, schema)
+    facts = schema.state[name]
+    rank = len(next(iter(shapes.values())))
+    span = _STATISTICS.get(name.rpartition(".")[2])
+    if span is None and facts.get("constant") is not None:
+        span = (facts["constant"] - _AROUND, facts["constant"] + _AROUND)
+    elif span is None and rank < 2:
+        size = min(max(2 * facts.get("size", 1.0), _AROUND), 1.0)
+        span = (-size, size)
+    recurrent = name.rpartition(".")[2].startswith(_RECURRENT)
+    return TensorSpec(
+        name=f"{WEIGHTS}{name}",
+        dims=dims,
+        kind="weight",
+        span=span,
+        gain=1.0 if recurrent else _GAIN,
+        typical=typical,
+    )
+
+
+def _outputs(schema: Schema) -> list[Output]:
+    """One for each tensor or number that the model returns; numbers count as 0-dim tensors.
+
+    Then the buffers that a call updates, where these are looked at.
+    """
+    described = schema.dtypes["float32"]
+    deep = schema.choices[-1].outline.products > SHALLOW
+    narrow = next((d for n, d in schema.dtypes.items() if n != "float32"), described)
+    found: list[Output] = []
+    modes = modes_of(schema)
+    for i, dtype in enumerate(described):
+        # Some models answer in float32 whatever they are given.
+        follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
+        name = f"out{i}" if len(described) > 1 else "out"
+        output = Output(
+            name=name, dtype="same" if follows else dtype, spared=("gain",) if deep else ()
+        )
+        random = [m for m in modes if schema.random_in(m)]
+        # A run of zeros at the end may be chance.
+        chance = replace(output, compare="contract", spared=("last tile zeroed", "gain"))
+        if len(random) == len(modes):
+            found.append(chance)
+        elif random:
+            found.append(replace(chance, when=f"{MODE} in {tuple(random)!r}"))
+            found.append(replace(output, when=f"{MODE} not in {tuple(random)!r}"))
+        else:
+            found.append(output)
+    updated = f"{MODE} == {UPDATED!r}"
+    return [*found, *(Output(name=name, when=updated) for name in schema.updated)]

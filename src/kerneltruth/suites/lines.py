@@ -1,0 +1,76 @@
+"""JSON, by lines or files: a broken line is reported with its number and costs no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kerneltruth.errors import UserError
+from kerneltruth.suites.submission import Broken
+
+MAX_LINE_BYTES = 16 * 2**20
+MAX_JSON_BYTES = 512 * 2**20
+
+
+def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+    """The objects of a file, each with its origin `file:line`; blank lines are passed over.
+
+    Raises:
+        UserError: the file cannot be opened.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; name a readable file") from error
+    with file:
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            where = f"{origin}:{number}"
+            if len(raw) > MAX_LINE_BYTES:
+                while raw and not raw.endswith(b"\n"):
+                    raw = file.readline(MAX_LINE_BYTES)
+                yield Broken(origin=where, reason=f"longer than {MAX_LINE_BYTES} bytes")
+            elif raw.strip():
+                yield _object(raw, where)
+
+
+def _object(raw: bytes, where: str) -> tuple[str, dict[str, Any]] | Broken:
+    try:
+        value = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return Broken(origin=where, reason=f"not UTF-8 at byte {error.start}")
+    except (ValueError, RecursionError) as error:
+        return Broken(origin=where, reason=f"not JSON: {error}")
+    if not isinstance(value, dict):
+        return Broken(origin=where, reason=f"not an object but {type(value).__name__}")
+    return where, value
+
+
+def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
+    """A text file up to a size, or why it is none."""
+    try:
+        size = path.stat().st_size
+        if size > limit:
+            return Broken(origin=origin, reason=f"{size} bytes, and at most {limit} are read")
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        return Broken(origin=origin, reason=f"cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        return Broken(origin=origin, reason=f"not UTF-8 at byte {error.start}")
+
+
+def json_object(path: Path, origin: str) -> dict[str, Any] | Broken:
+    """The JSON object in a file, or why there is none."""
+    text = read_text(path, origin, limit=MAX_JSON_BYTES)
+    if isinstance(text, Broken):
+        return text
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Broken(origin=origin, reason=f"not JSON: {error}")
+    if not isinstance(data, dict):
+        return Broken(origin=origin, reason=f"not an object but {type(data).__name__}")
+    return data

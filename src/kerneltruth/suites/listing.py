@@ -1,0 +1,80 @@
+"""`tasks`: what kernels can be judged on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kerneltruth.cases.promised import promises_of
+from kerneltruth.suites.foreign import is_foreign, listed_at, opened
+from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
+from kerneltruth.tasks.spec import Task
+
+
+def list_tasks(name: str | None, suite: str | None) -> dict[str, Any]:
+    """The document of `tasks --json`: all tasks, those of a suite, or one."""
+    if suite is not None and is_foreign(suite):
+        return _foreign(name, suite)
+    if name:
+        chosen = [find(name, suite)]
+    else:
+        chosen = list((TASKS if suite is None else tasks_of(suite)).values())
+    return {"schema": 1, "tasks": [_describe(t) for t in chosen]}
+
+
+def _foreign(name: str | None, suite: str) -> dict[str, Any]:
+    """All problems of a foreign suite as their files state them, or one as it is judged."""
+    if name:
+        with opened(suite) as own:
+            return {"schema": 1, "tasks": [_describe(find(name, own))]}
+    known = listed_at(suite).values()
+    return {"schema": 1, "tasks": [_outline(task) for task in known]}
+
+
+def _outline(task: Listed) -> dict[str, Any]:
+    """A problem before it was run: neither shapes nor dtypes are known."""
+    return {
+        "key": task.key,
+        "name": task.name,
+        "entry": task.entry,
+        "category": task.category,
+        "suite": task.key.partition("/")[0],
+        "signature": f"{task.entry}(*get_init_inputs())(*get_inputs())",
+        "dtypes": [],
+        "extended_dtypes": [],
+        "promises": [],
+        "not_tried": {},
+        "dims": {},
+        "attributes": {},
+        "constraints": [],
+        "outputs": [],
+        "flops": None,
+        "perf": [],
+        "description": task.description,
+        "unrefereeable": task.trouble,
+    }
+
+
+def _describe(task: Task) -> dict[str, Any]:
+    return {
+        "key": task.key,
+        "name": task.name,
+        "entry": task.entry,
+        "category": task.category,
+        "suite": task.suite,
+        "signature": task.signature,
+        "dtypes": list(task.dtypes),
+        "extended_dtypes": list(task.extended_dtypes),
+        "promises": [] if task.foreign else [str(promise) for promise in promises_of(task)],
+        "not_tried": dict(task.promises.not_tried),
+        "dims": {d.symbol: {"role": d.role, "low": d.low, "high": d.high} for d in task.dims},
+        "attributes": {a.name: list(a.values) for a in task.attributes},
+        "constraints": list(task.constraints),
+        "outputs": [
+            {"name": o.name, "dtype": o.dtype, "compare": o.compare, "when": o.when}
+            for o in task.outputs
+        ],
+        "flops": task.flops,
+        "perf": [dict(shape) for shape in task.perf],
+        "description": task.description,
+        "unrefereeable": task.unrefereeable,
+    }

@@ -1,0 +1,85 @@
+"""Prediction files of KernelBenchX and TritonBench: JSON lines with an answer each.
+
+A line's `predict` holds the answer; its task is the stem of `file`, else what the instruction
+calls the wrapper's entry. Labels may stand beside it under their own names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from kerneltruth.suites.lines import json_lines
+from kerneltruth.suites.replies import code_of
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Labels, Read, Submission
+
+_ANSWERS = ("predict", "prediction", "code", "response")
+_ASKED = ("instruction", "prompt")
+_ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(def\s+)?((?:\w+\.)*(\w+))(\s*)\(")
+
+
+def read_predictions(path: Path, origin: str) -> Iterator[Read]:
+    """The submissions of a prediction file."""
+    for item in json_lines(path, origin):
+        yield item if isinstance(item, Broken) else _submission(*item)
+
+
+def _submission(where: str, line: Mapping[str, Any]) -> Read:
+    answer = next((line[k] for k in _ANSWERS if k in line), None)
+    if isinstance(answer, list) and answer:
+        answer = answer[0]
+    if not isinstance(answer, str):
+        return Broken(origin=where, reason=f"no answer: needs one of {', '.join(_ANSWERS)}")
+    if len(answer) > MAX_SOURCE_BYTES:
+        reason = f"an answer of {len(answer)} characters, and at most {MAX_SOURCE_BYTES} are read"
+        return Broken(origin=where, reason=reason)
+    name = _task_name(line)
+    if name is None:
+        reason = "no task: needs `file`, or an instruction with `Wrapper Entry Information`"
+        return Broken(origin=where, reason=reason)
+    return Submission(
+        origin=where,
+        name=name,
+        source=code_of(answer),
+        entry=_asked_entry(line),
+        labels=labels_of(line),
+    )
+
+
+def _task_name(line: Mapping[str, Any]) -> str | None:
+    for key in ("file", "filename", "task"):
+        if isinstance(line.get(key), str) and line[key].strip():
+            return PurePosixPath(line[key].strip()).name.removesuffix(".py")
+    for key in _ASKED:
+        if isinstance(line.get(key), str) and (found := _ENTRY.search(line[key])):
+            return found[3]
+    return None
+
+
+def _asked_entry(line: Mapping[str, Any]) -> str | None:
+    """The function that the prompt asks for; "" where its text describes arguments alone.
+
+    A dotted name (`linalg.eig`) cannot be defined as it is printed: its dots become underscores.
+    """
+    for key in _ASKED:
+        if not isinstance(line.get(key), str):
+            continue
+        found = _ENTRY.search(line[key])
+        if found is None:
+            return None
+        _, dotted, _, space = found.groups()
+        # `input (Tensor): the input` describes an argument, and names no function.
+        described = bool(space) and found[1] is None
+        return "" if described else dotted.replace(".", "_")
+    return None
+
+
+def labels_of(line: Mapping[str, Any]) -> Labels:
+    """The labels that an object gives under their own names; others are passed over."""
+    text = {k: line[k] for k in ("method", "model") if isinstance(line.get(k), str)}
+    numbers = {k: line[k] for k in ("sample", "round") if type(line.get(k)) is int}
+    if "sample" not in numbers and type(line.get("sample_id")) is int:
+        numbers["sample"] = line["sample_id"]
+    return Labels(**text, **numbers)

@@ -1,0 +1,47 @@
+"""PyTorch's own function for a task, as a candidate: what no verdict may speak against."""
+
+from __future__ import annotations
+
+from kerneltruth.corpus.eager import UNAIDED, eager_source
+from kerneltruth.runner.candidate import Candidate, read_candidate
+from kerneltruth.suites.flashinfer.suite import DataSet
+from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.tasks.registry import FOREIGN, eager_modules, tasks_of
+from kerneltruth.tasks.spec import Task
+
+
+def control_of(task: Task) -> Candidate | None:
+    """What anybody would write for the task with PyTorch, faults of PyTorch's own included."""
+    return eager_of(task, unaided=True) or own_function(task)
+
+
+def own_function(task: Task) -> Candidate | None:
+    """A problem's own model, or a definition's own reference: each is eager PyTorch."""
+    if task.suite not in FOREIGN:
+        return None
+    suite = tasks_of(task.suite)
+    if isinstance(suite, DataSet):
+        return suite.own_reference(task.key)
+    return suite.own_model(task.name) if isinstance(suite, Problems) else None
+
+
+def eager_of(task: Task, *, unaided: bool = False) -> Candidate | None:
+    """PyTorch itself as the candidate, where a file of `corpus.eager` has the task."""
+    module = eager_modules(task.suite).get(task.key)
+    return None if module is None else eager_candidate(task, module, unaided=unaided)
+
+
+def eager_candidate(task: Task, module: str, *, unaided: bool = False) -> Candidate:
+    """PyTorch itself as the candidate for a task that a file of the suite declares.
+
+    With `unaided`, faults of PyTorch's own are not gone around.
+    """
+    source = eager_source(module)
+    plain = f"{task.entry}{UNAIDED}"
+    return read_candidate(
+        source,
+        f"eager/{module}.py",
+        task_names=(task.name,),
+        task=task.name,
+        entry=plain if unaided and plain in source else task.entry,
+    )

@@ -1,0 +1,283 @@
+"""The perf stage of a run: who is timed, by whom, and what is left where that fails."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kerneltruth.engine.evaluator import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
+from kerneltruth.engine.submissions import _not_timed, not_valid
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.protocol import Supply
+
+CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
+
+
+def attempt(verdict, language="triton"):
+    ref = CandidateRef(sha256="0" * 64, path="k.py", language=language, entry="relu")
+    failed = 3 if isinstance(verdict, CompileError) else 0
+    return Attempt(task="relu", candidate=ref, verdict=verdict, cases=3, failed=failed)
+
+
+def job(name="one", **more):
+    settings = {"task": "kernelbenchx/relu", "candidate": CANDIDATE, "plan": Plan(), "timed": True}
+    return Job(name=name, **settings | more)
+
+
+def heard(verdict=None, perf=None):
+    return Heard(attempt=attempt(verdict or Passed()), perf=perf)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_whose_kernel_may_be_timed_is_gone_from_the_device_before_others_are(timed, monkeypatch):
+    """Contexts that end beside laps would disturb them, and nobody would notice."""
+    asked = []
+
+    def trial(*about, ends_first, **more):
+        asked.append(ends_first)
+        raise MemoryError("none left")
+
+    monkeypatch.setattr("kerneltruth.engine.evaluator.Trial", trial)
+    court = Court(policy=Policy(), runner=SimpleNamespace(device="cpu"))
+    assert "none left" in court.hear(job(timed=timed)).attempt.verdict.reason
+    assert asked == [timed]
+
+
+@pytest.mark.parametrize("language", ["triton", "cuda", "torch"])
+def test_a_right_kernel_is_to_be_timed_on_a_gpu(language):
+    assert not_timed(attempt(Passed(), language), "cuda:0") is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        (Failed(kind="value", detail="5 of 9"), "exe: fail"),
+        (Crashed(signal=11, detail=""), "exe: crash"),
+        (CompileError(detail="no entry"), "call: compile_error"),
+        (Infra(reason="lost"), "call: infra"),
+    ],
+)
+def test_what_is_not_right_is_not_timed_and_says_why(verdict, says):
+    perf = not_timed(attempt(verdict), "cuda:0")
+    assert perf == {"outcome": "not_run", "detail": says}
+
+
+def test_nothing_is_timed_where_kernels_are_interpreted():
+    assert not_timed(attempt(Passed()), "cpu")["detail"].startswith("no GPU")
+
+
+def test_a_numpy_kernel_is_not_timed_on_a_gpu():
+    assert "runs on the host" in not_timed(attempt(Passed(), "numpy"), "cuda:0")["detail"]
+
+
+@pytest.fixture
+def keepers(monkeypatch, tmp_path):
+    """Timekeepers that a stage makes; `answer` is what they find, or raise."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = SimpleNamespace(count=0, asked=[], ready=[], beside=[], answer={"outcome": "timed"})
+
+    class Keeper:
+        at_once = 4
+
+        def ready(self, tasks):
+            made.ready.append([task.name for task in tasks])
+
+        def ready_beside(self, tasks):
+            made.beside.append([task.name for task in tasks])
+
+        def time(self, task, candidate, *, then=None):
+            made.asked.append(task.key)
+            if isinstance(made.answer, Exception):
+                raise made.answer
+            return dict(made.answer)
+
+    def make(runner, baselines):
+        made.count += 1
+        made.baselines = baselines
+        return Keeper()
+
+    monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", make)
+    return made
+
+
+@pytest.fixture
+def stage():
+    court = SimpleNamespace(runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: None)
+    return Timing(court)
+
+
+def test_one_timekeeper_times_all_that_come(stage, keepers):
+    first = [*stage.time([(job("one"), heard()), (job("two"), heard())])]
+    second = [*stage.time([(job("three"), heard())])]
+    assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
+    assert keepers.count == 1
+    assert keepers.asked == ["kernelbenchx/relu"] * 3
+
+
+def test_baselines_of_a_few_tasks_get_ready_and_those_of_others_while_they_are_timed(
+    stage, keepers
+):
+    names = ("relu", "relu", "gelu", "softmax", "relu")
+    batch = [(job(task=f"kernelbenchx/{name}"), heard()) for name in names]
+    assert len([*stage.time(batch)]) == len(batch)
+    assert keepers.ready == [["relu", "gelu"]]
+    assert keepers.beside == [["softmax", "relu"], []]
+    assert keepers.asked == [job.task for job, _ in batch]
+
+
+@pytest.mark.parametrize("against", [(), ("eager",)])
+def test_a_court_elsewhere_times_against_the_same(monkeypatch, keepers, against):
+    made = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"),
+        hear=lambda job, report: heard(),
+        start=lambda: None,
+        warm=lambda: None,
+    )
+    monkeypatch.setattr("kerneltruth.engine.evaluator.Court", lambda **how: made)
+    factory = CourtFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
+    assert factory()(job()).perf == {"outcome": "timed"}
+    assert keepers.baselines == (against or None)
+
+
+def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
+    assert [*stage.time([(job(), heard())])]
+    assert keepers.baselines is None
+    assert [*Timing(stage._court, baselines=("eager",)).time([(job(), heard())])]
+    assert keepers.baselines == ("eager",)
+
+
+def test_what_was_judged_stays_with_it(stage, keepers):
+    before = Heard(attempt=attempt(Passed()), tags=("tag",))
+    (after,) = [*stage.time([(job(), before)])]
+    assert (after.attempt, after.tags) == (before.attempt, ("tag",))
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("CUDA out of memory"), MemoryError("no more of it")]
+)
+def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, error):
+    keepers.answer = error
+    (after,) = [*stage.time([(job(), heard())])]
+    assert after.perf["outcome"] == "infra"
+    assert str(error) in after.perf["detail"]
+
+
+def test_a_fault_of_the_machine_is_one(stage, keepers):
+    keepers.answer = EnvironmentFault("no device")
+    with pytest.raises(EnvironmentFault, match="no device"):
+        [*stage.time([(job(), heard())])]
+
+
+@pytest.mark.parametrize(
+    ("job_", "result", "timed"),
+    [
+        (job(), heard(), True),
+        (job(), heard(perf={"outcome": "not_run", "detail": "exe: fail"}), False),
+        (job(timed=False), heard(), False),
+    ],
+)
+def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, result, timed):
+    court = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: result
+    )
+    after = Timing(court).hear_and_time(job_)
+    assert bool(keepers.asked) is timed
+    assert after.perf == ({"outcome": "timed"} if timed else result.perf)
+
+
+def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
+    after = _not_timed(job(), heard(), "the process that times died twice")
+    assert isinstance(after.attempt.verdict, Passed)
+    assert after.perf == {"outcome": "infra", "detail": "the process that times died twice"}
+
+
+def test_a_lost_job_has_no_perf_stage_of_its_own():
+    assert lost(job(), "the judge died").perf is None
+
+
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.maximum(tl.load(x + at, at < n), 0), at < n)
+
+def relu(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    kernel[(triton.cdiv(x.numel(), 64),)](x.contiguous(), y, x.numel(), 64)
+    return y
+"""
+WRONG = TRITON.replace("tl.maximum(", "tl.minimum(")
+TORCH = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
+
+
+@pytest.fixture(scope="module")
+def court(tmp_path_factory):
+    court = Court(policy=Policy(), targets=(), cache_root=tmp_path_factory.mktemp("cache"))
+    yield court
+    court.close()
+
+
+@pytest.fixture
+def judged(court, monkeypatch):
+    """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
+
+    def judge(source, *, timed=True, keeps=True):
+        rehearsed = []
+
+        def rehearse(trial, calls, *, budget_s):
+            assert budget_s > 0
+            rehearsed.extend(calls)
+
+        monkeypatch.setattr("kerneltruth.engine.evaluator.not_timed", on_a_gpu)
+        monkeypatch.setattr(Trial, "rehearse", rehearse)
+        if not keeps:
+            monkeypatch.setattr(court.runner, "_cache_root", None)
+        candidate = read_candidate(source, "k.py", task_names=("relu",), task="relu")
+        plan = Plan(cases=2, dtypes=("float32",), compile=False)
+        court.hear(job(candidate=candidate, plan=plan, timed=timed))
+        return [a.shape for given in rehearsed for a in given if isinstance(a, Supply)]
+
+    return judge
+
+
+def on_a_gpu(attempt, device):
+    return not_timed(attempt, "cuda:0")
+
+
+def test_a_right_kernel_that_is_timed_next_compiles_at_the_timed_shapes(judged):
+    assert judged(TRITON) == [(1024, 1024), (4096, 4096)]
+
+
+@pytest.mark.parametrize("source", [WRONG, TORCH], ids=["wrong", "torch"])
+def test_nobody_else_rehearses(judged, source):
+    assert judged(source) == []
+
+
+@pytest.mark.parametrize("how", [{"timed": False}, {"keeps": False}], ids=["untimed", "forgotten"])
+def test_nothing_compiles_for_nobody(judged, how):
+    assert judged(TRITON, **how) == []
+
+
+def test_baselines_that_are_none_are_listed_with_their_reason():
+    shape = {
+        "summary": "N=9",
+        "baselines_failed": {"eager": "no valid baseline: it ran elsewhere", "compile": "it died"},
+    }
+    timed = {"task": "relu", "stages": {"perf": {"outcome": "timed", "shapes": [shape]}}}
+    lines = [timed, timed, {"task": "relu", "stages": {"call": {"outcome": "pass"}}}]
+    (listed,) = not_valid(lines)
+    assert listed == {
+        "task": "relu",
+        "shape": "N=9",
+        "baseline": "eager",
+        "why": "no valid baseline: it ran elsewhere",
+        "candidates": 2,
+    }

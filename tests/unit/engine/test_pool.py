@@ -1,0 +1,148 @@
+"""The pool of judges."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kerneltruth.engine.pool import STOP_S, Done, Lost, Progress, run_jobs
+from kerneltruth.errors import EnvironmentFault, InternalError
+
+
+@dataclass(frozen=True)
+class Sum:
+    task: str
+    numbers: tuple[int, ...]
+    flag: str = ""
+
+
+def add_up(job, report):
+    report(len(job.numbers))
+    return sum(job.numbers)
+
+
+def die_once(job, report):
+    flag = Path(job.flag)
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+
+def die(job, report):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(job, report):
+    raise ValueError("a bug of ours")
+
+
+def report_and_stay(job, report):
+    (Path(job.flag) / str(os.getpid())).touch()
+    report(1)
+    time.sleep(600)
+
+
+def stay_or_finish_soon(job, report):
+    report(1)
+    if job.task == "stays":
+        time.sleep(600)
+    time.sleep(0.3)
+    Path(job.flag).touch()
+
+
+def is_there(pid):
+    """Whether a process is there and not yet reaped."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_user_who_interrupts_does_not_wait_long():
+    assert STOP_S <= 10
+
+
+def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch, tmp_path):
+    """They may all be waiting for a device: one after the other they would take minutes."""
+    monkeypatch.setattr("kerneltruth.engine.pool.STOP_S", 1.0)
+    jobs = [Sum(task=str(i), numbers=(), flag=str(tmp_path)) for i in range(8)]
+    events = run_jobs(jobs, report_and_stay, workers=8)
+    for _ in jobs:
+        assert isinstance(next(events), Progress)
+    began = time.monotonic()
+    events.close()
+    assert time.monotonic() - began < 5
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) == 8
+    assert not any(map(is_there, pids))
+
+
+def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(monkeypatch, tmp_path):
+    monkeypatch.setattr("kerneltruth.engine.pool.STOP_S", 1.5)
+    jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
+    events = run_jobs(jobs, stay_or_finish_soon, workers=2)
+    for _ in jobs:
+        assert isinstance(next(events), Progress)
+    events.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["ends"]
+
+
+def test_what_is_not_done_at_the_moment_is_not_waited_for(tmp_path):
+    jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
+    began = time.monotonic()
+    events = list(run_jobs(jobs, stay_or_finish_soon, workers=2, until=began + 2))
+    assert 2 <= time.monotonic() - began < 5
+    assert [e.job.task for e in events if isinstance(e, Done)] == ["ends"]
+
+
+def test_every_job_has_exactly_one_result():
+    jobs = [Sum(task=str(i % 3), numbers=(i, i)) for i in range(10)]
+    results = [e for e in run_jobs(jobs, add_up, workers=2) if isinstance(e, Done)]
+    assert sorted(d.result for d in results) == [2 * i for i in range(10)]
+    assert len({d.job for d in results}) == 10
+
+
+def test_a_judge_goes_on_while_its_result_is_stored(tmp_path):
+    jobs = [Sum("a", (1,), str(tmp_path / name)) for name in ("first", "second")]
+    events = run_jobs(jobs, lambda job, report: Path(job.flag).touch(), workers=1)
+    assert isinstance(next(events), Done)
+    until = time.monotonic() + 20
+    while not (tmp_path / "second").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert isinstance(next(events), Done)
+
+
+def test_progress_is_reported_for_the_job_that_makes_it():
+    events = list(run_jobs([Sum(task="a", numbers=(1, 2, 3))], add_up, workers=1))
+    assert [e.news for e in events if isinstance(e, Progress)] == [3]
+
+
+def test_a_job_whose_judge_is_killed_is_given_to_another(tmp_path):
+    job = Sum(task="a", numbers=(), flag=str(tmp_path / "flag"))
+    assert [e.result for e in run_jobs([job], die_once, workers=1)] == ["survived"]
+
+
+def test_a_job_that_kills_two_judges_is_lost_and_the_rest_goes_on():
+    events = list(run_jobs([Sum(task="a", numbers=())], die, workers=1))
+    assert len(events) == 1
+    assert isinstance(events[0], Lost)
+
+
+def test_a_bug_in_the_judge_is_raised_with_its_place():
+    with pytest.raises(InternalError, match="a bug of ours"):
+        list(run_jobs([Sum(task="a", numbers=())], fail, workers=1))
+
+
+def no_device(job, report):
+    raise EnvironmentFault("no device")
+
+
+def test_a_fault_of_the_machine_in_the_judge_is_raised_as_one():
+    with pytest.raises(EnvironmentFault, match="no device"):
+        list(run_jobs([Sum(task="a", numbers=())], no_device, workers=1))

@@ -1,0 +1,99 @@
+"""What the judge found, as the model is told of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltruth.cases.case import Case
+from kerneltruth.engine.stages import stages_of
+from kerneltruth.generate.judged import counterexample, review_of
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.verdict import CompileError, Failed, Passed, RuntimeFault
+from kerneltruth.tasks.registry import find
+
+REF = CandidateRef(sha256="0" * 64, path="softmax.py", language="triton", entry="softmax")
+TASK = find("kernelbenchx/softmax")
+
+
+def attempt(verdict, **fields):
+    given = {"cases": 8, "failed": 1, **fields}
+    return Attempt(task=TASK.key, candidate=REF, verdict=verdict, **given)
+
+
+def review(made, perf=None):
+    return review_of(TASK, made, stages_of(made), perf)
+
+
+@pytest.fixture
+def case():
+    return Case(
+        task=TASK.key,
+        dims=(("M", 1), ("N", 3)),
+        attributes=(("dim", -1), ("_rank", 2)),
+        recipe="ties",
+        literals=(("input", (0.0, 1.0, 89.5)),),
+    )
+
+
+def test_a_small_counterexample_is_shown_as_a_call(case):
+    assert counterexample(TASK, case) == (
+        "    input = [[0, 1, 89.5]], a float32 tensor of shape (1, 3)\n"
+        "    dim = -1\n    dtype = None"
+    )
+
+
+def test_of_a_large_one_shapes_and_kind_of_values_are_shown(case):
+    large = replace(case.with_dims(M=7, N=300), layout="transposed", recipe="exp_edge")
+    text = counterexample(TASK, large)
+    assert "input = a float32 tensor of shape (7, 300)" in text
+    assert "(values: exp edge)" in text
+    assert "not contiguous in memory: transposed" in text
+    assert "_rank" not in text
+
+
+def test_a_wrong_result_is_told_with_its_place_and_without_hidden_names(case):
+    made = attempt(
+        Failed(kind="value", detail="3 of 3 are wrong"),
+        minimal=case,
+        explanation="Off by the constant factor 2 = _rank.",
+    )
+    told = review(made)
+    assert (told.outcome, told.kind, told.stage, told.passed) == ("fail", "value", "exe", 7)
+    assert told.explanation == "Off by the constant factor 2."
+    assert "89.5" in told.counterexample
+
+
+def test_what_does_not_load_is_told_with_its_reason():
+    made = attempt(CompileError(detail="line 3: invalid syntax"), cases=0, failed=0)
+    told = review(made)
+    assert (told.outcome, told.stage, told.detail) == (
+        "compile_error",
+        "call",
+        "line 3: invalid syntax",
+    )
+
+
+def test_an_exception_is_told_by_name():
+    made = attempt(RuntimeFault(error="ValueError", detail="too many values"), cases=1)
+    assert review(made).detail == "ValueError: too many values"
+
+
+def test_a_right_kernel_is_told_its_times():
+    eager = {"us": 4.0, "ratio": 2.0, "low": 1.9, "high": 2.1}
+    shape = {"summary": "M=8", "candidate_us": 2.0, "baselines": {"eager": eager}}
+    told = review(attempt(Passed(), failed=0), {"outcome": "timed", "shapes": [shape]})
+    assert told.is_right
+    assert told.says_something
+    assert told.timings[0].ratio == 2.0
+
+
+def test_a_kernel_that_is_wrong_where_it_is_timed_is_wrong():
+    perf = {"outcome": "wrong", "detail": "fail: 5 of 9 elements are wrong", "shapes": []}
+    told = review(attempt(Passed(), failed=0), perf)
+    assert (told.outcome, told.stage, told.passed) == ("fail", "perf", 8)
+    assert "wrong at a shape at which it is timed" in told.explanation
+
+
+def test_times_that_are_in_doubt_are_not_told():
+    told = review(attempt(Passed(), failed=0), {"outcome": "timing_suspect", "shapes": [{}]})
+    assert not told.says_something

@@ -1,0 +1,67 @@
+"""Answers judged between rounds: whom they are timed against."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kerneltruth.engine.evaluator import Heard
+from kerneltruth.engine.pool import Done
+from kerneltruth.generate import reviewer
+from kerneltruth.generate.chat import Reply
+from kerneltruth.generate.requests import GenerateRequest
+from kerneltruth.generate.reviewer import Reviewer
+from kerneltruth.generate.transcript import Exchange
+from kerneltruth.oracle.attempt import Attempt, CandidateRef
+from kerneltruth.oracle.verdict import Passed
+from kerneltruth.tasks.registry import tasks_of
+
+ANSWER = "```python\nimport torch\ndef relu(input, inplace=False):\n    return input.relu()\n```"
+
+
+class Keeper:
+    """A timekeeper that times nothing."""
+
+    at_once = 1
+
+    def ready(self, tasks):
+        pass
+
+    ready_beside = ready
+
+    def time(self, task, candidate, *, then=None):
+        return {"outcome": "timed", "shapes": []}
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch, tmp_path):
+    """A machine that is said to have a GPU, on which every answer is right."""
+    asked = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def keeper(runner, baselines):
+        asked.append(baselines)
+        return Keeper()
+
+    def one_after_the_other(jobs, hear, *, workers, then):
+        for job in jobs:
+            ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
+            right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
+            heard = Heard(attempt=right)
+            assert then.wanted(job, heard)
+            (timed,) = then.hear([(job, heard)])
+            yield Done(job=job, result=timed)
+
+    monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", keeper)
+    monkeypatch.setattr(reviewer, "run_jobs", one_after_the_other)
+    return SimpleNamespace(device="cuda:0", versions=dict, asked=asked)
+
+
+def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak(on_a_gpu):
+    options = GenerateRequest(suite="kernelbenchx", method="refine", workers=1)
+    tasks = {t.name: t for t in tasks_of("kernelbenchx").values()}
+    reviewer = Reviewer(options, on_a_gpu, tasks, "kernelbenchx")
+    exchange = Exchange(task="kernelbenchx/relu", sample=0, round=0, reply=Reply(text=ANSWER))
+    (reviewed,) = reviewer.review([exchange])
+    assert reviewed.review is not None
+    assert (reviewed.review.outcome, reviewed.review.stage) == ("pass", "perf")
+    assert on_a_gpu.asked == [("eager",)]

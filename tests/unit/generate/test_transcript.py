@@ -1,0 +1,104 @@
+"""The transcript: on disk before use, readable after a crash, and enough to go on from."""
+
+import json
+
+import pytest
+
+from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.generate.asking import Answered, Unanswered
+from kerneltruth.generate.chat import Reply, Trouble, Usage
+from kerneltruth.generate.review import Review, Timing
+from kerneltruth.generate.transcript import Transcript
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "exchanges.jsonl"
+
+
+def answered(request, text="ok", tries=1, usage=(10, 5)):
+    counted = None if usage is None else Usage(prompt=usage[0], completion=usage[1])
+    reply = Reply(text=text, finish="stop", usage=counted)
+    return Answered(request=request, reply=reply, tries=tries, seconds=0.5)
+
+
+def filled(path, request_of):
+    transcript = Transcript(path)
+    transcript.record(answered(request_of(sample=1), "one", tries=2))
+    transcript.record(answered(request_of(sample=0), "zero"))
+    trouble = Trouble(scope="call", detail="500")
+    for _ in range(2):
+        transcript.record(
+            Unanswered(request=request_of(sample=2), trouble=trouble, tries=3, seconds=1.0)
+        )
+    transcript.add_review("suite/relu", 0, 0, Review(outcome="fail", stage="exe", passed=3))
+    return transcript
+
+
+def test_what_was_recorded_is_there_after_reading_again(path, request_of):
+    filled(path, request_of).close()
+    again = Transcript(path)
+    assert again.reply("suite/relu", 1, 0).text == "one"
+    assert again.reply("suite/relu", 2, 0) is None
+    assert again.review("suite/relu", 0, 0) == Review(outcome="fail", stage="exe", passed=3)
+    assert [e.reply.text for e in again.exchanges()] == ["zero", "one"]
+
+
+def test_the_account_counts_all_sittings(path, request_of):
+    filled(path, request_of).close()
+    account = Transcript(path).account
+    assert (account.calls, account.answers) == (9, 2)
+    assert (account.prompt, account.completion) == (20, 10)
+
+
+def test_a_line_holds_the_whole_exchange(path, request_of):
+    filled(path, request_of)
+    line = json.loads(path.read_text().splitlines()[0])
+    assert line["kind"] == "answer"
+    assert line["messages"][1] == {"role": "user", "content": "Write relu."}
+    assert line["reply"]["text"] == "one"
+    assert (line["tries"], line["seconds"]) == (2, 0.5)
+
+
+def test_a_line_that_was_cut_short_is_asked_again(path, request_of):
+    filled(path, request_of).close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b'"zero"')])
+    again = Transcript(path)
+    assert again.reply("suite/relu", 0, 0) is None
+    assert "cut short" in again.notes[0]
+    again.record(answered(request_of(sample=0), "zero again"))
+    again.close()
+    assert Transcript(path).reply("suite/relu", 0, 0).text == "zero again"
+
+
+def test_two_processes_do_not_write_one_transcript(path, request_of):
+    transcript = filled(path, request_of)
+    with pytest.raises(EnvironmentFault, match="another process"):
+        Transcript(path)
+    transcript.close()
+
+
+def test_a_damaged_line_is_named(path, request_of):
+    filled(path, request_of).close()
+    text = path.read_text().replace('"round":0', '"turn":0', 1)
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"the line 'suite/relu s1 r0' is damaged"):
+        Transcript(path)
+
+
+def test_other_words_for_a_task_are_another_question(path, request_of, tmp_path):
+    filled(path, request_of).close()
+    again = Transcript(path)
+    again.refuse_other_briefs({"suite/relu": "Write relu.", "suite/new": "x"}, tmp_path)
+    with pytest.raises(UserError, match="in other words"):
+        again.refuse_other_briefs({"suite/relu": "Please write relu."}, tmp_path)
+
+
+def test_timings_survive_the_file(path, request_of):
+    timing = Timing(shape="M=1", candidate_us=1, eager_us=2, ratio=2, low=1.9, high=2.1)
+    review = Review(outcome="pass", stage="perf", timings=(timing,))
+    transcript = Transcript(path)
+    transcript.add_review("suite/relu", 0, 0, review)
+    transcript.close()
+    assert Transcript(path).review("suite/relu", 0, 0) == review

@@ -1,0 +1,81 @@
+"""What exit codes say."""
+
+import pytest
+
+from kerneltruth.report import exit_codes
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        ("pass", 0),
+        ("fail", 1),
+        ("compile_error", 1),
+        ("runtime_error", 1),
+        ("crash", 1),
+        ("timeout", 1),
+        ("unsupported_here", 3),
+        ("unrefereeable", 3),
+        ("infra", 3),
+    ],
+)
+def test_a_check_is_good_bad_or_not_judged(verdict, code):
+    assert exit_codes.of_check({"verdict": verdict}) == code
+
+
+def audit(*kernels):
+    right = {("control", "pass"), ("bug", "fail")}
+    return {
+        "summary": {"good": all(k in right for k in kernels)},
+        "kernels": [{"role": role, "verdict": verdict} for role, verdict in kernels],
+    }
+
+
+def test_an_audit_is_good_if_every_kernel_is_judged_as_what_it_is():
+    assert exit_codes.of_audit(audit(("control", "pass"), ("bug", "fail"))) == 0
+
+
+@pytest.mark.parametrize("kernel", [("control", "fail"), ("bug", "pass")])
+def test_one_misjudged_kernel_makes_an_audit_bad(kernel):
+    assert exit_codes.of_audit(audit(kernel, ("control", "infra"))) == 1
+
+
+def test_an_audit_that_only_the_machine_spoiled_says_so():
+    assert exit_codes.of_audit(audit(("control", "pass"), ("bug", "infra"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        ([(True, "fail")], 0),
+        ([(True, "fail"), (False, "pass")], 1),
+        ([(False, None)], 1),
+        ([(True, "fail"), (False, "unsupported_here")], 3),
+    ],
+)
+def test_a_replay_is_good_if_all_is_reproduced(results, code):
+    document = {"results": [{"reproduced": r, "verdict": v} for r, v in results]}
+    assert exit_codes.of_replay(document) == code
+
+
+def test_a_comparison_is_bad_if_anything_differs_or_is_missing():
+    assert exit_codes.of_compare({"differing": [], "missing": []}) == 0
+    assert exit_codes.of_compare({"differing": [{}], "missing": []}) == 1
+    assert exit_codes.of_compare({"differing": [], "missing": [{}]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("timed", 0), ("wrong", 1), ("failed", 1), ("timing_suspect", 1)]
+)
+def test_a_time_is_good_only_if_it_holds(outcome, code):
+    assert exit_codes.of_time({"outcome": outcome}) == code
+
+
+def test_a_run_is_bad_by_its_candidates_where_asked():
+    document = {"infra": 1, "candidates": [{"verdict": v} for v in ("pass", "fail", "infra")]}
+    assert exit_codes.of_run(document) == 3
+    assert exit_codes.of_run(document, by_candidates=True) == 1
+    spoilt = {"infra": 1, "candidates": [{"verdict": "pass"}, {"verdict": "infra"}]}
+    assert exit_codes.of_run(spoilt, by_candidates=True) == 3
+    skipped = {"infra": 0, "candidates": [{"verdict": "unsupported_here"}]}
+    assert exit_codes.of_run(skipped, by_candidates=True) == 0

@@ -1,0 +1,207 @@
+"""Large references answer from a child where candidates are judged; here that is a CPU, too."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kerneltruth.cases.materialize import materialize
+from kerneltruth.cases.strategies import generate
+from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.engine import proof
+from kerneltruth.engine.proof import prove
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
+from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench import child_session
+from kerneltruth.suites.kernelbench.inside.stray import Stray
+from kerneltruth.suites.kernelbench.suite import Problems
+from kerneltruth.suites.kernelbench.tasks import SIZES
+from kerneltruth.suites.remote import Rejected, Remote
+
+from .problems import LINEAR, problem
+from .test_judging import attempt_of, runner, schemas
+from .test_own_terms import new
+
+__all__ = ["runner", "schemas"]
+
+# 1.3 million elements in and out.
+LARGE = LINEAR.replace("rows = 64 * 4", "rows = 2**11")
+SMALL_ROOM, ROOM = 2**20, 2**22
+FILE = "rows=2048 features=512 outputs=128"
+
+
+class Counting(Runner):
+    """A runner that says how many sessions it opened."""
+
+    opened = 0
+
+    def open(self, *args, **kwargs):
+        self.opened += 1
+        return super().open(*args, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def device():
+    with Counting(device="cpu") as runner:
+        yield runner
+
+
+@pytest.fixture
+def made(runner, schemas, device):
+    def make(source, *, room=ROOM, on_device=device):
+        suite = Problems(
+            {"level1/1": problem(source)}, runner, schemas, on_device=on_device, room=room
+        )
+        return suite, suite["kernelbench/level1/1"]
+
+    return make
+
+
+def first_of(task):
+    return next(generate(task, seed=1, count=1))
+
+
+def test_the_first_case_is_the_files_own_where_there_is_room(made):
+    _, task = made(LARGE)
+    assert first_of(task).settings[SIZES] == FILE
+
+
+def test_with_less_room_it_is_the_most_of_it_that_is_known(made):
+    _, huge = made(LINEAR.replace("rows = 64 * 4", "rows = 2**22"), room=2**27)
+    cut = "rows=65536 features=512 outputs=128, cut down from rows=4194304"
+    assert first_of(huge).settings[SIZES] == cut
+    _, task = made(LARGE, room=SMALL_ROOM)
+    assert first_of(task).settings[SIZES] == FILE
+
+
+def test_a_bound_from_the_device_is_that_of_evaluations_one_by_one(made, device):
+    before = device.opened
+    _, task = made(LARGE)
+    there = expect(task, first_of(task), Policy()).outputs[0]
+    assert device.opened == before + 1
+    _, task = made(LARGE, on_device=None)
+    here = expect(task, first_of(task), Policy()).outputs[0]
+    assert device.opened == before + 1
+    assert torch.allclose(there.reference, here.reference, rtol=1e-12)
+    assert torch.allclose(there.bound, here.bound, rtol=1e-5)
+    assert float(there.bound.max()) < 0.1
+
+
+def test_small_cases_are_not_asked_there(made, device):
+    _, task = made(LARGE)
+    _, *others = generate(task, seed=1, count=4)
+    before = device.opened
+    for case in others:
+        assert expect(task, case, Policy()).invalid is None
+    assert device.opened == before
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_in_half_precision_what_the_device_gives_is_asked_beside(made, runner, device, dtype):
+    """Its libraries round at other places of every layer than those of a CPU."""
+    _, there = made(LINEAR)
+    _, here = made(LINEAR, on_device=None)
+    case = next(generate(replace(there, first={}), seed=1, count=1, dtypes=(dtype,)))
+    before = device.opened
+    beside, alone = (expect(task, case, Policy()).outputs[0].bound for task in (there, here))
+    assert device.opened == before + 1
+    assert (beside >= alone).all()
+
+
+def test_a_model_is_judged_with_references_from_the_device(made, runner):
+    suite, task = made(LARGE)
+    attempt = attempt_of(runner, task, suite.own_model("level1/1"), 1)
+    assert isinstance(attempt.verdict, Passed), attempt
+    wrong = new(LARGE, ("self.layer(x))", "self.layer(x)) * 1.05"))
+    assert isinstance(attempt_of(runner, task, wrong, 1).verdict, Failed)
+
+
+def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monkeypatch):
+    """In the others, too, they would take most of an audit's time."""
+    suite, task = made(LARGE)
+    tried = {}
+
+    def watched(trial, plan):
+        events = list(try_candidate(trial, plan))
+        cases = [event.judgement.case for event in events[:-1]]
+        tried[plan.dtypes] = [case.settings[SIZES] == FILE for case in cases]
+        return events
+
+    monkeypatch.setattr(proof, "try_candidate", watched)
+    cache, plan = ExpectationCache(Policy()), Plan(cases=2)
+    prove(task, suite.own_model("level1/1"), runner, cache, plan=plan)
+    assert tried == {
+        ("float32",): [True, False],
+        ("float16",): [False, False],
+        ("bfloat16",): [False, False],
+    }
+
+
+def test_what_timed_calls_must_give_comes_from_there_too(made, device):
+    _, task = made(LARGE)
+    case = timed_cases(task)[-1]
+    before = device.opened
+    (output,) = expect_timed(task, case, materialize(task, case)).outputs
+    assert device.opened == before + 1
+    assert output.shape == (2048, 128)
+    assert not output.rejects(output.rounded)
+    assert output.rejects(output.rounded * 1.05)
+
+
+@pytest.fixture
+def short_of_memory(monkeypatch, device):
+    """The device has no memory; gives the requests that it got."""
+    asked = []
+    outputs = Remote.outputs
+
+    def answer(self, request, tensors, *, deadline_s):
+        if self._runner is not device:
+            return outputs(self, request, tensors, deadline_s=deadline_s)
+        asked.append(request["what"])
+        raise Rejected("OutOfMemoryError: CUDA out of memory.")
+
+    monkeypatch.setattr(child_session.Remote, "outputs", answer)
+    return asked
+
+
+def test_a_device_without_memory_is_asked_twice_and_then_the_cpu(made, short_of_memory):
+    _, task = made(LARGE)
+    expectation = expect(task, first_of(task), Policy())
+    assert expectation.invalid is None
+    assert short_of_memory == ["with_spread", "with_spread"]
+
+
+def test_what_no_cpu_can_do_is_refused_with_both_reasons(made, short_of_memory, monkeypatch):
+    monkeypatch.setattr("kerneltruth.suites.kernelbench.reference._MOST_FLOPS_ON_CPU", 2**20)
+    _, task = made(LARGE)
+    said = expect(task, first_of(task), Policy()).invalid
+    assert "out of memory" in said
+    assert "too many operations for float64 on a CPU" in said
+
+
+def test_a_spread_is_the_largest_deviation_and_not_a_number_where_classes_differ():
+    inf = float("inf")
+    stray = Stray(torch.tensor([1.0, 2.0, 3.0, inf, 5.0], dtype=torch.float64))
+    stray.add(torch.tensor([1.5, 2.0, inf, inf, inf]), None, settles=False)
+    stray.add(torch.tensor([0.75, 2.25, 3.0, inf, 5.0]), None, settles=True)
+    assert stray.spread().tolist() == [0.5, 0.25, 0, 0, 0]
+    stray.add(torch.tensor([1.0, 2.0, inf, 1.0, 5.0]), "float16", settles=True)
+    assert stray.spread()[:2].tolist() == [0.5, 0.25]
+    assert stray.spread().isnan().tolist() == [False, False, True, True, False]
+    stray.add(torch.tensor([1.0, 2.0, 3.0, inf, 5.0]), None, settles=True)
+    assert stray.spread().isnan().tolist() == [False, False, True, True, False]
+
+
+def test_what_overflows_in_the_promised_dtype_is_settled_where_it_is_infinite():
+    stray = Stray(torch.tensor([1e6, 1e6, 1e6], dtype=torch.float64))
+    stray.add(torch.tensor([float("inf"), 1e6, float("nan")]), "float16", settles=True)
+    assert stray.spread().isnan().tolist() == [False, False, True]
+
+
+def test_the_spread_of_integers_is_how_far_they_are_moved():
+    stray = Stray(torch.tensor([3, 4]))
+    stray.add(torch.tensor([3, 7]), "int64", settles=True)
+    assert stray.spread().tolist() == [0, 3]

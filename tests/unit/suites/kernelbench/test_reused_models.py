@@ -1,0 +1,90 @@
+"""One model serves several calls, as in KernelBench: it may keep no result of an earlier one."""
+
+import pytest
+
+from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.controls import Controls
+from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.kernelbench.suite import Problems
+
+from .problems import HEAD, LINEAR, NORMALIZED, problem
+
+KEEPS_ITS_RESULT = LINEAR.replace("class Model", "class ModelNew").replace(
+    "        return torch.relu(self.layer(x))",
+    "        key = tuple(x.shape)\n"
+    "        self.kept = getattr(self, 'kept', {})\n"
+    "        if key not in self.kept:\n"
+    "            self.kept[key] = torch.relu(self.layer(x))\n"
+    "        return self.kept[key].clone()",
+)
+# Its problem keeps a state, and says so: each call goes on from the one before.
+RECURRENT = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.layer = nn.Linear(features + hidden, hidden)
+        self.state = torch.zeros(rows, hidden)
+
+    def forward(self, x):
+        self.state = torch.tanh(self.layer(torch.cat((x, self.state[: len(x)]), 1)))
+        return self.state
+
+
+rows, features, hidden = 64, 128, 32
+
+
+def get_inputs():
+    return [torch.rand(rows, features)]
+
+
+def get_init_inputs():
+    return [features, hidden]
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(device="cpu") as runner:
+        yield runner
+
+
+@pytest.fixture
+def verdict(runner, tmp_path):
+    """What is concluded of a candidate at a problem, with the problem's own model beside it."""
+
+    def judge(source, written):
+        suite = Problems({"level1/1": problem(source)}, runner, tmp_path)
+        task = suite["kernelbench/level1/1"]
+        candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
+        cache = ExpectationCache(Policy())
+        controls = Controls(runner, cache, lambda task: suite.own_model(task.name))
+        with Trial(task, candidate, runner, cache, deadline_s=20, controls=controls) as trial:
+            *_, last = try_candidate(trial, Plan(cases=6, compile=False))
+        controls.close()
+        assert isinstance(last, AttemptEnded)
+        return last.attempt.verdict
+
+    return judge
+
+
+def test_a_model_that_gives_an_earlier_result_again_is_found(verdict):
+    found = verdict(LINEAR, KEEPS_ITS_RESULT)
+    assert isinstance(found, Failed)
+    assert found.kind == "kept_state"
+    assert found.detail.startswith(
+        "right in the first call, wrong in a later one of the same model: "
+    )
+
+
+@pytest.mark.parametrize("source", [LINEAR, NORMALIZED, RECURRENT])
+def test_a_model_that_keeps_what_its_problem_keeps_is_right(verdict, source):
+    found = verdict(source, source.replace("class Model", "class ModelNew"))
+    assert isinstance(found, Passed), found
