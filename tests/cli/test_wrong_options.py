@@ -38,7 +38,6 @@ def mistake(kt, good, tmp_path, monkeypatch):
         (("--seed", "-1"), "--seed"),
         (("--seed", str(2**64)), "--seed"),
         (("--timeout", "0"), "--timeout"),
-        (("--workers", "0"), "--workers"),
         (("--color", "red"), "--color"),
         (("another.py",), "another.py"),
     ],
@@ -130,7 +129,11 @@ def test_every_command_takes_help_json_device_and_seed(kt, command):
     assert all(option in ran.out for option in ("--help", "--json", "--device", "--seed"))
 
 
-@pytest.mark.parametrize("command", ["audit", "check"])
-def test_commands_that_judge_take_out_workers_and_timeout(kt, command):
+@pytest.mark.parametrize("command", ["audit", "run"])
+def test_commands_that_judge_many_kernels_take_workers(kt, command):
     ran = kt(command, "--help")
     assert all(option in ran.out for option in ("--out", "--workers", "--timeout"))
+
+
+def test_check_judges_one_kernel_and_takes_no_workers(kt):
+    assert "--workers" not in kt("check", "--help").out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -74,16 +73,6 @@ def promises_of(task: Task) -> tuple[Promise, ...]:
     if task.promises.empty:
         found.append(Promise(kind="empty"))
     return tuple(found)
-
-
-def untried(task: Task, cases: Iterable[Case]) -> tuple[Promise, ...]:
-    """The promises that none of the cases tries."""
-    left = list(promises_of(task))
-    for case in cases:
-        left = [promise for promise in left if not promise.tried_by(case)]
-        if not left:
-            break
-    return tuple(left)
 
 
 def domain_of(task: Task, case: Case) -> Domain:

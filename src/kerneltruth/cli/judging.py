@@ -138,11 +138,9 @@ def check(
     device: Device = "auto",
     seed: DrawnSeed = None,
     out: Out = None,
-    workers: Workers = None,
     timeout: Timeout = 20.0,
 ) -> None:
     """Judge one kernel file."""
-    del workers  # One candidate keeps one judge busy.
     from kerneltruth.engine.requests import CheckRequest
     from kerneltruth.engine.start import run_check
     from kerneltruth.report.verdict_view import check_view

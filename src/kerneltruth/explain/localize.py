@@ -24,7 +24,7 @@ from kerneltruth.oracle.judge import READS, WROTE, wrong_of
 from kerneltruth.oracle.probes import shares_said
 from kerneltruth.oracle.verdict import Cause
 
-_FORM = ("count", "type", "shape", "dtype", "device", "layout")
+_FORM = ("count", "type", "shape", "dtype", "device")
 
 
 def localize(evidence: Evidence) -> LocalizedFault:

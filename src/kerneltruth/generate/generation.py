@@ -147,7 +147,6 @@ class _Generation:
         self._chains = chains
         self._reviewer = reviewer
         self._prices = options.prices
-        self._url = options.calling.url
         # Chains that this sitting can do nothing more for, and why.
         self._left: dict[Chain, str] = {}
         self._not_asked: Counter[str] = Counter()

@@ -17,7 +17,6 @@ FailKind = Literal[
     "shape",
     "dtype",
     "device",
-    "layout",
     "value",
     "nan",
     "inf",

@@ -127,12 +127,6 @@ def resuming(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def true_device(tensor: torch.Tensor) -> torch.device:
-    """Where the tensor really lies."""
-    with torch._C.DisableTorchFunction():
-        return tensor.device
-
-
 def claimed_device(tensor: torch.Tensor) -> torch.device:
     """Where the candidate believes the tensor to lie: what a GPU run would report."""
     with torch._C.DisableTorchFunction():

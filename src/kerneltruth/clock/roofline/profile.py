@@ -76,19 +76,6 @@ class Profile:
         )
 
     @property
-    def dram_percent(self) -> float | None:
-        """How busy the device's memory itself is."""
-        return self.first(
-            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        )
-
-    @property
-    def occupancy_percent(self) -> float | None:
-        """Warps that were there, of those that a multiprocessor can hold."""
-        return self.first("sm__warps_active.avg.pct_of_peak_sustained_active")
-
-    @property
     def dram_bytes(self) -> float | None:
         """Bytes that went to and from memory."""
         parts = [self.first(f"dram__bytes_{way}.sum") for way in ("read", "write")]

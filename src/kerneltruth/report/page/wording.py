@@ -14,7 +14,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 MOST_LABEL = 160
 UNLABELLED = "unlabelled"
 NO_CATEGORY = "no category"
-MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
 

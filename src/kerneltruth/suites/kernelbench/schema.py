@@ -42,7 +42,6 @@ class Outline:
 
     init: str
     plain: bool
-    init_names: tuple[str, ...]
     names: tuple[str, ...]
     inputs: tuple[Input, ...]
     state: dict[str, tuple[int, ...]]
@@ -79,7 +78,6 @@ def outline_of(data: dict[str, Any]) -> Outline:
     return Outline(
         init=data["init"],
         plain=data["plain"],
-        init_names=tuple(data["init_names"]),
         names=tuple(data["names"]),
         parameters=tuple(data["parameters"]),
         flops=data["flops"],

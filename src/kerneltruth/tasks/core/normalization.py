@@ -27,11 +27,6 @@ def _layer_norm_by_steps(
     return y if bias is None else y + bias
 
 
-def _l2_norm(x: Tensor, eps: float) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return x / norm.clamp_min(eps)
-
-
 TASKS: tuple[Task, ...] = (
     task(
         "layer_norm(x[M, N], weight[N]?, bias[N]?, eps=1e-5)",

@@ -16,7 +16,6 @@ def outline(shape, *, flops=None, weights=()):
     return Outline(
         init="[]",
         plain=True,
-        init_names=(),
         names=("x",),
         inputs=(Input(shape=tuple(shape), dtype="float32"),),
         state={"w": tuple(weights)},

@@ -167,7 +167,6 @@ class Harness:
         return {
             "init": repr(list(init)),
             "plain": is_plain(list(init)),
-            "init_names": parameters(space.Model),
             "names": parameters(model.forward)[: len(inputs)],
             "inputs": [described(v) for v in inputs],
             "state": {n: list(t.shape) for n, t in state(model).items()},
