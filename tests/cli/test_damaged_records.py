@@ -49,7 +49,7 @@ def test_a_digest_of_another_form_is_damage(kt, finding):
         ("literals", [["output", [1.0]]], "values of 'output'"),
         ("attributes", [["alpha", 2]], "attribute alpha=2"),
         ("seed", 2**64, "seed 18446744073709551616 is not in"),
-        ("domain", "none", "domain 'none'"),
+        ("domain", "none", "'none' - at `$.case.domain`"),
         ("task", "gelu", "the case is of task 'gelu', the finding of 'relu'"),
     ],
 )

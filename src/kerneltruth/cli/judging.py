@@ -171,7 +171,7 @@ def check(
         annotations=annotations,
         as_json=as_json,
     )
-    raise typer.Exit(exit_codes.of_check(document))
+    raise typer.Exit(exit_codes.of_check(document.verdict))
 
 
 @app.command(name="run")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from kerneltruth.engine.events import Step
+
+D = TypeVar("D")
 
 # A day: nobody waits for longer, and the system's clocks do not take any number.
 MOST_S = 86_400.0
@@ -54,21 +59,19 @@ Annotations = Annotated[
 ]
 
 
-def follow(steps: Any, *, quiet: bool) -> dict[str, Any]:
+def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
     """Drive a command's events to its document, with progress on standard error."""
     from kerneltruth.report.progress import follow
 
     return follow(steps, quiet=quiet)
 
 
-def show_document(
-    document: dict[str, Any], view: Callable[[dict[str, Any]], Any], as_json: bool
-) -> None:
+def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
     """Print a command's document: as JSON, or as its view."""
     from kerneltruth.report.terminal import say, show
 
     if as_json:
-        from kerneltruth.codec import dumps
+        from kerneltruth.documents.model import dumps
 
         say(dumps(document))
     else:

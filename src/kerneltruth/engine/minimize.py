@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kerneltruth.codec import plain
 from kerneltruth.commands.head_start import cache_root
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import CaseRecord
+from kerneltruth.documents.verdicts import MinimizeDocument
 from kerneltruth.engine.devices import choose_device
 from kerneltruth.engine.evaluator import Court
 from kerneltruth.engine.events import Step
@@ -45,7 +46,7 @@ def run_minimize(
     evaluations: int,
     deadline_s: float,
     suite: str | None = None,
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, MinimizeDocument]:
     """Shrink a finding and write its script; returns the document of `minimize --json`."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
@@ -55,7 +56,7 @@ def run_minimize(
 
 def _minimize(
     path: Path, script: Path | None, device: str, evaluations: int, deadline_s: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, MinimizeDocument]:
     finding = finding_at(path)
     candidate = candidate_of(path, finding)
     task = find(finding.task)
@@ -99,19 +100,18 @@ def _minimize(
     finally:
         court.close()
     minimal = replace(diagnosis.minimal, strategy="minimized")
-    return {
-        "schema": 1,
-        "finding": str(path),
-        "verdict": word(verdict),
-        "kind": getattr(verdict, "kind", None),
-        "case": plain(finding.case),
-        "minimal": plain(minimal),
-        "minimal_summary": minimal.summary(),
-        "minimal_shown": diagnosis.shown,
-        "evaluations": diagnosis.evaluations,
-        "explanation": diagnosis.explanation,
-        "script": str(target),
-    }
+    return MinimizeDocument(
+        finding=str(path),
+        verdict=verdict.verdict,
+        kind=verdict.kind if isinstance(verdict, Failed) else None,
+        case=model_of(CaseRecord, finding.case),
+        minimal=model_of(CaseRecord, minimal),
+        minimal_summary=minimal.summary(),
+        minimal_shown=diagnosis.shown,
+        evaluations=diagnosis.evaluations,
+        explanation=diagnosis.explanation,
+        script=str(target),
+    )
 
 
 def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:

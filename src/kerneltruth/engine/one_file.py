@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+
+from msgspec.structs import asdict
 
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.codec import content_hash, plain
+from kerneltruth.documents.model import parse
+from kerneltruth.documents.records import AttemptRecord, CaseRecord, FailedRecord
+from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
 from kerneltruth.engine.evaluator import Court, Job, without_diagnosis
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
@@ -24,7 +28,7 @@ from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import attempt_from_json
+from kerneltruth.runs.records import attempt_record, case_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.recognize import recognize
@@ -36,7 +40,7 @@ EFFORT = Effort(evaluations=200, seconds=20.0)
 
 def judge_file(
     options: CheckRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, CheckDocument]:
     """Judge the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
         return (yield from _judge_file(replace(options, suite=suite), runner, start))
@@ -44,7 +48,7 @@ def judge_file(
 
 def _judge_file(
     options: CheckRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, CheckDocument]:
     policy = choose_policy(options.bounds, tf32=options.tf32)
     job = _job(options, policy)
     identity = content_hash(
@@ -56,12 +60,13 @@ def _judge_file(
     ) as store:
         done = [line for line in store.results() if line["key"] == job.name]
         if done:
-            attempt = attempt_from_json(done[0]["attempt"])
-            return _document(options, attempt, store, done[0]["finding"], seconds=attempt.seconds)
+            kept = parse(AttemptRecord, done[0]["attempt"])
+            return _document(options, kept, store, done[0]["finding"], seconds=kept.seconds)
         attempt = yield from _judge(court, job)
         finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
         store.finish()
-        return _document(options, attempt, store, finding, seconds=time.monotonic() - start)
+        kept, seconds = attempt_record(attempt), time.monotonic() - start
+        return _document(options, kept, store, finding, seconds=seconds)
 
 
 def _job(options: CheckRequest, policy: Policy) -> Job:
@@ -132,55 +137,61 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
 
 def _document(
     options: CheckRequest,
-    attempt: Attempt,
+    attempt: AttemptRecord,
     store: RunStore,
     finding: str | None,
     *,
     seconds: float,
-) -> dict[str, Any]:
+) -> CheckDocument:
     verdict = attempt.verdict
+    failed = verdict if isinstance(verdict, FailedRecord) else None
     failure = attempt.failure
+    failing = failure.case if failure else None
     chosen = options.task is not None or options.suite is not None
-    return {
-        "schema": 1,
-        "task": attempt.task,
-        "also_in": [] if chosen else list(elsewhere(find(attempt.task))),
-        "candidate": plain(attempt.candidate),
-        "torch_only": attempt.torch_only,
-        "verdict": word(verdict),
-        "declined": [{"case": case.summary(), "reason": why} for case, why in attempt.declined],
-        "kind": getattr(verdict, "kind", None),
-        "output": getattr(verdict, "output", None),
-        "causes": plain(getattr(verdict, "causes", ())),
-        "inputs": list(getattr(verdict, "inputs", ())),
-        "detail": _detail(attempt),
-        "explanation": attempt.explanation,
-        "cases": attempt.cases,
-        "failed": attempt.failed,
-        "unrefereeable": dict(attempt.unrefereeable),
-        "void": dict(attempt.void),
-        "skipped": dict(attempt.skipped),
-        "own_weights": attempt.own_weights,
-        "interface": [
-            {**plain(note), "first_summary": note.first.summary()} for note in attempt.interface
-        ],
-        "finding": str(store.path / "findings" / finding) if finding else None,
-        "failing": None if failure is None else plain(failure.case),
-        "failing_summary": None if failure is None else failure.case.summary(),
-        "domain": None if failure is None else failure.case.domain,
-        "minimal": None if attempt.minimal is None else plain(attempt.minimal),
-        "minimal_summary": None if attempt.minimal is None else attempt.minimal.summary(),
-        "minimal_shown": attempt.shown,
-        "stats": None if failure is None else plain(failure.stats),
-        "worst_ratio": attempt.worst_ratio,
-        "binaries": plain(attempt.binaries),
-        "seed": store.manifest.seed,
-        "seconds": seconds,
-        "run": str(store.path),
-    }
+    return CheckDocument(
+        task=attempt.task,
+        also_in=() if chosen else tuple(elsewhere(find(attempt.task))),
+        candidate=attempt.candidate,
+        torch_only=attempt.torch_only,
+        verdict=verdict.word,
+        declined=tuple(DeclinedCase(case=_line(c), reason=why) for c, why in attempt.declined),
+        kind=failed.kind if failed else None,
+        output=failed.output if failed else None,
+        causes=failed.causes if failed else (),
+        inputs=failed.inputs if failed else (),
+        detail=_detail(attempt),
+        explanation=attempt.explanation,
+        cases=attempt.cases,
+        failed=attempt.failed,
+        unrefereeable=attempt.unrefereeable,
+        void=attempt.void,
+        skipped=attempt.skipped,
+        own_weights=attempt.own_weights,
+        interface=tuple(
+            InterfaceDocument(**asdict(note), first_summary=_line(note.first))
+            for note in attempt.interface
+        ),
+        finding=str(store.path / "findings" / finding) if finding else None,
+        failing=failing,
+        failing_summary=_line(failing) if failing else None,
+        domain=failing.domain if failing else None,
+        minimal=attempt.minimal,
+        minimal_summary=_line(attempt.minimal) if attempt.minimal else None,
+        minimal_shown=attempt.shown,
+        stats=failure.stats if failure else None,
+        worst_ratio=attempt.worst_ratio,
+        binaries=attempt.binaries,
+        seed=store.manifest.seed,
+        seconds=seconds,
+        run=str(store.path),
+    )
 
 
-def _detail(attempt: Attempt) -> str:
+def _line(record: CaseRecord) -> str:
+    return case_of(record).summary()
+
+
+def _detail(attempt: AttemptRecord) -> str:
     for name in ("detail", "reason"):
         if hasattr(attempt.verdict, name):
             return str(getattr(attempt.verdict, name))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.commands.fitting import refuse_unfit
 from kerneltruth.commands.head_start import cache_root
+from kerneltruth.documents import records
+from kerneltruth.documents.records import FailKind
+from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.engine.devices import TARGETS, choose_device
 from kerneltruth.engine.evaluator import Court
 from kerneltruth.engine.events import Step
@@ -23,7 +26,7 @@ from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensor
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial
-from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad, word
+from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.records import Finding, load_finding
 from kerneltruth.runs.store import load_snapshot
@@ -41,7 +44,7 @@ def run_replay(
     from_snapshot: bool,
     deadline_s: float,
     suite: str | None = None,
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, ReplayDocument]:
     """Replay findings; yields steps and returns the document of `replay --json`."""
     files = _files(paths)
     with for_findings((load_finding(path) for path in files), suite):
@@ -50,29 +53,28 @@ def run_replay(
 
 def _replay_all(
     files: Iterable[Path], device: str, from_snapshot: bool, deadline_s: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, ReplayDocument]:
     found = [(path, finding_at(path)) for path in files]
     here = choose_device(device)
     targets = targets_of(finding for _, finding in found)
     court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
-    results: list[dict[str, Any]] = []
+    results: list[ReplayResult] = []
     try:
         court.start()
         now = environment(here)
         for path, finding in found:
             result = _replay(court, path, finding, now, from_snapshot, deadline_s)
             results.append(result)
-            said = f"{finding.id}: {'reproduced' if result['reproduced'] else result['reason']}"
+            said = f"{finding.id}: {'reproduced' if result.reproduced else result.reason}"
             yield Step(done=len(results), total=len(found), text=said)
     finally:
         court.close()
-    return {
-        "schema": 1,
-        "findings": len(results),
-        "reproduced": sum(r["reproduced"] for r in results),
-        "device": here,
-        "results": results,
-    }
+    return ReplayDocument(
+        findings=len(results),
+        reproduced=sum(r.reproduced for r in results),
+        device=here,
+        results=tuple(results),
+    )
 
 
 def finding_at(path: Path) -> Finding:
@@ -108,56 +110,66 @@ def _replay(
     now: dict[str, str | None],
     from_snapshot: bool,
     deadline_s: float,
-) -> dict[str, Any]:
+) -> ReplayResult:
     task = find(finding.task)
     candidate = candidate_of(path, finding)
     cache = cache_for(finding)
     expectation = cache.get(task, finding.case)
     digests = expectation.inputs.digests()
     same_inputs = digests == finding.digests.inputs
-    result: dict[str, Any] = {
-        "finding": str(path),
-        "id": finding.id,
-        "inputs": "same" if same_inputs else "differ",
-        "reference": _same(expectation.digest(), finding.digests.reference),
-        "recorded": word(finding.verdict),
-        "recorded_kind": getattr(finding.verdict, "kind", None),
-        "verdict": None,
-        "kind": None,
-        "output": "not compared",
-        "reproduced": False,
-        "reason": "",
-    }
+    result = ReplayResult(
+        finding=str(path),
+        id=finding.id,
+        inputs="same" if same_inputs else "differ",
+        reference=_same(expectation.digest(), finding.digests.reference),
+        recorded=finding.verdict.verdict,
+        recorded_kind=_kind(finding.verdict),
+        verdict=None,
+        kind=None,
+        output="not compared",
+        reproduced=False,
+        reason="",
+    )
     if finding.digests.inputs and not same_inputs and not from_snapshot:
         names = sorted(n for n, d in digests.items() if finding.digests.inputs.get(n) != d)
-        result["reason"] = (
+        reason = (
             f"the inputs made from the seed differ in {', '.join(names)}; "
             "use --from-snapshot to run on the stored ones"
         )
-        return result
+        return records.replace(result, reason=reason)
     if from_snapshot:
         expectation = _from_snapshot(cache, path, finding, expectation)
     with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
-        verdict, output = judge_again(trial, finding, expectation)
-    result |= {"verdict": word(verdict), "kind": getattr(verdict, "kind", None)}
+        verdict, digest = judge_again(trial, finding, expectation)
+    output = _output(finding, digest, now)
+    reason = ""
+    if (verdict.verdict, _kind(verdict)) != (result.recorded, result.recorded_kind):
+        reason = f"the verdict is {verdict.verdict} {_kind(verdict) or ''}".strip()
+    elif output == "differ" and not _restless(finding.verdict):
+        reason = "same verdict, but other output bytes"
+    return records.replace(
+        result,
+        verdict=verdict.verdict,
+        kind=_kind(verdict),
+        output=output,
+        reproduced=not reason,
+        reason=reason,
+    )
+
+
+def _output(finding: Finding, digest: str | None, now: Mapping[str, str | None]) -> str:
+    """Whether the output's bytes are the recorded ones; says so if made elsewhere."""
+    if finding.digests.output is None or digest is None:
+        return "not compared"
     same_device = all(
         now.get(k) == finding.environment.get(k) for k in ("device_name", "torch", "triton")
     )
-    if finding.digests.output is not None and output is not None:
-        equal = output == finding.digests.output
-        result["output"] = "same" if equal else "differ"
-        if not same_device:
-            result["output"] += " (another device or library version)"
-    reproduced = (result["verdict"], result["kind"]) == (
-        result["recorded"],
-        result["recorded_kind"],
-    )
-    if not reproduced:
-        result["reason"] = f"the verdict is {result['verdict']} {result['kind'] or ''}".strip()
-    elif result["output"] == "differ" and not _restless(finding.verdict):
-        reproduced, result["reason"] = False, "same verdict, but other output bytes"
-    result["reproduced"] = reproduced
-    return result
+    elsewhere = "" if same_device else " (another device or library version)"
+    return _same(digest, finding.digests.output) + elsewhere
+
+
+def _kind(verdict: Verdict) -> FailKind | None:
+    return verdict.kind if isinstance(verdict, Failed) else None
 
 
 def targets_of(findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -243,7 +255,7 @@ def _restless(verdict: Verdict) -> bool:
     return "nondeterministic" in kinds
 
 
-def _same(one: str, other: str | None) -> str:
+def _same(one: str, other: str | None) -> Literal["same", "differ", "not compared"]:
     if other is None:
         return "not compared"
     return "same" if one == other else "differ"

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from kerneltruth import tasks
 from kerneltruth.codec import content_hash
+from kerneltruth.documents.records import Manifest
 from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.runs.ledger import Keep
-from kerneltruth.runs.records import Manifest, environment_fingerprint
+from kerneltruth.runs.records import environment_fingerprint
 from kerneltruth.runs.store import RunStore, now
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.commands.head_start import begin, new_runner
+from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import EXECUTORS, AuditRequest, CheckRequest, RunRequest
@@ -18,7 +19,7 @@ from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 
 
-def run_check(options: CheckRequest) -> Generator[Step, None, dict[str, Any]]:
+def run_check(options: CheckRequest) -> Generator[Step, None, CheckDocument]:
     """Judge one file; yields steps and returns the document of `check --json`."""
     start = time.monotonic()
     if options.domain not in ("core", "extended"):

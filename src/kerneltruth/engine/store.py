@@ -10,7 +10,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.engine.evaluator import Job
 from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.runs.records import finding_of, record_to_json
+from kerneltruth.runs.records import attempt_record, finding_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import origin_of
 from kerneltruth.tasks.registry import find
@@ -38,7 +38,7 @@ def store_attempt(
         finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
-    told = record_to_json(replace(attempt, error_map=None))
+    told = attempt_record(replace(attempt, error_map=None))
     line = {"name": job.name, "attempt": told, "finding": name, **(more or {})}
     store.append(job.name, line)
     return name

@@ -31,7 +31,7 @@ from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import record_to_json
+from kerneltruth.runs.records import attempt_record
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, enroll, labels_to_json
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
@@ -227,7 +227,7 @@ class _Run:
             explanation=reason,
         )
         self._store.write_source(entry.submission.source)
-        line = {"name": entry.key, "attempt": record_to_json(attempt), "finding": None}
+        line = {"name": entry.key, "attempt": attempt_record(attempt), "finding": None}
         about = _about(entry, attempt, self._options.stages)
         if "perf" in self._options.stages:
             about["stages"]["perf"] = not_timed(attempt, self._device)

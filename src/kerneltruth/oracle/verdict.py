@@ -9,26 +9,11 @@ say that no judgement was possible, and are nobody's fault or ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, assert_never, get_args
+from typing import ClassVar, Literal, get_args
 
-FailKind = Literal[
-    "count",
-    "type",
-    "shape",
-    "dtype",
-    "device",
-    "value",
-    "nan",
-    "inf",
-    "input_mutated",
-    "out_of_bounds",
-    "assumes_contiguous",
-    "uninitialized",
-    "nondeterministic",
-    "kept_state",
-    "same_draw",
-    "aliased_output",
-]
+# Re-exported: this is where the kinds are looked for.
+from kerneltruth.documents.records import FailKind as FailKind
+
 FAIL_KINDS: tuple[str, ...] = get_args(FailKind)
 # What no single call shows.
 OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
@@ -37,6 +22,8 @@ OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
     """Every output is within the bound and no guard was touched."""
+
+    verdict: ClassVar[Literal["pass"]] = "pass"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +45,7 @@ class Failed:
         inputs: the inputs at whose layout it fails.
     """
 
+    verdict: ClassVar[Literal["fail"]] = "fail"
     kind: FailKind
     detail: str
     output: str | None = None
@@ -69,6 +57,7 @@ class Failed:
 class CompileError:
     """The source does not load, or a kernel does not compile for the target."""
 
+    verdict: ClassVar[Literal["compile_error"]] = "compile_error"
     detail: str
     target: str | None = None
 
@@ -77,6 +66,7 @@ class CompileError:
 class RuntimeFault:
     """The kernel raised in the core domain."""
 
+    verdict: ClassVar[Literal["runtime_error"]] = "runtime_error"
     error: str
     detail: str
 
@@ -85,6 +75,7 @@ class RuntimeFault:
 class Declined:
     """The kernel refused, before any output, a case of the extended domain."""
 
+    verdict: ClassVar[Literal["declined"]] = "declined"
     reason: str
 
 
@@ -92,6 +83,7 @@ class Declined:
 class Crashed:
     """The child died: by a signal, or by exiting on its own."""
 
+    verdict: ClassVar[Literal["crash"]] = "crash"
     signal: int | None
     detail: str
 
@@ -100,6 +92,7 @@ class Crashed:
 class TimedOut:
     """The deadline passed and the child was killed with its descendants."""
 
+    verdict: ClassVar[Literal["timeout"]] = "timeout"
     seconds: float
 
 
@@ -107,6 +100,7 @@ class TimedOut:
 class Unrefereeable:
     """No bound can tell right from wrong on this case."""
 
+    verdict: ClassVar[Literal["unrefereeable"]] = "unrefereeable"
     reason: str
 
 
@@ -114,6 +108,7 @@ class Unrefereeable:
 class Void:
     """PyTorch's own function fails the same call, so that the case says nothing of a kernel."""
 
+    verdict: ClassVar[Literal["void"]] = "void"
     reason: str
 
 
@@ -121,6 +116,7 @@ class Void:
 class UnsupportedHere:
     """This machine, or Triton's interpreter, cannot run it: neither pass nor fail."""
 
+    verdict: ClassVar[Literal["unsupported_here"]] = "unsupported_here"
     reason: str
 
 
@@ -128,6 +124,7 @@ class UnsupportedHere:
 class Infra:
     """Our side broke: a lost worker, a full disk, no memory."""
 
+    verdict: ClassVar[Literal["infra"]] = "infra"
     reason: str
 
 
@@ -148,31 +145,7 @@ Verdict = (
 
 def word(verdict: Verdict) -> str:
     """The verdict as the contract spells it."""
-    match verdict:
-        case Passed():
-            return "pass"
-        case Failed():
-            return "fail"
-        case CompileError():
-            return "compile_error"
-        case RuntimeFault():
-            return "runtime_error"
-        case Declined():
-            return "declined"
-        case Crashed():
-            return "crash"
-        case TimedOut():
-            return "timeout"
-        case Unrefereeable():
-            return "unrefereeable"
-        case Void():
-            return "void"
-        case UnsupportedHere():
-            return "unsupported_here"
-        case Infra():
-            return "infra"
-        case _:
-            assert_never(verdict)
+    return verdict.verdict
 
 
 def is_bad(verdict: Verdict) -> bool:

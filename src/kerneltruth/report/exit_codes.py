@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from kerneltruth.documents.verdicts import ReplayDocument
+
 GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
 
 _NOT_JUDGED = ("infra", "unsupported_here", "unrefereeable")
 
 
-def of_check(document: dict[str, Any]) -> int:
+def of_check(verdict: str) -> int:
     """Whether the kernel passed."""
-    if document["verdict"] == "pass":
+    if verdict == "pass":
         return GOOD
-    return NO_JUDGEMENT if document["verdict"] in _NOT_JUDGED else BAD
+    return NO_JUDGEMENT if verdict in _NOT_JUDGED else BAD
 
 
 def of_audit(document: dict[str, Any]) -> int:
@@ -70,12 +72,12 @@ def of_time(document: dict[str, Any]) -> int:
     return GOOD if document["outcome"] == "timed" else BAD
 
 
-def of_replay(document: dict[str, Any]) -> int:
+def of_replay(document: ReplayDocument) -> int:
     """Whether every finding was reproduced; 3 if the others cannot run here."""
-    other = [r for r in document["results"] if not r["reproduced"]]
+    other = [r for r in document.results if not r.reproduced]
     if not other:
         return GOOD
-    return NO_JUDGEMENT if all(r["verdict"] in _NOT_JUDGED for r in other) else BAD
+    return NO_JUDGEMENT if all(r.verdict in _NOT_JUDGED for r in other) else BAD
 
 
 def of_compare(document: dict[str, Any]) -> int:

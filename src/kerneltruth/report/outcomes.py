@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from kerneltruth.analysis.reading import read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
+from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.runs.store import RunStore
 
 Status = Literal["passed", "failed", "error", "skipped"]
@@ -55,27 +56,27 @@ class Suite:
     outcomes: tuple[Outcome, ...]
 
 
-def of_check(document: Mapping[str, Any], file: Path, *, device: str) -> Suite:
+def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
     """The outcome of `check`."""
-    verdict, kind = document["verdict"], document["kind"]
-    reason = document["explanation"] or document["detail"] or ""
+    verdict, kind = document.verdict, document.kind
+    reason = document.explanation or document.detail or ""
     parts = [
-        document["detail"],
-        document["explanation"],
-        document["minimal_summary"]
-        and f"smallest failing case: {document['minimal_summary']}: {document['minimal_shown']}",
-        document["finding"] and f"finding: {document['finding']}",
+        document.detail,
+        document.explanation,
+        document.minimal_summary
+        and f"smallest failing case: {document.minimal_summary}: {document.minimal_shown}",
+        document.finding and f"finding: {document.finding}",
     ]
     outcome = Outcome(
         name=file.name,
-        group=document["task"],
+        group=document.task,
         status=status_of(verdict),
         kind=verdict if kind is None else f"{verdict} {kind}",
         message=_line(reason),
         text="\n".join(dict.fromkeys(str(p).strip() for p in parts if p)),
-        seconds=document["seconds"],
+        seconds=document.seconds,
         file=str(file),
-        torch_only=document["torch_only"],
+        torch_only=document.torch_only,
     )
     return Suite(
         name="kerneltruth check", device=device, properties={}, started="", outcomes=(outcome,)

@@ -6,17 +6,17 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TypeVar
 
 from kerneltruth.engine.events import Step
 
 LINE_EVERY_S = 5.0
 BAR_WIDTH = 20
 
-Steps = Generator[Step, None, dict[str, Any]]
+D = TypeVar("D")
 
 
-def follow(steps: Steps, *, quiet: bool) -> dict[str, Any]:
+def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
     """Drive the steps to their end; returns the command's document."""
     if quiet:
         return _drive(steps, lambda step: None)
@@ -25,7 +25,7 @@ def follow(steps: Steps, *, quiet: bool) -> dict[str, Any]:
     return _with_bar(steps)
 
 
-def _drive(steps: Steps, tell: Callable[[Step], None]) -> dict[str, Any]:
+def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
     try:
         step = next(steps)
         while True:
@@ -37,7 +37,7 @@ def _drive(steps: Steps, tell: Callable[[Step], None]) -> dict[str, Any]:
                 # and may say so. One that has ended gives the interrupt back.
                 step = steps.throw(stop)
     except StopIteration as end:
-        document: dict[str, Any] = end.value
+        document: D = end.value
         return document
 
 
@@ -57,7 +57,7 @@ class _Lines:
             sys.stderr.flush()
 
 
-def _with_bar(steps: Steps) -> dict[str, Any]:
+def _with_bar(steps: Generator[Step, None, D]) -> D:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Column

@@ -3,108 +3,114 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.documents.verdicts import (
+    CheckDocument,
+    DeclinedCase,
+    MinimizeDocument,
+    ReplayDocument,
+)
 from kerneltruth.report.figures import PLAIN_TORCH
 
 DECLINED_SHOWN = 3
 OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 
 
-def check_view(document: dict[str, Any]) -> RenderableType:
+def check_view(document: CheckDocument) -> RenderableType:
     """The verdict first, then what it rests on."""
     table = _rows()
-    verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
-    if document["torch_only"]:
+    verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
+    if document.torch_only:
         verdict += f", {PLAIN_TORCH}"
-    table.add_row("verdict", Text(verdict, style=_style(document["verdict"])))
-    if document["detail"]:
-        table.add_row("", document["detail"].strip())
-    if document["failing_summary"]:
-        table.add_row("on", f"{document['failing_summary']} ({document['domain']} domain)")
-    if document["explanation"] and document["explanation"] != document["detail"]:
-        table.add_row("because", document["explanation"].strip())
+    table.add_row("verdict", Text(verdict, style=_style(document.verdict)))
+    if document.detail:
+        table.add_row("", document.detail.strip())
+    if document.failing_summary:
+        table.add_row("on", f"{document.failing_summary} ({document.domain} domain)")
+    if document.explanation and document.explanation != document.detail:
+        table.add_row("because", document.explanation.strip())
     _smallest(table, document)
-    table.add_row("task", document["task"])
-    if document.get("also_in"):
-        others = ", ".join(document["also_in"])
+    table.add_row("task", document.task)
+    if document.also_in:
+        others = ", ".join(document.also_in)
         table.add_row("", f"the same name stands for {others} too: choose with --task")
-    table.add_row("cases", f"{document['cases']} judged, {document['failed']} failed")
-    _declined(table, document["declined"])
+    table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
+    _declined(table, document.declined)
     _noted(table, document)
-    for reason, count in document["void"].items():
+    for reason, count in document.void.items():
         table.add_row("void", f"{count}: {reason}")
-    for reason, count in (*document["unrefereeable"].items(), *document["skipped"].items()):
+    for reason, count in (*document.unrefereeable.items(), *document.skipped.items()):
         table.add_row("not judged", f"{count}: {reason}")
-    if document["worst_ratio"] is not None and document["verdict"] == "pass":
-        table.add_row("margin", f"largest error is {document['worst_ratio']:.2f} of its bound")
-    if document["binaries"]:
-        built = sum(b["ok"] for b in document["binaries"])
-        targets = ", ".join(sorted({b["target"] for b in document["binaries"]}))
+    if document.worst_ratio is not None and document.verdict == "pass":
+        table.add_row("margin", f"largest error is {document.worst_ratio:.2f} of its bound")
+    if document.binaries:
+        built = sum(b.ok for b in document.binaries)
+        targets = ", ".join(sorted({b.target for b in document.binaries}))
         table.add_row("compiled", f"{built} specializations for {targets}")
-    if document["finding"]:
-        table.add_row("finding", document["finding"])
-        table.add_row("next", f"kerneltruth minimize {shlex.quote(document['finding'])}")
-    table.add_row("took", f"{document['seconds']:.1f} s, seed {document['seed']}")
+    if document.finding:
+        table.add_row("finding", document.finding)
+        table.add_row("next", f"kerneltruth minimize {shlex.quote(document.finding)}")
+    table.add_row("took", f"{document.seconds:.1f} s, seed {document.seed}")
     return table
 
 
-def _smallest(table: Table, document: dict[str, Any]) -> None:
-    if document["minimal_summary"]:
-        table.add_row("smallest", document["minimal_summary"])
-        if document["minimal_shown"]:
-            table.add_row("", document["minimal_shown"])
+def _smallest(table: Table, document: CheckDocument | MinimizeDocument) -> None:
+    if document.minimal_summary:
+        table.add_row("smallest", document.minimal_summary)
+        if document.minimal_shown:
+            table.add_row("", document.minimal_shown)
 
 
-def _noted(table: Table, document: dict[str, Any]) -> None:
-    if document["own_weights"]:
-        table.add_row("weights", f"{OWN_WEIGHTS}: {document['own_weights']}")
-    for note in document["interface"]:
-        where = f"{note['cases']} cases, {note['core']} of the core, first {note['first_summary']}"
-        table.add_row("form", f"{note['output']}: {note['detail']}; values right ({where})")
+def _noted(table: Table, document: CheckDocument) -> None:
+    if document.own_weights:
+        table.add_row("weights", f"{OWN_WEIGHTS}: {document.own_weights}")
+    for note in document.interface:
+        where = f"{note.cases} cases, {note.core} of the core, first {note.first_summary}"
+        table.add_row("form", f"{note.output}: {note.detail}; values right ({where})")
 
 
-def _declined(table: Table, declined: list[dict[str, Any]]) -> None:
+def _declined(table: Table, declined: Sequence[DeclinedCase]) -> None:
     if not declined:
         return
     table.add_row("declined", f"{len(declined)} cases of the extended domain, not counted as wrong")
     for entry in declined[:DECLINED_SHOWN]:
-        table.add_row("", f"{entry['case']}: {entry['reason'].splitlines()[0]}")
+        table.add_row("", f"{entry.case}: {entry.reason.splitlines()[0]}")
     if len(declined) > DECLINED_SHOWN:
         table.add_row("", f"and {len(declined) - DECLINED_SHOWN} more; see --json")
 
 
-def replay_view(document: dict[str, Any]) -> RenderableType:
+def replay_view(document: ReplayDocument) -> RenderableType:
     """A line per finding, then the count."""
     table = _rows()
-    for result in document["results"]:
-        state = "reproduced" if result["reproduced"] else "NOT REPRODUCED"
-        style = "green" if result["reproduced"] else "bold red"
-        said = f"inputs {result['inputs']}, output {result['output']}"
-        if result["verdict"]:
-            kind = f" {result['kind']}" if result["kind"] else ""
-            said = f"{result['verdict']}{kind}, {said}"
-        if result["reason"]:
-            said += f": {result['reason']}"
-        table.add_row(result["id"], Text(state, style=style), said)
-    count = f"{document['reproduced']} of {document['findings']} reproduced on {document['device']}"
+    for result in document.results:
+        state = "reproduced" if result.reproduced else "NOT REPRODUCED"
+        style = "green" if result.reproduced else "bold red"
+        said = f"inputs {result.inputs}, output {result.output}"
+        if result.verdict:
+            kind = f" {result.kind}" if result.kind else ""
+            said = f"{result.verdict}{kind}, {said}"
+        if result.reason:
+            said += f": {result.reason}"
+        table.add_row(result.id, Text(state, style=style), said)
+    count = f"{document.reproduced} of {document.findings} reproduced on {document.device}"
     table.add_row("", "", count)
     return table
 
 
-def minimize_view(document: dict[str, Any]) -> RenderableType:
+def minimize_view(document: MinimizeDocument) -> RenderableType:
     """The smallest case and the script."""
     table = _rows()
-    verdict = document["verdict"] + (f" ({document['kind']})" if document["kind"] else "")
+    verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     table.add_row("verdict", verdict)
     _smallest(table, document)
-    table.add_row("because", document["explanation"])
-    table.add_row("tried", f"{document['evaluations']} cases")
-    table.add_row("script", document["script"])
+    table.add_row("because", document.explanation)
+    table.add_row("tried", f"{document.evaluations} cases")
+    table.add_row("script", document.script)
     return table
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.codec import dumps
+from kerneltruth.documents.model import dumps
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runs.files import write_all, writing
 

@@ -1,89 +1,37 @@
-"""What a run stores: verdicts, result lines, findings and the manifest, and their JSON forms."""
+"""What a run stores, in the judge's own types: made from documents, and turned into them."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
-from kerneltruth import __version__
+import msgspec
+
 from kerneltruth.cases.case import Case
-from kerneltruth.codec import build, content_hash, plain
+from kerneltruth.documents.model import SCHEMA, content_hash, model_of, parse, updated
+from kerneltruth.documents.records import (
+    AttemptRecord,
+    CaseRecord,
+    Digests,
+    Environment,
+    FindingRecord,
+    VerdictRecord,
+)
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.oracle.attempt import (
     Attempt,
     CandidateRef,
     ErrorMap,
     ErrorStats,
-    Judgement,
 )
-from kerneltruth.oracle.verdict import (
-    FAIL_KINDS,
-    CompileError,
-    Crashed,
-    Declined,
-    Failed,
-    Infra,
-    Passed,
-    RuntimeFault,
-    TimedOut,
-    Unrefereeable,
-    UnsupportedHere,
-    Verdict,
-    Void,
-    word,
-)
+from kerneltruth.oracle.verdict import Verdict
 from kerneltruth.runs.files import read_json
 
-SCHEMA = 1
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-
-_VERDICTS: dict[str, type[Verdict]] = {
-    "pass": Passed,
-    "fail": Failed,
-    "compile_error": CompileError,
-    "runtime_error": RuntimeFault,
-    "declined": Declined,
-    "crash": Crashed,
-    "timeout": TimedOut,
-    "unrefereeable": Unrefereeable,
-    "void": Void,
-    "unsupported_here": UnsupportedHere,
-    "infra": Infra,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """What a run is: `run.json`. Times are ISO 8601 in UTC; `ended` is None while it lasts."""
-
-    arguments: tuple[str, ...]
-    seed: int
-    suite_hash: str
-    environment: dict[str, str | None]
-    started: str
-    ended: str | None = None
-    version: str = __version__
-    schema: int = SCHEMA
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digests:
-    """Sha256 over logical elements in row-major order: by input, and of all outputs in order."""
-
-    inputs: dict[str, str]
-    reference: str | None
-    output: str | None
-
-    def __post_init__(self) -> None:
-        named = {**self.inputs, "reference": self.reference, "output": self.output}
-        for name, digest in named.items():
-            if digest is not None and not _SHA256.fullmatch(digest):
-                raise ValueError(f"the digest of {name} is not 64 hex digits: {digest!r:.80}")
+_VERDICTS: dict[str, type[Verdict]] = {kind.verdict: kind for kind in get_args(Verdict)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +56,7 @@ class Finding:
     digests: Digests
     minimal: Case | None
     explanation: str
-    environment: dict[str, str | None]
+    environment: Environment
     config: int = 0
     poison_seed: int = 0
     bounds: str = "spread"
@@ -124,55 +72,31 @@ class Finding:
             )
 
 
-def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict's word, and its fields beside it."""
-    return {"verdict": word(verdict), **plain(verdict)}
+def attempt_record(attempt: Attempt) -> AttemptRecord:
+    """The attempt as a result line holds it."""
+    return model_of(AttemptRecord, attempt)
 
 
-def verdict_from_json(data: Any) -> Verdict:
-    """Read what `verdict_to_json` wrote.
+def finding_record(finding: Finding) -> FindingRecord:
+    """The finding as its file holds it."""
+    return model_of(FindingRecord, finding)
+
+
+def case_of(record: CaseRecord) -> Case:
+    """The case that a document holds.
 
     Raises:
-        UserError: no verdict of this version.
+        InternalError: it has a seed, a size or a domain that no case can have.
     """
-    if not isinstance(data, Mapping) or data.get("verdict") not in _VERDICTS:
-        raise UserError(f"not a verdict: {data!r:.80}; known are {', '.join(_VERDICTS)}")
-    own = {k: v for k, v in data.items() if k != "verdict"}
-    verdict: Verdict = build(_VERDICTS[data["verdict"]], own)
-    if isinstance(verdict, Failed) and verdict.kind not in FAIL_KINDS:
-        raise UserError(
-            f"not a kind of failure: {verdict.kind!r}; known are {', '.join(FAIL_KINDS)}"
-        )
-    return verdict
+    return Case(**msgspec.structs.asdict(record))
 
 
-def record_to_json(record: Attempt | Judgement | Finding) -> dict[str, Any]:
-    """The JSON form of a record that holds a verdict."""
-    return {f.name: _field_to_json(getattr(record, f.name)) for f in fields(record)}
+def verdict_of(record: VerdictRecord) -> Verdict:
+    """The verdict that a document holds."""
+    return model_of(_VERDICTS[record.word], record)
 
 
-def _field_to_json(value: Any) -> Any:
-    if isinstance(value, Verdict):
-        return verdict_to_json(value)
-    if isinstance(value, Judgement):
-        return record_to_json(value)
-    return plain(value)
-
-
-def judgement_from_json(data: Any) -> Judgement | None:
-    """Read a judgement, or null."""
-    if data is None:
-        return None
-    return build(Judgement, data, {"verdict": verdict_from_json})
-
-
-def attempt_from_json(data: Any) -> Attempt:
-    """Read an attempt, as a result line holds it."""
-    parse = {"verdict": verdict_from_json, "failure": judgement_from_json}
-    return build(Attempt, data, parse)
-
-
-def finding_from_json(data: Any) -> Finding:
+def finding_from(data: object) -> Finding:
     """Read a finding; keys that a later version of the same schema added are left out.
 
     Raises:
@@ -180,14 +104,18 @@ def finding_from_json(data: Any) -> Finding:
     """
     if not isinstance(data, Mapping):
         raise UserError(f"not a finding: {data!r:.80}")
-    refuse_newer(data, "the finding")
-    optional = {"config", "poison_seed", "bounds", "tf32", "error_map", "shown"}
-    known = [f.name for f in fields(Finding)]
-    missing = [name for name in known if name not in data and name not in optional]
-    if missing:
-        raise UserError(f"not a finding: it has no {', '.join(missing)}")
-    own = {k: v for k, v in data.items() if k in known}
-    return build(Finding, own, {"verdict": verdict_from_json})
+    record = parse(FindingRecord, updated(data, "the finding"))
+    own = {name: getattr(record, name) for name in record.__struct_fields__}
+    own["candidate"] = model_of(CandidateRef, record.candidate)
+    own["stats"] = record.stats and model_of(ErrorStats, record.stats)
+    own["error_map"] = record.error_map and model_of(ErrorMap, record.error_map)
+    own["verdict"] = verdict_of(record.verdict)
+    try:
+        own["case"] = case_of(record.case)
+        own["minimal"] = record.minimal and case_of(record.minimal)
+        return Finding(**own)
+    except (InternalError, ValueError) as error:
+        raise UserError(f"not a finding: {error}") from error
 
 
 def load_finding(path: Path) -> Finding:
@@ -198,29 +126,11 @@ def load_finding(path: Path) -> Finding:
     """
     data = read_json(path)
     try:
-        return finding_from_json(data)
+        return finding_from(data)
     except UserError as error:
         raise UserError(
             f"{path}: {error}; give a file of RUN/findings, or judge the kernel again"
         ) from error
-
-
-def refuse_newer(data: Mapping[str, Any], what: str) -> None:
-    """Stop at a schema that this version does not know.
-
-    Raises:
-        UserError: no schema number, or a newer one; names it, and the next step.
-    """
-    schema = data.get("schema")
-    if type(schema) is not int or schema < 1:
-        raise UserError(f"{what} has no schema number (found {schema!r:.40})")
-    if schema > SCHEMA:
-        writer = data.get("version")
-        by = f" by kerneltruth {writer}" if isinstance(writer, str) else ""
-        raise UserError(
-            f"{what} was written{by} with schema {schema}, and kerneltruth {__version__} reads up "
-            f"to {SCHEMA}; upgrade kerneltruth"
-        )
 
 
 def finding_of(

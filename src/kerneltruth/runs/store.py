@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kerneltruth.codec import build, dumps
+from kerneltruth.documents.model import dumps, parse, updated
+from kerneltruth.documents.records import Manifest, replace
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
 from kerneltruth.runs.ledger import Keep, Ledger
-from kerneltruth.runs.records import (
-    Finding,
-    Manifest,
-    record_to_json,
-    refuse_newer,
-)
+from kerneltruth.runs.records import Finding, finding_record
 
 if TYPE_CHECKING:
     import torch
@@ -83,10 +78,9 @@ class RunStore:
         data = read_json(path / "run.json")
         if not isinstance(data, Mapping):
             raise UserError(f"{path / 'run.json'} is damaged: not an object; make the run again")
-        refuse_newer(data, f"the run {path}")
-        known = {k: v for k, v in data.items() if k in Manifest.__dataclass_fields__}
+        present = updated(data, f"the run {path}")
         try:
-            manifest = build(Manifest, known)
+            manifest = parse(Manifest, present)
         except UserError as error:
             raise UserError(f"{path / 'run.json'}: {error}; make the run again") from error
         return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
@@ -149,7 +143,7 @@ class RunStore:
 
                 inputs_path = self.path / "inputs" / f"{finding.id}.safetensors"
                 write_whole(inputs_path, to_bytes(present))
-            write_whole(path, dumps(record_to_json(finding), indent=2).encode() + b"\n")
+            write_whole(path, dumps(finding_record(finding), indent=2).encode() + b"\n")
         return path
 
     def write_source(self, source: str) -> Path:

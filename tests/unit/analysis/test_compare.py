@@ -3,8 +3,8 @@
 import pytest
 
 from kerneltruth.analysis.compare import compare_runs
+from kerneltruth.documents.records import Manifest
 from kerneltruth.errors import UserError
-from kerneltruth.runs.records import Manifest
 from kerneltruth.runs.store import RunStore
 
 CASE = "M=4096 N=4096 float32 normal"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from blank_documents import document
+from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.report import exit_codes
 
 
@@ -20,7 +22,7 @@ from kerneltruth.report import exit_codes
     ],
 )
 def test_a_check_is_good_bad_or_not_judged(verdict, code):
-    assert exit_codes.of_check({"verdict": verdict}) == code
+    assert exit_codes.of_check(verdict) == code
 
 
 def audit(*kernels):
@@ -54,8 +56,8 @@ def test_an_audit_that_only_the_machine_spoiled_says_so():
     ],
 )
 def test_a_replay_is_good_if_all_is_reproduced(results, code):
-    document = {"results": [{"reproduced": r, "verdict": v} for r, v in results]}
-    assert exit_codes.of_replay(document) == code
+    replayed = [document(ReplayResult, reproduced=r, verdict=v) for r, v in results]
+    assert exit_codes.of_replay(document(ReplayDocument, results=replayed)) == code
 
 
 def test_a_comparison_is_bad_if_anything_differs_or_is_missing():

@@ -5,6 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from blank_documents import document
+from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.report.annotations import annotate
 from kerneltruth.report.junit import junit, printable, write_junit
@@ -156,19 +158,20 @@ def test_a_verdict_is_the_candidates_fault_or_the_machines_or_neither(verdict, s
 
 
 def test_a_check_is_one_outcome_that_says_all_once():
-    document = {
-        "verdict": "fail",
-        "kind": "nan",
-        "task": "relu",
-        "detail": "5 of 9\n",
-        "explanation": "NaN is swallowed.\nmore",
-        "torch_only": True,
-        "minimal_summary": "N=1",
-        "minimal_shown": "x=[1.0], expected 1.0, got nan",
-        "finding": "f.json",
-        "seconds": 2.0,
-    }
-    (found,) = of_check(document, Path("k/relu.py"), device="cpu").outcomes
+    found = document(
+        CheckDocument,
+        verdict="fail",
+        kind="nan",
+        task="relu",
+        detail="5 of 9\n",
+        explanation="NaN is swallowed.\nmore",
+        torch_only=True,
+        minimal_summary="N=1",
+        minimal_shown="x=[1.0], expected 1.0, got nan",
+        finding="f.json",
+        seconds=2.0,
+    )
+    (found,) = of_check(found, Path("k/relu.py"), device="cpu").outcomes
     assert (found.name, found.group, found.kind, found.file) == (
         "relu.py",
         "relu",

@@ -5,6 +5,14 @@ import io
 import pytest
 from rich.console import Console
 
+from blank_documents import document
+from kerneltruth.documents.records import BinaryRecord
+from kerneltruth.documents.verdicts import (
+    CheckDocument,
+    InterfaceDocument,
+    ReplayDocument,
+    ReplayResult,
+)
 from kerneltruth.report.audit_view import audit_view
 from kerneltruth.report.terminal import piped
 from kerneltruth.report.verdict_view import check_view, replay_view
@@ -29,11 +37,18 @@ CHECK = {
     "unrefereeable": {"no teeth": 2},
     "skipped": {},
     "worst_ratio": 0.5,
-    "binaries": [{"ok": True, "target": "sm_90"}, {"ok": False, "target": "sm_80"}],
+    "binaries": [
+        document(BinaryRecord, ok=True, target="sm_90"),
+        document(BinaryRecord, ok=False, target="sm_80"),
+    ],
     "finding": "my runs/x.json",
     "seconds": 1.25,
     "seed": 0,
 }
+
+
+def checked(**more):
+    return document(CheckDocument, **{**CHECK, **more})
 
 
 def kernel(name, role, verdict, **more):
@@ -74,7 +89,7 @@ AUDIT = {
 
 
 def test_a_failing_check_says_why_on_what_and_what_to_do_next():
-    lines = piped(check_view(CHECK)).splitlines()
+    lines = piped(check_view(checked())).splitlines()
     assert lines[0].split() == ["verdict", "fail", "(nan)"]
     text = "\n".join(lines)
     assert "NaN is swallowed." in text
@@ -84,42 +99,39 @@ def test_a_failing_check_says_why_on_what_and_what_to_do_next():
 
 
 def test_every_case_that_was_not_judged_is_counted():
-    text = piped(check_view(CHECK))
+    text = piped(check_view(checked()))
     assert "2: no teeth" in text
     assert "5 cases of the extended domain" in text
     assert "and 2 more" in text
 
 
 def test_the_smallest_case_is_shown_with_what_came_of_it():
-    lines = [line.strip() for line in piped(check_view(CHECK)).splitlines()]
+    lines = [line.strip() for line in piped(check_view(checked())).splitlines()]
     smallest = next(i for i, line in enumerate(lines) if line.startswith("smallest"))
     assert lines[smallest + 1] == "x=[100.0], expected 1.0, got nan"
 
 
 def test_weights_that_a_model_drew_itself_are_said_to_be():
-    noted = piped(check_view({**CHECK, "own_weights": "it has no parameter for the weight w"}))
+    noted = piped(check_view(checked(own_weights="it has no parameter for the weight w")))
     assert "drawn by its constructor, at the reference's seed: it has no parameter" in noted
 
 
 def test_plain_pytorch_is_said_to_be():
-    lines = piped(check_view({**CHECK, "torch_only": True})).splitlines()
+    lines = piped(check_view(checked(torch_only=True))).splitlines()
     assert lines[0].split(maxsplit=1)[1] == "fail (nan), torch-only: no kernel of its own"
 
 
 def test_voids_and_notes_on_the_form_are_shown():
     note = {"output": "out", "detail": "dtype float32 where float16 was due", "cases": 3, "core": 0}
-    document = {
-        **CHECK,
-        "void": {"PyTorch's own function raises ValueError": 2},
-        "interface": [{**note, "first_summary": "M=1 N=1 float16"}],
-    }
-    text = piped(check_view(document))
+    noted = document(InterfaceDocument, **note, first_summary="M=1 N=1 float16")
+    void = {"PyTorch's own function raises ValueError": 2}
+    text = piped(check_view(checked(void=void, interface=[noted])))
     assert "void        2: PyTorch's own function raises ValueError" in text
     assert "out: dtype float32 where float16 was due; values right (3 cases, 0 of the core" in text
 
 
 def test_only_what_compiled_counts_as_compiled():
-    assert "1 specializations for sm_80, sm_90" in piped(check_view(CHECK))
+    assert "1 specializations for sm_80, sm_90" in piped(check_view(checked()))
 
 
 def test_a_replay_that_differs_stands_out():
@@ -132,8 +144,14 @@ def test_a_replay_that_differs_stands_out():
         "kind": "nan",
         "reason": "same verdict, but other output bytes",
     }
-    document = {"results": [result], "reproduced": 0, "findings": 1, "device": "cpu"}
-    text = piped(replay_view(document))
+    replayed = document(
+        ReplayDocument,
+        results=[document(ReplayResult, **result)],
+        reproduced=0,
+        findings=1,
+        device="cpu",
+    )
+    text = piped(replay_view(replayed))
     assert "NOT REPRODUCED" in text
     assert "0 of 1 reproduced on cpu" in text
 

@@ -13,11 +13,12 @@ import torch
 from safetensors.torch import load_file, save
 
 from kerneltruth.cases.case import Case
+from kerneltruth.documents.records import Digests, Manifest
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.oracle.attempt import CandidateRef
 from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runs.files import writing
-from kerneltruth.runs.records import Digests, Finding, Manifest, load_finding
+from kerneltruth.runs.records import Finding, load_finding
 from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot
 
 MANIFEST = Manifest(

@@ -1,0 +1,137 @@
+"""What all models share: strict reading, exact writing, and a chain of updates by schema.
+
+NaN and infinities are kept; null means "not measured" only. JSON has no place for non-finite
+numbers, so a `Number` is written as "NaN", "Infinity" or "-Infinity" where it is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import typing
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from kerneltruth import __version__
+from kerneltruth.errors import UserError
+
+SCHEMA = 1
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+T = TypeVar("T")
+# Turns a document of one schema into one of the next.
+Update = Callable[[dict[str, object]], dict[str, object]]
+UPDATES: dict[int, Update] = {}
+
+if TYPE_CHECKING:
+    Number = float
+else:
+
+    class _AnyNumber(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+
+    class Number(metaclass=_AnyNumber):
+        """A float that may be NaN or infinite. Values are plain floats: this only names them."""
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a document: it refuses keys that it does not know."""
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a run: keys that a later release of the same schema added are left out."""
+
+
+def model_of(kind: type[T], value: object) -> T:
+    """Make a model from an object with attributes of the same names, such as a dataclass.
+
+    Raises:
+        ValueError: an attribute is missing or of the wrong type, which is our mistake.
+    """
+    return msgspec.convert(value, kind, from_attributes=True, dec_hook=_read_number)
+
+
+def parse(kind: type[T], data: object) -> T:
+    """Read a model from JSON's own types.
+
+    Raises:
+        UserError: a key is missing or unknown, or a value has the wrong type; names where.
+    """
+    try:
+        return msgspec.convert(data, kind, dec_hook=_read_number)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise UserError(f"no valid {_name(kind)}: {error}") from error
+
+
+def plain(value: object) -> Json:
+    """Turn a model, a dataclass or a container into JSON's own types."""
+    return _finite(msgspec.to_builtins(value, enc_hook=_as_dict))
+
+
+def dumps(value: object, *, indent: int | None = None) -> str:
+    """One JSON document, with keys as declared and no bare NaN."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)
+
+
+def content_hash(value: object) -> str:
+    """Sha256 of the canonical JSON of a value."""
+    text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def updated(data: Mapping[str, object], what: str) -> dict[str, object]:
+    """Bring a document of an older schema to the present one, step by step.
+
+    Raises:
+        UserError: no schema number, or a newer one; names it, and the next step.
+    """
+    schema = data.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise UserError(f"{what} has no schema number (found {schema!r:.40})")
+    if schema > SCHEMA:
+        writer = data.get("version")
+        by = f" by kerneltruth {writer}" if isinstance(writer, str) else ""
+        raise UserError(
+            f"{what} was written{by} with schema {schema}, and kerneltruth {__version__} reads up "
+            f"to {SCHEMA}; upgrade kerneltruth"
+        )
+    document = dict(data)
+    for step in range(schema, SCHEMA):
+        document = {**UPDATES[step](document), "schema": step + 1}
+    return document
+
+
+def _finite(value: object) -> Json:
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        case dict():
+            return {str(name): _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+    return typing.cast(Json, value)
+
+
+def _as_dict(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _read_number(kind: type, value: object) -> object:
+    if isinstance(value, str):
+        if value not in _NON_FINITE:
+            raise ValueError(f"Expected a number, got {value!r:.40}")
+        return _NON_FINITE[value]
+    return value
+
+
+def _name(kind: object) -> str:
+    name = str(getattr(kind, "__name__", kind))
+    return name.removesuffix("Record").removesuffix("Document").lower()

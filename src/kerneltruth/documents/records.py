@@ -1,0 +1,339 @@
+"""What the files of a run hold: cases, verdicts, judgements, attempts, findings, the manifest."""
+
+from __future__ import annotations
+
+import re
+import typing
+from typing import Literal
+
+import msgspec
+from msgspec import field
+
+from kerneltruth import __version__
+from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
+
+FailKind = Literal[
+    "count",
+    "type",
+    "shape",
+    "dtype",
+    "device",
+    "value",
+    "nan",
+    "inf",
+    "input_mutated",
+    "out_of_bounds",
+    "assumes_contiguous",
+    "uninitialized",
+    "nondeterministic",
+    "kept_state",
+    "same_draw",
+    "aliased_output",
+]
+VerdictWord = Literal[
+    "pass",
+    "fail",
+    "compile_error",
+    "runtime_error",
+    "declined",
+    "crash",
+    "timeout",
+    "unrefereeable",
+    "void",
+    "unsupported_here",
+    "infra",
+]
+Environment = dict[str, str | None]
+# Numbers in a tuple are sizes, or factors.
+Attribute = None | bool | int | float | str | tuple[int | float, ...]
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class CaseRecord(Model, frozen=True, kw_only=True):
+    """One test of a task; see `cases.case.Case`."""
+
+    task: str
+    dims: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    dtype: str = "float32"
+    layout: str = "contiguous"
+    recipe: str = "uniform"
+    seed: int = 0
+    absent: tuple[str, ...] = ()
+    literals: tuple[tuple[str, tuple[Number, ...]], ...] = ()
+    strategy: str = "default"
+    domain: Literal["core", "extended"] = "core"
+
+
+class CauseRecord(Model, frozen=True, kw_only=True):
+    """Why some of the wrong elements are wrong: how many, and their share of all wrong ones."""
+
+    kind: FailKind
+    elements: int
+    share: Number
+
+
+class VerdictModel(Model, frozen=True, kw_only=True, tag_field="verdict"):
+    """What all verdicts share: the word that tells them apart."""
+
+    @property
+    def word(self) -> VerdictWord:
+        """The verdict as the contract spells it."""
+        return typing.cast(VerdictWord, self.__struct_config__.tag)
+
+
+class PassedRecord(VerdictModel, frozen=True, kw_only=True, tag="pass"):
+    """Every output is within the bound and no guard was touched."""
+
+
+class FailedRecord(VerdictModel, frozen=True, kw_only=True, tag="fail"):
+    """The kernel returned, and what it returned or did is wrong."""
+
+    kind: FailKind
+    detail: str
+    output: str | None = None
+    causes: tuple[CauseRecord, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+class CompileErrorRecord(VerdictModel, frozen=True, kw_only=True, tag="compile_error"):
+    """The source does not load, or a kernel does not compile for the target."""
+
+    detail: str
+    target: str | None = None
+
+
+class RuntimeFaultRecord(VerdictModel, frozen=True, kw_only=True, tag="runtime_error"):
+    """The kernel raised in the core domain."""
+
+    error: str
+    detail: str
+
+
+class DeclinedRecord(VerdictModel, frozen=True, kw_only=True, tag="declined"):
+    """The kernel refused a case of the extended domain."""
+
+    reason: str
+
+
+class CrashedRecord(VerdictModel, frozen=True, kw_only=True, tag="crash"):
+    """The child died."""
+
+    signal: int | None
+    detail: str
+
+
+class TimedOutRecord(VerdictModel, frozen=True, kw_only=True, tag="timeout"):
+    """The deadline passed."""
+
+    seconds: Number
+
+
+class UnrefereeableRecord(VerdictModel, frozen=True, kw_only=True, tag="unrefereeable"):
+    """No bound can tell right from wrong on this case."""
+
+    reason: str
+
+
+class VoidRecord(VerdictModel, frozen=True, kw_only=True, tag="void"):
+    """PyTorch's own function fails the same call."""
+
+    reason: str
+
+
+class UnsupportedHereRecord(VerdictModel, frozen=True, kw_only=True, tag="unsupported_here"):
+    """This machine, or Triton's interpreter, cannot run it."""
+
+    reason: str
+
+
+class InfraRecord(VerdictModel, frozen=True, kw_only=True, tag="infra"):
+    """Our side broke."""
+
+    reason: str
+
+
+VerdictRecord = (
+    PassedRecord
+    | FailedRecord
+    | CompileErrorRecord
+    | RuntimeFaultRecord
+    | DeclinedRecord
+    | CrashedRecord
+    | TimedOutRecord
+    | UnrefereeableRecord
+    | VoidRecord
+    | UnsupportedHereRecord
+    | InfraRecord
+)
+
+
+class ErrorStatsRecord(Model, frozen=True, kw_only=True):
+    """Error of one output against the float64 reference; null was not measured."""
+
+    count: int
+    num_exceeding: int
+    max_abs: Number | None = None
+    mean_abs: Number | None = None
+    p50_abs: Number | None = None
+    p90_abs: Number | None = None
+    p99_abs: Number | None = None
+    max_rel: Number | None = None
+    mean_rel: Number | None = None
+    max_ulp: Number | None = None
+    mean_ulp: Number | None = None
+    worst_index: tuple[int, ...] | None = None
+    max_bound_ratio: Number | None = None
+
+
+class ErrorMapRecord(Model, frozen=True, kw_only=True):
+    """Where an output is wrong, as a picture of characters."""
+
+    output: str
+    shape: tuple[int, ...]
+    lines: tuple[str, ...]
+
+
+class MismatchRecord(Model, frozen=True, kw_only=True):
+    """In what the form of an output differs from the promise, where its values were compared."""
+
+    kind: FailKind
+    detail: str
+    output: str
+
+
+class InterfaceRecord(Model, frozen=True, kw_only=True):
+    """A mismatch of form over all cases."""
+
+    kind: FailKind
+    detail: str
+    output: str
+    cases: int
+    core: int
+    first: CaseRecord
+
+
+class JudgementRecord(Model, frozen=True, kw_only=True):
+    """One case judged."""
+
+    case: CaseRecord
+    verdict: VerdictRecord
+    stats: ErrorStatsRecord | None = None
+    config: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
+    reference_digest: str | None = None
+    output_digest: str | None = None
+    seconds: Number = 0.0
+    interface: tuple[MismatchRecord, ...] = ()
+
+
+class CandidateRecord(Model, frozen=True, kw_only=True):
+    """A candidate as results name it; the source is stored by its hash."""
+
+    sha256: str
+    path: str
+    language: str
+    entry: str
+
+
+class BinaryRecord(Model, frozen=True, kw_only=True):
+    """A kernel compiled for a target, and the static facts read from it; null was not read."""
+
+    kernel: str
+    target: str
+    ok: bool
+    error: str | None = None
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    instructions: int | None = None
+    num_warps: int | None = None
+    tensor_cores: bool | None = None
+    seconds: Number | None = None
+
+
+class DtypeRecord(Model, frozen=True, kw_only=True):
+    """Cases of one dtype: judged, of these returned to be judged, and failed in whatever way."""
+
+    cases: int = 0
+    returned: int = 0
+    failed: int = 0
+
+
+class AttemptRecord(Model, frozen=True, kw_only=True):
+    """One candidate judged; see `oracle.attempt.Attempt`."""
+
+    task: str
+    candidate: CandidateRecord
+    verdict: VerdictRecord
+    cases: int
+    failed: int
+    declined: tuple[tuple[CaseRecord, str], ...] = ()
+    unrefereeable: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    failure: JudgementRecord | None = None
+    minimal: CaseRecord | None = None
+    explanation: str = ""
+    error_map: ErrorMapRecord | None = None
+    binaries: tuple[BinaryRecord, ...] = ()
+    worst_ratio: Number | None = None
+    seconds: Number = 0.0
+    dtypes: dict[str, DtypeRecord] = field(default_factory=dict)
+    void: dict[str, int] = field(default_factory=dict)
+    interface: tuple[InterfaceRecord, ...] = ()
+    shown: str = ""
+    torch_only: bool = False
+    headers: Literal["lean", "full"] | None = None
+    own_weights: str | None = None
+
+
+class Digests(Model, frozen=True, kw_only=True):
+    """Sha256 over logical elements in row-major order: by input, and of all outputs in order."""
+
+    inputs: dict[str, str]
+    reference: str | None
+    output: str | None
+
+    def __post_init__(self) -> None:
+        named = {**self.inputs, "reference": self.reference, "output": self.output}
+        for name, digest in named.items():
+            if digest is not None and not _SHA256.fullmatch(digest):
+                raise ValueError(f"the digest of {name} is not 64 hex digits: {digest!r:.80}")
+
+
+class FindingRecord(Stored, frozen=True, kw_only=True):
+    """A file of `findings/`: a failing verdict with everything needed to replay it."""
+
+    id: str
+    task: str
+    candidate: CandidateRecord
+    case: CaseRecord
+    verdict: VerdictRecord
+    stats: ErrorStatsRecord | None
+    digests: Digests
+    minimal: CaseRecord | None
+    explanation: str
+    environment: Environment
+    config: int = 0
+    poison_seed: int = 0
+    bounds: str = "spread"
+    tf32: bool = True
+    error_map: ErrorMapRecord | None = None
+    shown: str = ""
+    schema: int = SCHEMA
+
+
+class Manifest(Stored, frozen=True, kw_only=True):
+    """What a run is: `run.json`. Times are ISO 8601 in UTC; `ended` is None while it lasts."""
+
+    arguments: tuple[str, ...]
+    seed: int
+    suite_hash: str
+    environment: Environment
+    started: str
+    ended: str | None = None
+    version: str = __version__
+    schema: int = SCHEMA
+
+
+replace = msgspec.structs.replace

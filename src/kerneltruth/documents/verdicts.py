@@ -1,0 +1,115 @@
+"""What `check`, `replay` and `minimize` print as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.records import (
+    BinaryRecord,
+    CandidateRecord,
+    CaseRecord,
+    CauseRecord,
+    ErrorStatsRecord,
+    FailKind,
+    VerdictWord,
+)
+
+
+class DeclinedCase(Model, frozen=True, kw_only=True):
+    """A case of the extended domain that the kernel refused: a line, and its reason."""
+
+    case: str
+    reason: str
+
+
+class InterfaceDocument(Model, frozen=True, kw_only=True):
+    """A mismatch of form over all cases whose values are right."""
+
+    kind: FailKind
+    detail: str
+    output: str
+    cases: int
+    core: int
+    first: CaseRecord
+    first_summary: str
+
+
+class CheckDocument(Model, frozen=True, kw_only=True):
+    """`check --json`."""
+
+    schema: Literal[1] = 1
+    task: str
+    also_in: tuple[str, ...]
+    candidate: CandidateRecord
+    torch_only: bool
+    verdict: VerdictWord
+    declined: tuple[DeclinedCase, ...]
+    kind: FailKind | None
+    output: str | None
+    causes: tuple[CauseRecord, ...]
+    inputs: tuple[str, ...]
+    detail: str
+    explanation: str
+    cases: int
+    failed: int
+    unrefereeable: dict[str, int]
+    void: dict[str, int]
+    skipped: dict[str, int]
+    own_weights: str | None
+    interface: tuple[InterfaceDocument, ...]
+    finding: str | None
+    failing: CaseRecord | None
+    failing_summary: str | None
+    domain: Literal["core", "extended"] | None
+    minimal: CaseRecord | None
+    minimal_summary: str | None
+    minimal_shown: str
+    stats: ErrorStatsRecord | None
+    worst_ratio: Number | None
+    binaries: tuple[BinaryRecord, ...]
+    seed: int
+    seconds: Number
+    run: str
+
+
+class ReplayResult(Model, frozen=True, kw_only=True):
+    """One finding replayed; `verdict` is null where it was not run."""
+
+    finding: str
+    id: str
+    inputs: Literal["same", "differ"]
+    reference: Literal["same", "differ", "not compared"]
+    recorded: VerdictWord
+    recorded_kind: FailKind | None
+    verdict: VerdictWord | None
+    kind: FailKind | None
+    output: str
+    reproduced: bool
+    reason: str
+
+
+class ReplayDocument(Model, frozen=True, kw_only=True):
+    """`replay --json`."""
+
+    schema: Literal[1] = 1
+    findings: int
+    reproduced: int
+    device: str
+    results: tuple[ReplayResult, ...]
+
+
+class MinimizeDocument(Model, frozen=True, kw_only=True):
+    """`minimize --json`."""
+
+    schema: Literal[1] = 1
+    finding: str
+    verdict: VerdictWord
+    kind: FailKind | None
+    case: CaseRecord
+    minimal: CaseRecord
+    minimal_summary: str
+    minimal_shown: str
+    evaluations: int
+    explanation: str
+    script: str
