@@ -25,7 +25,7 @@ from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
-from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find

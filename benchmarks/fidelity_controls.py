@@ -29,7 +29,7 @@ from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Passed, word

@@ -26,7 +26,8 @@ from kerneltruth.clock.spent import Spent
 from kerneltruth.clock.stocking import left_out, stocked
 from kerneltruth.commands.baseline_processes import BaselineProcesses
 from kerneltruth.errors import UserError, lacks_memory
-from kerneltruth.oracle.expectation import Expectation, expect_timed
+from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.grading import grade, grade_spots, spotwise
 from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.candidate import Candidate

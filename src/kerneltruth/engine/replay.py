@@ -22,7 +22,8 @@ from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import Expectation, ExpectationCache, tensors_digest
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial

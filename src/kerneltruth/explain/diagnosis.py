@@ -19,7 +19,7 @@ from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
 from kerneltruth.oracle.contract import said
-from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.trial import Trial

@@ -11,7 +11,7 @@ from kerneltruth.cases.layouts import LAYOUTS, effective_layout
 from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
-from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
 from kerneltruth.oracle.trial import Trial

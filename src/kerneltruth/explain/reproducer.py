@@ -16,7 +16,7 @@ from torch import Tensor
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
-from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
 from kerneltruth.oracle.verdict import Failed, TimedOut, Verdict, word
 from kerneltruth.runner.candidate import Candidate

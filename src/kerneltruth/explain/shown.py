@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from kerneltruth.oracle.dtypes import NAMES
-from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.verdict import (
     CompileError,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
 from kerneltruth.runner.source_state import may_keep_state

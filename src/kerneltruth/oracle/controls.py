@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from kerneltruth.oracle.again import differ
 from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.expectation import Expectation, ExpectationCache
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
 from kerneltruth.oracle.trial import Trial

@@ -27,7 +27,7 @@ from kerneltruth.oracle.attempt import (
     Judgement,
     Mismatch,
 )
-from kerneltruth.oracle.expectation import Expectation, tensors_digest
+from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling, wrong_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.trial import Trial

@@ -13,10 +13,9 @@ import torch
 
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import flat_bytes
-from kerneltruth.oracle.contract import cannot_be_computed, said
-from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.contract import broken_claims, cannot_be_computed, said
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.judge import (
-    claims_broken_by,
     not_accepted,
     returned_outputs,
     rule,
@@ -130,12 +129,12 @@ def _values(
                 return failed
         elif want.rejects(output):
             return _wrong_on_cpu(output, want)
-    claims = claims_broken_by(task, expectation, got, inputs)
+    claims = broken_claims(task, expectation, got, inputs)
     if not claims:
         return Passed()
     if cannot_be_computed(claims[0]):
         references = tuple(want.reference for want in expectation.outputs)
-        own = claims_broken_by(task, expectation, references, inputs)
+        own = broken_claims(task, expectation, references, inputs)
         if own and cannot_be_computed(own[0]):
             return Infra(reason=own[0].name)
     return Failed(kind="value", detail=said(claims))

@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.oracle.attempt import Mismatch
 from kerneltruth.oracle.dtypes import DTYPES
-from kerneltruth.oracle.expectation import ExpectedOutput
+from kerneltruth.oracle.expected import ExpectedOutput
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.verdict import Failed, FailKind
 from kerneltruth.runner.protocol import TensorResult

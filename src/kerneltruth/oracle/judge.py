@@ -10,7 +10,7 @@ import torch
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.oracle.attempt import ErrorStats, Mismatch
 from kerneltruth.oracle.contract import broken_claims, said
-from kerneltruth.oracle.expectation import Expectation, ExpectedOutput
+from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form
 from kerneltruth.oracle.reference import real_parts
 from kerneltruth.oracle.stats import Difference
@@ -289,7 +289,7 @@ def _values(
     compared = all(d is not None for d in differences)
     if broken is not None and broken.detail.startswith(READS) and compared:
         failed = replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
-    claims = () if failed else claims_broken_by(task, expectation, results, inputs)
+    claims = () if failed else broken_claims(task, expectation, results, inputs)
     if claims:
         failed = Failed(kind="value", detail=said(claims))
     return Ruling(
@@ -324,26 +324,6 @@ def not_accepted(
         return None
     detail = wrong_of(int((~right).sum()), right.numel(), "not an accepted answer")
     return Failed(kind="value", detail=detail, output=want.spec.name)
-
-
-def claims_broken_by(
-    task: Task,
-    expectation: Expectation,
-    results: tuple[torch.Tensor, ...],
-    inputs: Mapping[str, torch.Tensor | None],
-) -> tuple[Claim, ...]:
-    """The claims of the task's contract that the outputs break; `inputs` lie where these lie."""
-    outputs = expectation.outputs
-    return broken_claims(
-        task,
-        tuple(o.spec for o in outputs),
-        expectation.case.dtype,
-        inputs,
-        expectation.inputs.scalars,
-        results,
-        tuple(o.reference for o in outputs),
-        tf32=expectation.tf32,
-    )
 
 
 def _badness(stats: ErrorStats) -> tuple[bool, float]:

@@ -21,7 +21,7 @@ import torch
 
 from kerneltruth.cases.layouts import Placed, is_contiguous
 from kerneltruth.oracle.arguments import USUAL, Surroundings
-from kerneltruth.oracle.expectation import Expectation
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.verdict import Cause, Failed, FailKind, Passed, Verdict
 
 if TYPE_CHECKING:

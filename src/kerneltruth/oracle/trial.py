@@ -18,7 +18,8 @@ from kerneltruth.cases.materialize import Inputs
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
 from kerneltruth.oracle.attempt import Headers
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
-from kerneltruth.oracle.expectation import Expectation, ExpectationCache
+from kerneltruth.oracle.expectation import ExpectationCache
+from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict

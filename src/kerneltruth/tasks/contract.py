@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import torch
+
+
+class Bounded(Protocol):
+    """The bounds of formulas other than the reference, as the judge makes its own."""
+
+    def __call__(
+        self, formula: Callable[..., torch.Tensor], settings: Mapping[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The float64 result on the inputs, and the error allowed per element.
+
+        The error is infinite where right results differ by more than rounding.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,6 +35,7 @@ class Evidence:
         dtype: the case's dtype.
         eps: spacing of that dtype at 1; 0 for integers.
         tf32: whether the policy admits TF32 in products of float32 factors.
+        bounded: what a formula gives with these settings, and how far a right kernel may be off.
     """
 
     inputs: Mapping[str, torch.Tensor | None]
@@ -31,6 +45,7 @@ class Evidence:
     dtype: str
     eps: float
     tf32: bool = True
+    bounded: Bounded | None = None
 
 
 @dataclass(frozen=True, slots=True)

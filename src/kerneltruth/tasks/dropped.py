@@ -10,25 +10,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from kerneltruth.tasks.gpu import GPU_DRAWS, OnGpu
-from kerneltruth.tasks.rounding import cut_to_tf32
 from kerneltruth.tasks.spec import Claim, Evidence, Output
 
 Chain = Callable[..., Tensor]
 
 # A right result is called wrong once in 10^9 calls, by each claim about chance.
 SURPRISE = math.log(2e9)
-
-_FACTOR = 1.5
-_OF_ROW = 6.0
-_TF32_EPS = 2.0**-10
 
 
 def keep(p: float, training: bool) -> float:
@@ -51,15 +43,12 @@ def outputs(p: str = "p") -> tuple[Output, ...]:
     return chance, Output(when=f"not ({random})")
 
 
-def contract(
-    chain: Chain, *, p: str = "p", contracted: bool = True
-) -> Callable[[Evidence], Iterator[Claim]]:
+def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
     """The contract of a task that drops elements.
 
     Args:
         chain: the task's formula.
         p: name of the attribute that holds the probability.
-        contracted: whether the chain sums, so that a row shares its error and TF32 is admitted.
     """
     names = tuple(inspect.signature(chain).parameters)
 
@@ -68,10 +57,12 @@ def contract(
         training = bool(scalars.get("training", True))
         share = float(scalars[p]) if training else 0.0
         settings = {n: scalars[n] for n in names if n in scalars}
-        settings["keep"] = keep(share, training)
-        kept, slack, settled = _expected(chain, evidence, settings, contracted=contracted)
-        settings["keep"] = 0.0
-        dropped, other_slack, _ = _expected(chain, evidence, settings, contracted=contracted)
+        assert evidence.bounded is not None
+        kept, slack = evidence.bounded(chain, settings | {"keep": keep(share, training)})
+        dropped, other_slack = evidence.bounded(chain, settings | {"keep": 0.0})
+        # A finite value beyond the dtype may become infinite before or after it is dropped.
+        limit = torch.finfo(getattr(torch, evidence.dtype)).max
+        settled = slack.isfinite() & ~(kept.isfinite() & (kept.abs() > limit))
         out = evidence.outputs[0].double()
         is_kept = _matches(out, kept, slack)
         is_dropped = _matches(out, dropped, other_slack) | (out.isnan() & ~kept.isfinite())
@@ -112,76 +103,3 @@ def surprise(count: int, total: int, share: float) -> float:
 
 def _matches(out: Tensor, target: Tensor, slack: Tensor) -> Tensor:
     return ((out - target).abs() <= slack) | (out == target) | (out.isnan() & target.isnan())
-
-
-def _expected(
-    chain: Chain, evidence: Evidence, settings: Mapping[str, Any], *, contracted: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The float64 result, how far a right one may be off, and where that is settled."""
-    exact = chain(**evidence.inputs, **settings)
-    working = getattr(torch, evidence.dtype)
-    spread = torch.zeros_like(exact)
-    settled = torch.isnan(exact) | torch.isinf(exact) | (exact.abs() <= torch.finfo(working).max)
-    for seen in _evaluations(chain, evidence, settings, contracted=contracted):
-        both = seen.isfinite() & exact.isfinite()
-        spread = torch.maximum(spread, torch.where(both, (seen - exact).abs(), 0.0))
-        settled &= both | (seen == exact) | (seen.isnan() & exact.isnan())
-    magnitude = torch.nan_to_num(exact.abs(), nan=0.0, posinf=0.0)
-    ulps, of_row, eps = 2.0, 1.0, evidence.eps
-    if evidence.dtype in ("float32", "float64"):
-        ulps, of_row = 8.0, 2.0
-        if contracted and evidence.dtype == "float32":
-            ulps, of_row, eps = 2.0, 1.0, _TF32_EPS
-    slack = _FACTOR * spread + ulps * eps * magnitude + 4 * torch.finfo(working).tiny
-    if contracted and exact.ndim:
-        rms = spread.square().mean(-1, keepdim=True).sqrt()
-        scale = magnitude.amax(-1, keepdim=True) if exact.shape[-1] else magnitude
-        slack = slack + _OF_ROW * rms + of_row * eps * scale
-    return exact, slack, settled
-
-
-def _evaluations(
-    chain: Chain, evidence: Evidence, settings: Mapping[str, Any], *, contracted: bool
-) -> Iterator[Tensor]:
-    """What correct kernels may give, GPU libraries among them."""
-    working: torch.dtype = getattr(torch, evidence.dtype)
-    for inputs in _variants(evidence, working, tf32=contracted):
-        yield chain(**inputs, **settings).to(working).double()
-    inner = torch.float64 if working == torch.float64 else torch.float32
-    for dtype in dict.fromkeys((inner, working)):
-        given = _each(evidence, partial(Tensor.to, dtype=dtype))
-        # Rounding to half precision hides what the second draw would add.
-        for salt in range(GPU_DRAWS if dtype == inner else 1):
-            with OnGpu(ulp=torch.finfo(inner).eps, salt=salt) as gpu:
-                seen = chain(**given, **settings)
-            if not (gpu.used_library or gpu.used_function):
-                break
-            yield seen.to(working).double()
-
-
-def _variants(
-    evidence: Evidence, working: torch.dtype, *, tf32: bool
-) -> Iterator[dict[str, Tensor | None]]:
-    """The inputs in the precisions, and moved by the roundings, that correct kernels work with."""
-    inner = torch.float64 if working == torch.float64 else torch.float32
-    yield _each(evidence, lambda t: t.to(inner))
-    if working not in (inner, torch.float64):
-        yield _each(evidence, lambda t: t.to(working))
-    ulp = torch.finfo(inner).eps
-    yield _each(evidence, lambda t: t * (1 + ulp * _alternating(t)))
-    yield _each(evidence, lambda t: t * (1 - ulp * _alternating(t)))
-    if tf32 and working == torch.float32:
-        yield _each(evidence, lambda t: cut_to_tf32(t))
-        yield _each(evidence, lambda t: cut_to_tf32(t, half=1 << 12))
-
-
-def _each(evidence: Evidence, change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | None]:
-    return {
-        name: t if t is None or not t.is_floating_point() else change(t)
-        for name, t in evidence.inputs.items()
-    }
-
-
-def _alternating(t: Tensor) -> Tensor:
-    places = torch.arange(t.numel(), device=t.device) * 2654435761 >> 16
-    return (places % 2 * 2 - 1).to(t.dtype).reshape(t.shape)

@@ -8,7 +8,8 @@ from scripted import MATMUL, RELU, SUM, case_of, declare
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_on, tensors_digest
+from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_on
+from kerneltruth.oracle.expected import tensors_digest
 from kerneltruth.tasks.spec import Output
 
 

@@ -114,7 +114,7 @@ TASKS: tuple[Task, ...] = (
             input, lambd, keep(p, training)
         ),
         outputs=dropped.outputs(),
-        contract=dropped.contract(_hardshrink, contracted=False),
+        contract=dropped.contract(_hardshrink),
         random=True,
         may_overwrite={"input": "inplace"},
         description="""First dropout, then hard shrinkage. When training is True, each element

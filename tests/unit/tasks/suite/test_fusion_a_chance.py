@@ -3,8 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from claims_of import broken_by
 
-from kerneltruth.tasks.contract import Evidence
 from kerneltruth.tasks.dropped import SURPRISE, surprise
 from kerneltruth.tasks.fractional import all_starts, rounded_starts, starts
 from kerneltruth.tasks.suite import fusion_a_bmm, fusion_a_pointwise, fusion_a_pooling
@@ -19,15 +19,8 @@ TASKS = {
 def broken(name, inputs, outputs, **scalars):
     """The names of the claims that do not hold for float32 outputs."""
     task = TASKS[name]
-    evidence = Evidence(
-        inputs={n: t.double() for n, t in inputs.items()},
-        scalars={a.name: a.default for a in task.attributes} | scalars,
-        outputs=outputs,
-        reference=(),
-        dtype="float32",
-        eps=torch.finfo(torch.float32).eps,
-    )
-    return [claim.name for claim in task.contract(evidence) if not claim.holds]
+    settings = {a.name: a.default for a in task.attributes} | scalars
+    return broken_by(task, inputs, outputs, settings)
 
 
 def noise(*shape, seed=0):

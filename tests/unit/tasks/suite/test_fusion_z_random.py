@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from claims_of import broken_by
 from scipy.special import log_softmax, softmax
 
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.corpus.eager import fusion_z_random as eager
 from kerneltruth.oracle.reference import reference
-from kerneltruth.tasks.spec import Evidence
 from kerneltruth.tasks.suite.fusion_z_random import TASKS as DECLARED
 
 TASKS = {t.name: t for t in DECLARED}
@@ -21,15 +21,8 @@ def judged(task, function, **settings):
     inputs = materialize(task, case)
     torch.manual_seed(5)
     out = function(**task.keywords(inputs.tensors, inputs.scalars, function))
-    evidence = Evidence(
-        inputs={name: t.double() for name, t in inputs.tensors.items()},
-        scalars=inputs.scalars,
-        outputs=(out,),
-        reference=reference(task, inputs.tensors, inputs.scalars),
-        dtype="float32",
-        eps=2.0**-23,
-    )
-    return [claim.name for claim in task.contract(evidence) if not claim.holds]
+    truth = reference(task, inputs.tensors, inputs.scalars)
+    return broken_by(task, inputs.tensors, (out,), inputs.scalars, reference=truth)
 
 
 def test_log_softmax_of_the_sum_is_multiplied_by_matrices():

@@ -173,8 +173,9 @@ PSEUDO_WRONG = {
 
 @pytest.mark.parametrize("way", PSEUDO_WRONG)
 def test_a_wrong_pseudoinverse_is_not(claims, made, way):
-    a = made("matrix", "spread", 18, 12)
-    assert claims("pseudoinverse_svd", PSEUDO_WRONG[way](a), A=a)
+    # Squaring loses what a steep spectrum shows, and it hides a gain.
+    tried = [made("matrix", form, 18, 12) for form in ("spread", "steep")]
+    assert any(claims("pseudoinverse_svd", PSEUDO_WRONG[way](a), A=a) for a in tried)
 
 
 def test_what_rcond_cuts_off_must_be_cut_off(claims, made):
