@@ -15,7 +15,7 @@ from typing import Any
 import machine
 import torch
 
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.commands.machine import known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents

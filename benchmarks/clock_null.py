@@ -23,8 +23,11 @@ import machine
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant, ContestError
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import (
     Block,
     Interval,
@@ -33,7 +36,6 @@ from kerneltruth.clock.statistics.summary import (
     outcome,
     ratio_interval,
 )
-from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
 from kerneltruth.commands.timing import RUN_EFFORT, opponents
 from kerneltruth.runner.candidate import Candidate, read_candidate

@@ -20,9 +20,10 @@ from typing import Any
 
 import machine
 
-from kerneltruth.clock.contestants import Effort, Inputs
 from kerneltruth.clock.device.lock import timing
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import Inputs, stocked
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.machine import Machine, known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents

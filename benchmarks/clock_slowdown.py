@@ -18,12 +18,15 @@ from pathlib import Path
 import machine
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, Effort
-from kerneltruth.clock.second_look import look_closer
-from kerneltruth.clock.standing import by_events, standings
+from kerneltruth.clock.comparison import standings
+from kerneltruth.clock.integrity.doubt import by_events
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.second_look import look_closer
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Interval, between_processes, enough, outcome
-from kerneltruth.clock.stocking import stocked, timed_cases
 from kerneltruth.commands.machine import LEAST_NOISE, Watch, known_machine
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner

@@ -21,8 +21,9 @@ import machine
 import torch
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Contestant, Inputs
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.inputs import Inputs, stocked
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.ground import CANDIDATE
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.commands.machine import known_machine

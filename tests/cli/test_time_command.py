@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from kerneltruth.clock import stocking
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.schedule import timed_cases
 from kerneltruth.commands import timing
 from kerneltruth.errors import UserError
 
@@ -34,7 +34,7 @@ QUICK = (*TASK, "--against", "eager", "--budget", "0", "--seed", "5")
 @pytest.fixture(autouse=True)
 def _small_shapes(monkeypatch):
     """Shapes and laps for a test: published ones take seconds on a CPU."""
-    monkeypatch.setattr(stocking, "MOST_ELEMENTS", 10_000)
+    monkeypatch.setattr(timed_cases, "MOST_ELEMENTS", 10_000)
     monkeypatch.setattr(
         "kerneltruth.commands.timing.Effort",
         lambda **given: Effort(

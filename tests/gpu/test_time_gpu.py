@@ -6,7 +6,7 @@ import pytest
 import torch
 from softmax_kernel import KERNEL
 
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper

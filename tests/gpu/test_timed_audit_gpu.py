@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.commands.machine import known_machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate

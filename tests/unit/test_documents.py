@@ -16,8 +16,8 @@ from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.shapes import PUBLISHED
 from kerneltruth.cases.strategies import STRATEGIES
 from kerneltruth.cli import app
-from kerneltruth.clock import sampling
-from kerneltruth.clock.stocking import MOST_ELEMENTS
+from kerneltruth.clock.integrity import spot_checks
+from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.corpus import entry as corpus_entry
 from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
@@ -255,8 +255,8 @@ def test_counts_in_the_prose_are_the_codes():
 
 def test_how_many_calls_are_sampled_is_said_as_it_is():
     text = " ".join(TEXTS["docs/timing.md"].split())
-    assert f"Up to {sampling.MOST_CALLS} of their calls" in text
-    assert f"up to {sampling.SPOTS:,} elements are kept" in text
+    assert f"Up to {spot_checks.MOST_CALLS} of their calls" in text
+    assert f"up to {spot_checks.SPOTS:,} elements are kept" in text
     assert "more than 2**25 elements" in text
     assert MOST_ELEMENTS == 2**25
 

@@ -17,13 +17,16 @@ from typing import Any
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Inputs, NotValid, Shown
-from kerneltruth.clock.quiet import Quiet
+from kerneltruth.clock.integrity.valid_baselines import NotValid
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import Inputs, stocked
+from kerneltruth.clock.protocol.rows import SPARE
+from kerneltruth.clock.protocol.sides import Contestant, ContestError, Shown
 from kerneltruth.clock.roofline.traffic import output_shapes
-from kerneltruth.clock.rows import SPARE
-from kerneltruth.clock.spent import Spent
-from kerneltruth.clock.stocking import left_out, stocked
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.stopwatch import Spent
+from kerneltruth.clock.schedule.timed_cases import left_out
 from kerneltruth.commands.baseline_processes import BaselineProcesses
 from kerneltruth.errors import UserError, lacks_memory
 from kerneltruth.oracle.expectation import expect_timed

@@ -19,25 +19,21 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, Effort
 from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.device.nvml import open_telemetry
-from kerneltruth.clock.device.telemetry import (
-    HARMFUL,
-    Conditions,
-    Lookout,
-    NoTelemetry,
-    Telemetry,
-    conditions,
-)
+from kerneltruth.clock.device.telemetry import NoTelemetry, Telemetry
+from kerneltruth.clock.integrity.disturbance import HARMFUL, Conditions, Lookout, conditions
+from kerneltruth.clock.integrity.valid_baselines import host_bound, why_too_long
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
-from kerneltruth.clock.stocking import stocked, timed_cases
-from kerneltruth.clock.validity import host_bound, why_too_long
 from kerneltruth.codec import build, content_hash, dumps, plain
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.engine.run_directory import environment

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profiles
-from kerneltruth.clock.stocking import stocked
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner import alone
 from kerneltruth.runner.candidate import Candidate

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from kerneltruth.clock.contestants import Effort
 from kerneltruth.clock.device.lock import timing
-from kerneltruth.clock.spent import Spent
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.schedule.stopwatch import Spent
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.machine import Machine, is_known, known_machine
 from kerneltruth.commands.timed_shape import (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant
-from kerneltruth.clock.standing import (
+from kerneltruth.clock.comparison import (
     Standing,
     candidate_times,
     confirmed,
-    is_suspect,
     standings,
     waits_for_hosts,
 )
+from kerneltruth.clock.integrity.doubt import is_suspect
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine, Watch

@@ -13,12 +13,15 @@ from typing import Any
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, NotValid
+from kerneltruth.clock.comparison import candidate_times, nearly_tied, standings
 from kerneltruth.clock.device.lock import timing
-from kerneltruth.clock.second_look import look_again, look_closer
-from kerneltruth.clock.spent import Spent
-from kerneltruth.clock.standing import by_events, candidate_times, nearly_tied, standings
+from kerneltruth.clock.integrity.doubt import by_events
+from kerneltruth.clock.integrity.valid_baselines import NotValid
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.sides import Contestant, ContestError
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.second_look import look_again, look_closer
+from kerneltruth.clock.schedule.stopwatch import Spent
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.codec import plain
 from kerneltruth.commands.ground import (

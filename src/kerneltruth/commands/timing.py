@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.cases.case import Case
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.codec import dumps, plain
 from kerneltruth.commands.ground import CANDIDATE
 from kerneltruth.commands.machine import is_known, known_machine

@@ -10,9 +10,9 @@ from functools import partial
 
 import torch
 
-from kerneltruth.clock.contestants import Effort
-from kerneltruth.clock.quiet import Quiet
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.baseline_processes import BaselineProcesses, side_by_side
 from kerneltruth.commands.ground import Grounds, process_of
 from kerneltruth.commands.machine import CONTEXT_BYTES, memory_of

@@ -14,7 +14,8 @@ import torch
 
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking, timing
-from kerneltruth.clock.stocking import rehearsed, timed_cases
+from kerneltruth.clock.protocol.inputs import rehearsed
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Effort, diagnose

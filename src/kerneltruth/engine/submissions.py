@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.strategies import strategies_of
-from kerneltruth.clock.validity import NOT_VALID
+from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.ground import check_baselines
 from kerneltruth.engine.candidate_list import listed, outcome_of, right_of

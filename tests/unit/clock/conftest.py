@@ -3,8 +3,6 @@ from timed_children import Clock
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock():
     """Seconds that pass as the children's scripts say."""
-    made = Clock()
-    made.use(monkeypatch)
-    return made
+    return Clock()

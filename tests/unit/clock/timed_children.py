@@ -3,13 +3,13 @@
 import random
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import SimpleNamespace
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, Effort
-from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
@@ -46,14 +46,8 @@ class Clock:
 
     now: float = 100.0
 
-    def perf_counter(self):
+    def read(self):
         return self.now
-
-    def use(self, monkeypatch):
-        for module in ("contest", "laps", "spent"):
-            monkeypatch.setattr(
-                f"kerneltruth.clock.{module}.time", SimpleNamespace(perf_counter=self.perf_counter)
-            )
 
 
 @dataclass
@@ -180,6 +174,7 @@ class Sides:
             inputs=stocked(RELU, CASE),
             effort=effort,
             rng=stream(seed, "contest"),
+            now=self.clock.read,
             **more,
         )
 

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort, Shown
-from kerneltruth.clock.quiet import Quiet
-from kerneltruth.clock.sampling import Sampled
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.integrity.spot_checks import Sampled
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant, ContestError, Shown
+from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.ground import KNOWN, PYTORCH_TOO, Ground, Grounds, _Shared
 from kerneltruth.runner.protocol import Observation, Rows, TensorResult
 from kerneltruth.tasks.registry import find
@@ -155,7 +157,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     def fails(*args, **named):
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr("kerneltruth.commands.ground.due", fails)
+    monkeypatch.setattr("kerneltruth.commands.ground.expect_timed", fails)
     made = ground()
     assert made.known() == []
     graded = made.graded(SimpleNamespace(shown=[], sampled=[]))
@@ -218,7 +220,7 @@ def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_ask
 def test_what_could_not_be_had_ahead_is_asked_for_again(ground, monkeypatch):
     made = ground(replace(TASK, foreign=True))
     with monkeypatch.context() as broken:
-        broken.setattr("kerneltruth.commands.ground.due", lambda *a, **k: 1 / 0)
+        broken.setattr("kerneltruth.commands.ground.expect_timed", lambda *a, **k: 1 / 0)
         made.ask_ahead()
     assert made.expected == []
     assert made.known() == made.drawn

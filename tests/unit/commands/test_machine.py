@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.contestants import ContestError, Effort
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.sides import ContestError
 from kerneltruth.clock.roofline.work import FORMATS, Ceilings
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands import machine
 from kerneltruth.commands.machine import (
     CONTEXT_BYTES,

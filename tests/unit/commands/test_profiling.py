@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.profiling import profile
 from kerneltruth.commands.time import run_time
 from kerneltruth.engine.requests import TimeRequest

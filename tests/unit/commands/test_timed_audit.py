@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kerneltruth.clock.contestants import Effort
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands import timed_audit
 from kerneltruth.commands.ground import PYTORCH_TOO
 from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.contestants import LapSeen
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import LapSeen
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timed_shape import finished, shape_document

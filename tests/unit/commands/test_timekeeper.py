@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, Effort
-from kerneltruth.clock.second_look import SecondLook
-from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.second_look import SecondLook
 from kerneltruth.commands.ground import Ground
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
@@ -25,8 +26,8 @@ TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
 RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
 # Blocks are few and laps short: what is asked here is what comes of them.
 JUDGES_OF_CLAIMS = (
-    "kerneltruth.clock.second_look",
-    "kerneltruth.clock.standing",
+    "kerneltruth.clock.schedule.second_look",
+    "kerneltruth.clock.comparison",
     "kerneltruth.commands.timed_shape",
 )
 # Processes are counted here: none is begun only since a ratio happens to lie near 1.
@@ -430,7 +431,7 @@ def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper, monkeypatc
     def refuse(**given):
         raise RuntimeError("no reference today")
 
-    monkeypatch.setattr("kerneltruth.clock.standing.outcome", lambda interval: "faster")
+    monkeypatch.setattr("kerneltruth.clock.comparison.outcome", lambda interval: "faster")
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
     document = keeper("eager").time(blind, of(RIGHT))
     (shape,) = document["shapes"]
@@ -766,7 +767,7 @@ def test_each_shape_is_told_before_it_is_timed(keeper):
 
 
 def test_whoever_takes_too_long_is_said_to_and_for_how_long(keeper, monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.laps.FIRST_S", 0.5)
+    monkeypatch.setattr("kerneltruth.clock.schedule.batches.FIRST_S", 0.5)
     slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
     effort = replace(EFFORT, deadline_s=0.5)
     document = keeper("eager", effort=effort).time(TASK, of(slow))

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kerneltruth.clock.contestants import ContestError, Effort
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.sides import ContestError
 from kerneltruth.commands.ground import Grounds
 from kerneltruth.commands.timing import opponents
 from kerneltruth.commands.turns import MOST_AT_ONCE, Turns

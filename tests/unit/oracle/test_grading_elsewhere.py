@@ -10,7 +10,7 @@ from elsewhere import NAME, Elsewhere, second_device
 
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.verdict import Passed

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.runner import alone
 from kerneltruth.runner.protocol import Load, Rows, Stock
 from kerneltruth.tasks.registry import find

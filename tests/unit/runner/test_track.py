@@ -13,9 +13,11 @@ from children import call, floats, vector
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, ContestError, Effort
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant, ContestError
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import (
     Capture,

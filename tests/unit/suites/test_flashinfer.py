@@ -21,7 +21,7 @@ from kerneltruth.analysis.reference_facts import facts_of
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate

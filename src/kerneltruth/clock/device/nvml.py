@@ -106,6 +106,7 @@ def connect(
     visible: str | None,
     by_address: bool,
     ours: Callable[[], Collection[int]],
+    now: Callable[[], float] = time.monotonic,
 ) -> NvmlTelemetry | NoTelemetry:
     """Find the device in NVML, which is `pynvml` or a stand-in for it."""
     try:
@@ -128,7 +129,7 @@ def connect(
     except (nvml.NVMLError, LookupError) as error:
         nvml.nvmlShutdown()
         return NoTelemetry(f"NVML: {error}")
-    return NvmlTelemetry(nvml, handle, ours)
+    return NvmlTelemetry(nvml, handle, ours, now)
 
 
 def _text(value: str | bytes) -> str:
@@ -138,8 +139,14 @@ def _text(value: str | bytes) -> str:
 class NvmlTelemetry:
     """A GPU asked through NVML; make one with `open_telemetry`."""
 
-    def __init__(self, nvml: Any, handle: Any, ours: Callable[[], Collection[int]]) -> None:
-        self._nvml, self._handle, self._ours = nvml, handle, ours
+    def __init__(
+        self,
+        nvml: Any,
+        handle: Any,
+        ours: Callable[[], Collection[int]],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._nvml, self._handle, self._ours, self._now = nvml, handle, ours, now
         self._seen: frozenset[int] = frozenset()
         self._strangers, self._looked = 0, 0.0
 
@@ -156,7 +163,7 @@ class NvmlTelemetry:
             throttle=tuple(name for bit, name in _REASONS.items() if reasons & bit),
             held_down=self._counters(),
             others=self._others(),
-            at=time.monotonic(),
+            at=self._now(),
         )
         return None if reading.sm_clock_mhz is None and power is None else reading
 
@@ -182,7 +189,7 @@ class NvmlTelemetry:
     def _others(self) -> int:
         running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         seen = frozenset(p.pid for p in running)
-        now = time.monotonic()
+        now = self._now()
         # Who is ours takes milliseconds to find out where many judge, and blocks follow fast.
         if seen != self._seen or now > self._looked + LOOK_AGAIN_S:
             self._seen, self._looked = seen, now

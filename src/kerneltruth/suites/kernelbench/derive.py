@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kerneltruth.cases.philox import derive as seed_of
-from kerneltruth.clock.stocking import MOST_ELEMENTS
+from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.codec import build, content_hash, dumps
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner

@@ -137,16 +137,15 @@ def test_a_reading_has_what_nvml_says_in_our_units():
     assert reading.at > 0
 
 
-def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while(monkeypatch):
+def test_who_is_ours_is_asked_again_when_processes_change_or_after_a_while():
     now, asked = [100.0], []
 
     def ours():
         asked.append(now[0])
         return (7,)
 
-    monkeypatch.setattr("kerneltruth.clock.device.nvml.time.monotonic", lambda: now[0])
     nvml = FakeNvml(pids=(7,))
-    telemetry = connect(nvml, 0, visible=None, by_address=False, ours=ours)
+    telemetry = connect(nvml, 0, visible=None, by_address=False, ours=ours, now=lambda: now[0])
     assert [telemetry.read().others for _ in range(3)] == [0, 0, 0]
     assert asked == [100.0]
     nvml.pids = (7, 8)

@@ -3,7 +3,8 @@
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import stocked, timed_cases
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.tasks.registry import find
 

@@ -8,7 +8,7 @@ import torch
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
-from kerneltruth.clock.stocking import MOST_ELEMENTS, timed_cases
+from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, timed_cases
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache

@@ -7,7 +7,7 @@ import torch
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
-from kerneltruth.clock.stocking import timed_cases
+from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine import proof
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy

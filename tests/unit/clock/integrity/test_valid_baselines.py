@@ -4,21 +4,21 @@ import math
 from itertools import count
 
 import pytest
-from timed_children import Clock, Sides
+from timed_children import Sides
 
-from kerneltruth.clock.contest import ASKED
-from kerneltruth.clock.contestants import Contestant, NotValid
-from kerneltruth.clock.laps import AGAIN
-from kerneltruth.clock.rows import SPARE
-from kerneltruth.clock.validity import (
+from kerneltruth.clock.integrity.valid_baselines import (
     NOTHING_RUNS,
-    Operators,
+    NotValid,
     host_bound,
     most_s,
-    operators_in,
     why_elsewhere,
     why_too_long,
 )
+from kerneltruth.clock.protocol.operators import Operators, operators_in
+from kerneltruth.clock.protocol.rows import SPARE
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.batches import AGAIN
+from kerneltruth.clock.schedule.benchmark import ASKED
 from kerneltruth.runner.protocol import Capture, Lap, Observation, Rows
 from kerneltruth.runner.protocol import Operators as Asked
 
@@ -59,9 +59,7 @@ def test_a_factorization_that_waits_for_its_host_is_no_error_and_says_so():
 
 
 @pytest.fixture
-def sides(monkeypatch):
-    clock = Clock()
-    clock.use(monkeypatch)
+def sides(clock):
     return Sides(clock)
 
 

@@ -8,15 +8,14 @@ from itertools import cycle
 import pytest
 from timed_children import MANY, finished
 
-from kerneltruth.clock.second_look import (
+from kerneltruth.clock.integrity.doubt import MORE_S, is_suspect, was_hindered
+from kerneltruth.clock.schedule.second_look import (
     FEW_LAPS,
     MORE_LAPS,
     SETTLE_S,
     look_again,
     look_closer,
-    was_hindered,
 )
-from kerneltruth.clock.standing import MORE_S, is_suspect
 from kerneltruth.runner.protocol import Lap
 
 EFFORTS = [MANY, replace(MANY, graph_below_s=0.0)]

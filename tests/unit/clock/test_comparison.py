@@ -8,16 +8,8 @@ from functools import partial
 import pytest
 from timed_children import MANY, finished
 
-from kerneltruth.clock.standing import (
-    AROUND_S,
-    Standing,
-    by_events,
-    candidate_times,
-    is_suspect,
-    laps_of,
-    nearly_tied,
-    standings,
-)
+from kerneltruth.clock.comparison import Standing, candidate_times, nearly_tied, standings
+from kerneltruth.clock.integrity.doubt import AROUND_S, by_events, is_suspect, laps_of
 from kerneltruth.clock.statistics.summary import Interval
 
 CALLS = replace(MANY, graph_below_s=0.0)

@@ -7,12 +7,19 @@ import pytest
 from timed_children import CASE, MANY, RELU, SHORTEST, SMALL, Sides, measured_laps
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contest import LARGE, STARVED
-from kerneltruth.clock.contestants import ContestError
-from kerneltruth.clock.laps import AHEAD_S, DOUBT, MOST_AHEAD_S
-from kerneltruth.clock.rows import GROUPS, LONGEST_S, SPARE, WARM, count_all, sampled_groups
-from kerneltruth.clock.sampling import ENOUGH
-from kerneltruth.clock.stocking import stocked
+from kerneltruth.clock.integrity.spot_checks import ENOUGH
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.rows import (
+    GROUPS,
+    LONGEST_S,
+    SPARE,
+    WARM,
+    count_all,
+    sampled_groups,
+)
+from kerneltruth.clock.protocol.sides import ContestError
+from kerneltruth.clock.schedule.batches import AHEAD_S, DOUBT, MOST_AHEAD_S
+from kerneltruth.clock.schedule.benchmark import LARGE, STARVED
 from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
 
 CALLS = replace(SMALL, graph_below_s=0.0)

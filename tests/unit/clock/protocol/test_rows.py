@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Effort
-from kerneltruth.clock.rows import (
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.rows import (
     GROUPS,
     MOST_ROWS,
     MOST_SAMPLED_GROUPS,

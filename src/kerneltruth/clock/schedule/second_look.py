@@ -10,16 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import ContestError
-from kerneltruth.clock.standing import is_suspect, laps_of
+from kerneltruth.clock.integrity.doubt import is_suspect, was_hindered
+from kerneltruth.clock.protocol.sides import ContestError
+from kerneltruth.clock.schedule.benchmark import Contest
 
 # How often the blocks of a candidate are doubled before it is suspect.
 CLOSER_LOOKS = 2
-# By which share a baseline may be slower beside a candidate than without it; and where the device's
-# power limits them, which a candidate may rightly use more of.
-HINDERED = 0.03
-HINDERED_CAPPED = 0.1
 # Laps of each baseline; and where those say that one was hindered, since a few are quick or slow by
 # chance.
 FEW_LAPS, MORE_LAPS = 3, 16
@@ -79,23 +75,3 @@ def look_again(contest: Contest, beaten: Sequence[str], *, capped: bool = False)
         if not found.hindered:
             break
     return found
-
-
-def was_hindered(
-    contest: Contest, baseline: str, alone_s: Sequence[float], *, capped: bool = False
-) -> bool:
-    """Whether a baseline was slower beside the candidate than after the candidate's end.
-
-    Where the device's power limits a kernel, its laps scatter by some percent; so three quarters of
-    those beside the candidate must have been slower than three quarters of those without it.
-
-    Args:
-        contest: with the candidate.
-        baseline: the baseline's name.
-        alone_s: of its calls in laps without the candidate.
-        capped: whether the device was at its power's limit beside the candidate.
-    """
-    share = HINDERED_CAPPED if capped else HINDERED
-    beside = sorted(lap.per_call_s for lap in laps_of(contest, baseline))
-    alone = sorted(alone_s)[3 * len(alone_s) // 4]
-    return beside[len(beside) // 4] > alone * (1 + share)

@@ -20,17 +20,17 @@ from dataclasses import dataclass, field
 
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.contestants import (
-    Contents,
-    Contestant,
-    Effort,
-    Inputs,
-    LapSeen,
-    NotValid,
-    Shown,
+from kerneltruth.clock.integrity.spot_checks import (
+    EVERY,
+    Sampled,
+    count_sampled,
+    laps_to_sample,
+    sources_of,
 )
-from kerneltruth.clock.laps import SLOW_S, Laps
-from kerneltruth.clock.rows import (
+from kerneltruth.clock.integrity.valid_baselines import NotValid
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import Contents, Inputs
+from kerneltruth.clock.protocol.rows import (
     GROUPS,
     LEAST_CAPTURED,
     SPARE,
@@ -39,8 +39,9 @@ from kerneltruth.clock.rows import (
     sampled_groups,
     shuffled,
 )
-from kerneltruth.clock.sampling import EVERY, Sampled, count_sampled, laps_to_sample, sources_of
-from kerneltruth.clock.spent import Spent
+from kerneltruth.clock.protocol.sides import Contestant, LapSeen, Shown
+from kerneltruth.clock.schedule.batches import SLOW_S, Laps
+from kerneltruth.clock.schedule.stopwatch import Spent
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
 LARGE = 2**20
@@ -70,6 +71,7 @@ class Contest:
         too_long: says why a baseline that was gauged takes too long to be one, if it does.
         doubted: whether those of the first baseline are looked at, too.
         disturbed: why blocks were thrown away and repeated.
+        now: the judge's clock, in seconds.
     """
 
     sides: list[Contestant]
@@ -86,14 +88,22 @@ class Contest:
     too_long: Callable[[Contestant], str | None] = lambda side: None
     doubted: bool = False
     disturbed: list[str] = field(default_factory=list)
+    now: Callable[[], float] = time.perf_counter
     shown: list[Shown] = field(default_factory=list)
     sampled: list[Sampled] = field(default_factory=list)
     _laps: Laps = field(init=False)
     _order: list[int] = field(default_factory=list)
-    _spent: Spent = field(default_factory=Spent)
+    _spent: Spent = field(init=False)
 
     def __post_init__(self) -> None:
-        self._laps = Laps(inputs=self.inputs, effort=self.effort, rng=self.rng, on_gpu=self.on_gpu)
+        self._spent = Spent(self.now)
+        self._laps = Laps(
+            inputs=self.inputs,
+            effort=self.effort,
+            rng=self.rng,
+            on_gpu=self.on_gpu,
+            now=self.now,
+        )
 
     @property
     def spent(self) -> dict[str, float]:
@@ -205,14 +215,14 @@ class Contest:
                 such a block is repeated.
             most: blocks in all, if more than the effort allows.
         """
-        began = time.perf_counter()
+        began = self.now()
         least = self.effort.blocks[0]
         most = self.effort.blocks[1] if most is None else most
         show_at = self._blocks_to_show(least)
         sample_at = self._blocks_to_sample(least) if self.samples else []
         disturbance()
         while len(self.blocks) < most:
-            spent = time.perf_counter() - began
+            spent = self.now() - began
             if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
                 break
             index = len(self.blocks)
@@ -298,11 +308,11 @@ class Contest:
         """
         sides = [side for side in self.sides[1:] if side.name in names]
         found: dict[str, list[float]] = {side.name: [] for side in sides}
-        began = time.perf_counter()
+        began = self.now()
         settled = False
         while not settled:
             self._turn_alone(sides)
-            settled = time.perf_counter() - began >= settle_s
+            settled = self.now() - began >= settle_s
         for _ in range(laps):
             for name, seconds in self._turn_alone(sides).items():
                 found[name].append(seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kerneltruth.cases.philox import Stream
-from kerneltruth.clock.contestants import Effort
+from kerneltruth.clock.protocol.effort import Effort
 
 # Rows that warm up, or hold contents for sampled calls, and are never part of a measured lap: a
 # graph must not hold known pointers.

@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class Spent(defaultdict[str, float]):
-    """Seconds by what they went into."""
+    """Seconds by what they went into, on the clock `now`."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         super().__init__(float)
+        self._now = now
 
     @contextlib.contextmanager
     def on(self, what: str) -> Iterator[None]:
         """Count the seconds of this block, however it ends."""
-        began = time.perf_counter()
+        began = self._now()
         try:
             yield
         finally:
-            self[what] += time.perf_counter() - began
+            self[what] += self._now() - began

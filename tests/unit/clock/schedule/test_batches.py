@@ -6,10 +6,12 @@ import pytest
 from timed_children import CASE, RELU, Child
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.contestants import Contestant, Effort, LapSeen
-from kerneltruth.clock.laps import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps, was_starved
-from kerneltruth.clock.stocking import stocked
-from kerneltruth.clock.validity import Operators
+from kerneltruth.clock.integrity.disturbance import was_starved
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.operators import Operators
+from kerneltruth.clock.protocol.sides import Contestant, LapSeen
+from kerneltruth.clock.schedule.batches import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps
 from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Lap, Rows, Stock
 
@@ -22,7 +24,13 @@ def made(clock):
     """Laps, and a side with this script that has rows with contents."""
 
     def make(*, on_gpu=True, **script):
-        laps = Laps(inputs=stocked(RELU, CASE), effort=EFFORT, rng=stream(1, "laps"), on_gpu=on_gpu)
+        laps = Laps(
+            inputs=stocked(RELU, CASE),
+            effort=EFFORT,
+            rng=stream(1, "laps"),
+            on_gpu=on_gpu,
+            now=clock.read,
+        )
         side = Contestant(name="candidate", child=Child(clock, **script))
         laps.warm_up(side)
         laps.make_rows(side, CALLS)

@@ -3,45 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from kerneltruth.clock.protocol.operators import Operators
+from kerneltruth.clock.protocol.sides import ContestError
 from kerneltruth.runner.protocol import Observation
 
 # How many times longer than its floor, or than its launches, a baseline may take.
 MOST = 100.0
 NOT_VALID = "no valid baseline"
 NOTHING_RUNS = "it launched nothing on the task's device: its results are views, or lie elsewhere"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operators:
-    """What a call of a baseline ran; see `runner.operators`.
-
-    Attributes:
-        launches: operators with results on the device; each launches a kernel at least.
-        on_host: operators with results of some size on the host.
-        elsewhere: results of the call that do not lie on the device.
-        waits: operators that wait for the device.
-        factors: operators that factor matrices, which PyTorch does in part on the host.
-    """
-
-    launches: int
-    on_host: int
-    elsewhere: int
-    waits: int = 0
-    factors: tuple[str, ...] = ()
-
-
-def operators_in(seen: Observation) -> Operators:
-    """What a child has counted."""
-    counts = seen.timings
-    return Operators(
-        launches=int(counts.get("launches", 0)),
-        on_host=int(counts.get("on_host", 0)),
-        elsewhere=int(counts.get("elsewhere", 0)),
-        waits=int(counts.get("waits", 0)),
-        factors=tuple((seen.message or "").split()),
-    )
 
 
 def why_elsewhere(ran: Operators) -> str | None:
@@ -81,3 +51,14 @@ def host_bound(ran: Operators, seconds: float, *, floor_s: float, launch_s: floa
     if not ran.factors or seconds <= most_s(plain, floor_s=floor_s, launch_s=launch_s):
         return None
     return f"bound by its host: {', '.join(ran.factors)} waits for it between steps"
+
+
+class NotValid(ContestError):
+    """A baseline is none: where it runs, or how long it takes, says so."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, Observation(ended="returned", message=why))
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{NOT_VALID}: {self.why}"

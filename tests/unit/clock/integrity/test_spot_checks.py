@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.sampling import (
+from kerneltruth.clock.integrity.spot_checks import (
     ENOUGH,
     FEW,
     MOST_CALLS,

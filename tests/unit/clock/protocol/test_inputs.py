@@ -8,14 +8,8 @@ from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.stocking import (
-    MOST_ELEMENTS,
-    SHARED_FROM,
-    left_out,
-    rehearsed,
-    stocked,
-    timed_cases,
-)
+from kerneltruth.clock.protocol.inputs import SHARED_FROM, rehearsed, stocked
+from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, left_out, timed_cases
 from kerneltruth.runner.protocol import ScalarArgument, Supply
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task

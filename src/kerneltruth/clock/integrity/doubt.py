@@ -1,4 +1,4 @@
-"""What a contest shows: how a candidate stands against each baseline, and whether its times hold.
+"""What makes the judge doubt a candidate: its claims, and baselines that it has hindered.
 
 A child's device events are claims. The judge's own clock saw every lap from outside, with a cost
 around the calls that the shortest laps show. A candidate whose laps took longer on the judge's
@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 
-from kerneltruth.clock.contest import Contest
-from kerneltruth.clock.contestants import Contestant, LapSeen
+from kerneltruth.clock.protocol.sides import LapSeen, Measured
 from kerneltruth.clock.statistics.summary import (
     Block,
-    Interval,
-    Outcome,
     agree,
-    outcome,
     ratio_interval,
     slope,
-    time_interval,
 )
 
 # How much longer laps may be on the judge's clock than events admit, beyond both intervals.
@@ -30,125 +24,51 @@ MORE_S = 1e-4
 SHARE = 0.03
 # How much more a lap may cost around its calls than it does with the baselines.
 AROUND_S = 3e-4
-# By how much, in logs, two processes may differ at the same work where calls wait for their host:
-# `audit --suite kernelbenchx --timed` has shown 29%.
-HOST_NOISE = 0.3
 # A lap's calls cannot have taken less than nothing.
-_LEAST_S = 1e-9
+LEAST_S = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A candidate against one baseline: baseline time over candidate time, and what that means."""
-
-    baseline: str
-    baseline_s: float
-    ratio: Interval
-    outcome: Outcome
-    suspect: bool = False
-
-
-def candidate_times(contest: Contest) -> Interval:
-    """Seconds of one call of the candidate, over all laps that count; by the slower clock."""
-    if is_suspect(contest):
-        return time_interval([s for block in _net(contest) for s in block])
-    laps = laps_of(contest, contest.sides[0].name)
-    return time_interval([max(lap.per_call_s, _LEAST_S) for lap in laps])
-
-
-def standings(contest: Contest, *, noise_floor: float | None) -> tuple[Standing, ...]:
-    """The candidate against each other side, in order; `noise_floor` as for `ratio_interval`.
-
-    Where calls wait for their host, what differs between processes is `HOST_NOISE`.
-    """
-    suspect = is_suspect(contest)
-    found = []
-    for side in contest.sides[1:]:
-        ratio = ratio_interval(
-            _by_judge(contest, side.name) if suspect else by_events(contest, side.name),
-            noise_floor=HOST_NOISE if waits_for_hosts(contest, side) else noise_floor,
-        )
-        found.append(
-            Standing(
-                baseline=side.name,
-                baseline_s=median(lap.per_call_s for lap in laps_of(contest, side.name)),
-                ratio=ratio,
-                outcome="tie" if suspect and ratio.estimate > 1 else outcome(ratio),
-                suspect=suspect,
-            )
-        )
-    return tuple(found)
-
-
-def nearly_tied(found: Sequence[Standing], near: float) -> tuple[str, ...]:
-    """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
-    return tuple(
-        s.baseline for s in found if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near
-    )
-
-
-def confirmed(first: Standing, second: Standing) -> Standing:
-    """What looks in two pairs of processes say together: a claim is one that both make.
-
-    The interval holds both of theirs, since what differs between processes is in neither.
-    """
-    one, other = first.ratio, second.ratio
-    both = Interval(
-        estimate=math.sqrt(one.estimate * other.estimate),
-        low=min(one.low, other.low),
-        high=max(one.high, other.high),
-        level=one.level,
-    )
-    same = first.outcome == second.outcome
-    return replace(first, ratio=both, outcome=first.outcome if same else "tie")
-
-
-def waits_for_hosts(contest: Contest, side: Contestant) -> bool:
-    """Whether calls of the candidate or of this side wait for the device, and so for their host."""
-    return side.waits or contest.sides[0].waits
-
-
-def by_events(contest: Contest, baseline: str) -> list[Block]:
+def by_events(contest: Measured, baseline: str) -> list[Block]:
     """Blocks of per-call times as device events show them."""
     own = contest.sides[0].name
     return [
         Block(
-            candidate_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[own]),
-            baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
+            candidate_s=tuple(max(lap.per_call_s, LEAST_S) for lap in block[own]),
+            baseline_s=tuple(max(lap.per_call_s, LEAST_S) for lap in block[baseline]),
         )
         for block in contest.blocks
     ]
 
 
-def _by_judge(contest: Contest, baseline: str) -> list[Block]:
+def by_judge(contest: Measured, baseline: str) -> list[Block]:
     """The same with the candidate's times from the judge's clock, less the usual overhead."""
     return [
         Block(
             candidate_s=net,
-            baseline_s=tuple(max(lap.per_call_s, _LEAST_S) for lap in block[baseline]),
+            baseline_s=tuple(max(lap.per_call_s, LEAST_S) for lap in block[baseline]),
         )
-        for net, block in zip(_net(contest), contest.blocks, strict=True)
+        for net, block in zip(judge_times(contest), contest.blocks, strict=True)
     ]
 
 
-def _net(contest: Contest) -> list[tuple[float, ...]]:
+def judge_times(contest: Measured) -> list[tuple[float, ...]]:
     """The candidate's calls on the judge's clock, less what laps usually cost around them."""
     own = contest.sides[0].name
     return [
         tuple(
-            max(lap.per_call_s, (lap.wall_s - usual) / lap.calls, _LEAST_S)
+            max(lap.per_call_s, (lap.wall_s - usual) / lap.calls, LEAST_S)
             for lap, usual in zip(block[own], overheads, strict=True)
         )
         for block, overheads in zip(contest.blocks, _overheads(contest), strict=True)
     ]
 
 
-def laps_of(contest: Contest, name: str) -> list[LapSeen]:
+def laps_of(contest: Measured, name: str) -> list[LapSeen]:
     """The laps of one side that count, in order."""
     return [lap for block in contest.blocks for lap in block[name]]
 
 
-def is_suspect(contest: Contest) -> bool:
+def is_suspect(contest: Measured) -> bool:
     """Whether the judge's clock contradicts what the candidate's events claim."""
     if not contest.blocks:
         return False
@@ -163,7 +83,7 @@ def is_suspect(contest: Contest) -> bool:
     more = median(lap.wall_s - lap.device_s - cost for lap, cost in zip(laps, usual, strict=True))
     trusted = contest.sides[1].name
     claimed = ratio_interval(by_events(contest, trusted))
-    seen = ratio_interval(_by_judge(contest, trusted))
+    seen = ratio_interval(by_judge(contest, trusted))
     return more > MORE_S and seen.high * (1 + SHARE) < claimed.low
 
 
@@ -177,7 +97,7 @@ def _claimed(laps: Sequence[LapSeen]) -> float:
     return max(median(lap.per_call_s for lap in laps), line.per_call_s)
 
 
-def _overheads(contest: Contest) -> list[tuple[float, ...]]:
+def _overheads(contest: Measured) -> list[tuple[float, ...]]:
     """What each lap of the candidate costs on the judge's clock beyond its events, block by block.
 
     That is what its shortest lap cost, right after: the same process, as quick or slow as its host
@@ -196,7 +116,7 @@ def _overheads(contest: Contest) -> list[tuple[float, ...]]:
     return found
 
 
-def _longer(contest: Contest) -> float:
+def _longer(contest: Measured) -> float:
     """What a lap costs beyond its events, more than a shortest one, though nobody hides a thing.
 
     Clocks that a lap drives down, and hosts that sleep longer. A baseline shows it, in blocks that
@@ -210,3 +130,29 @@ def _longer(contest: Contest) -> float:
         for lap, cost in zip(block[name], around.get(name, ()), strict=False)
     ]
     return min(max(median(seen), 0.0), MORE_S) if seen else 0.0
+
+
+# By which share a baseline may be slower beside a candidate than without it; and where the device's
+# power limits them, which a candidate may rightly use more of.
+HINDERED = 0.03
+HINDERED_CAPPED = 0.1
+
+
+def was_hindered(
+    contest: Measured, baseline: str, alone_s: Sequence[float], *, capped: bool = False
+) -> bool:
+    """Whether a baseline was slower beside the candidate than after the candidate's end.
+
+    Where the device's power limits a kernel, its laps scatter by some percent; so three quarters of
+    those beside the candidate must have been slower than three quarters of those without it.
+
+    Args:
+        contest: with the candidate.
+        baseline: the baseline's name.
+        alone_s: of its calls in laps without the candidate.
+        capped: whether the device was at its power's limit beside the candidate.
+    """
+    share = HINDERED_CAPPED if capped else HINDERED
+    beside = sorted(lap.per_call_s for lap in laps_of(contest, baseline))
+    alone = sorted(alone_s)[3 * len(alone_s) // 4]
+    return beside[len(beside) // 4] > alone * (1 + share)

@@ -4,14 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kerneltruth.clock.device.telemetry import (
-    Conditions,
-    Lookout,
-    NoTelemetry,
-    Reading,
-    conditions,
-    disturbed,
-)
+from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
+from kerneltruth.clock.integrity.disturbance import Conditions, Lookout, conditions, disturbed
 
 CALM = Reading(
     sm_clock_mhz=1980,

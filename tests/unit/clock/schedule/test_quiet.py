@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kerneltruth.clock.quiet import Quiet
+from kerneltruth.clock.schedule.quiet import Quiet
 
 # Far more than it takes; a test that passes does not wait so long.
 PATIENCE_S = 30
@@ -140,7 +140,7 @@ def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(monkeypat
 
 
 def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.quiet._STOP_S", 0.05)
+    monkeypatch.setattr("kerneltruth.clock.schedule.quiet._STOP_S", 0.05)
     quiet, one = Quiet(), Process()
     one.pause = lambda: None
     with quiet.beside(lambda: [one]), quiet.laps():

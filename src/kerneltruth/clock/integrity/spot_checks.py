@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
-from kerneltruth.clock.rows import SPARE, shuffled
+from kerneltruth.clock.protocol.rows import SPARE, shuffled
 from kerneltruth.runner.protocol import Observation, Sample
 
 # How many calls of a lap, or of a group that is captured, are sampled, and how many elements of

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerneltruth.cases.philox import Stream, stream
-from kerneltruth.clock.contestants import (
-    Contents,
-    Contestant,
-    ContestError,
-    Effort,
-    Inputs,
-    LapSeen,
-    NotValid,
+from kerneltruth.clock.integrity.disturbance import was_starved
+from kerneltruth.clock.integrity.spot_checks import sample_of
+from kerneltruth.clock.integrity.valid_baselines import NotValid, why_elsewhere
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import Contents, Inputs
+from kerneltruth.clock.protocol.operators import operators_in
+from kerneltruth.clock.protocol.rows import (
+    MOST_ROWS,
+    SPARE,
+    count_all,
+    groups_of,
+    sampled_groups,
+    shuffled,
 )
-from kerneltruth.clock.rows import MOST_ROWS, SPARE, count_all, groups_of, sampled_groups, shuffled
-from kerneltruth.clock.sampling import sample_of
-from kerneltruth.clock.validity import operators_in, why_elsewhere
+from kerneltruth.clock.protocol.sides import Contestant, ContestError, LapSeen
 from kerneltruth.runner.protocol import (
     Capture,
     Lap,
@@ -56,8 +59,6 @@ AGAIN = (2, 6)
 AGAIN_S = 0.5
 # What the seconds of laps are told by.
 PARTS = ("calls", "device", "ahead")
-# For so much of a lap the device may have waited for its host, beyond doubt for no more.
-IDLE = 1e-3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class Laps:
     """Asks children of a contest for laps.
 
     Attributes:
+        now: the judge's clock, in seconds.
         ahead_s: for which a lap's first call waits on the device, the same for every side.
         hides: whether contents are hidden meanwhile; a graph's calls cannot begin before it ends.
         gauged: how many calls it took to gauge the last side.
@@ -76,6 +78,7 @@ class Laps:
     effort: Effort
     rng: Stream
     on_gpu: bool
+    now: Callable[[], float] = time.perf_counter
     ahead_s: float = AHEAD_S
     hides: bool = False
     gauged: int = SPARE
@@ -158,10 +161,10 @@ class Laps:
 
         Of baselines only: what the child claims of its calls is taken for true.
         """
-        ahead_s, began = self.ahead_s, time.perf_counter()
+        ahead_s, began = self.ahead_s, self.now()
         least, most = AGAIN
         for i in range(most):
-            if i >= least and time.perf_counter() - began > AGAIN_S:
+            if i >= least and self.now() - began > AGAIN_S:
                 break
             lap = self.lap(side, [i % SPARE])
             side.warm_up_s = min(side.warm_up_s, lap.device_s)
@@ -308,9 +311,9 @@ class Laps:
         message = Lap(
             rows=tuple(rows), graphs=graphs, ahead_s=ahead_s, hidden=self.hides, slot=side.slot
         )
-        began = time.perf_counter()
+        began = self.now()
         seen = side.do(message, deadline_s or self.effort.deadline_s)
-        wall = time.perf_counter() - began
+        wall = self.now() - began
         side.peak_bytes = max(side.peak_bytes, int(seen.timings.get("peak_bytes", 0)))
         lap = LapSeen(
             calls=calls or len(rows),
@@ -327,12 +330,3 @@ class Laps:
 def _needed(lap: LapSeen, calls: int) -> float:
     """How long the first of so many calls must wait for all of them to be there."""
     return SPARE_TIME * lap.host_s / lap.calls * calls
-
-
-def was_starved(lap: LapSeen) -> bool:
-    """Whether the device may have waited for calls within a lap, so that the host was timed.
-
-    Whose host is done before the first call may begin has all of them enqueued. Else the device may
-    have waited for as long as the host took more, at any place: events do not tell.
-    """
-    return lap.host_s - lap.ahead_s > IDLE * lap.device_s

@@ -1,0 +1,1 @@
+"""What makes a batch count, and what makes the judge doubt a candidate."""

@@ -1,0 +1,1 @@
+"""What judge and child say to each other while calls are timed."""

@@ -1,0 +1,192 @@
+"""Inputs of timed calls: arguments, the pools behind them, and contents for many calls."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+from torch import Tensor
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import Inputs as Materialized
+from kerneltruth.cases.materialize import flat_bytes
+from kerneltruth.cases.philox import Stream
+from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
+from kerneltruth.runner.protocol import Refill, ScalarArgument, Supply
+from kerneltruth.runner.sealed import Sealed
+from kerneltruth.tasks.spec import Derived, Task, TensorSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents(Sequence[dict[str, Choice]]):
+    """What the tensors of many calls hold: of each call a choice by name.
+
+    Attributes:
+        calls: how many; a task may have no tensors that move.
+        chosen: by name of the tensor, of each call.
+    """
+
+    calls: int
+    chosen: Mapping[str, Choices]
+
+    def __len__(self) -> int:
+        return self.calls
+
+    @overload
+    def __getitem__(self, call: int) -> dict[str, Choice]: ...
+    @overload
+    def __getitem__(self, call: slice) -> Contents: ...
+    def __getitem__(self, call: int | slice) -> dict[str, Choice] | Contents:
+        if isinstance(call, slice):
+            chosen = {name: choices[call] for name, choices in self.chosen.items()}
+            return Contents(calls=len(range(self.calls)[call]), chosen=chosen)
+        if not -self.calls <= call < self.calls:
+            raise IndexError(call)
+        return {name: choices[call] for name, choices in self.chosen.items()}
+
+    def ending_with(self, last: Mapping[str, Choice]) -> Contents:
+        """The same, but for the last call."""
+        chosen = {n: choices.ending_with(last[n]) for n, choices in self.chosen.items()}
+        return replace(self, chosen=chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the calls of a contest take: arguments in order, and the pools behind them.
+
+    `held` keeps what the arguments name by path.
+    """
+
+    arguments: tuple[Supply | ScalarArgument, ...]
+    pools: Mapping[str, Pool]
+    held: tuple[Sealed, ...] = ()
+
+    @property
+    def moving(self) -> list[Supply]:
+        """The tensors of which each call has its own."""
+        return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory of one call's inputs."""
+        sizes = (
+            math.prod(a.shape) * self.pools[a.name].elements.element_size() for a in self.moving
+        )
+        return sum(sizes)
+
+    def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Materialized:
+        """The tensors of the call that got these contents."""
+        return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
+
+    def given(self, calls: Sequence[Mapping[str, Choice]]) -> Contents:
+        """These contents, for as many calls."""
+        chosen = {
+            a.name: Choices(
+                starts=tuple(call[a.name].start for call in calls),
+                factors=tuple(call[a.name].factor for call in calls)
+                if self.pools[a.name].scaled
+                else (),
+            )
+            for a in self.moving
+        }
+        return Contents(calls=len(calls), chosen=chosen)
+
+    def draw(self, rng: Stream, count: int) -> Contents:
+        """Contents for so many calls."""
+        chosen = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
+        return Contents(calls=count, chosen=chosen)
+
+    def refill(self, rows: Sequence[int], contents: Contents) -> Refill:
+        """The errand that gives rows these contents."""
+        chosen = contents.chosen.values()
+        scaled = any(c.factors for c in chosen)
+        return Refill(
+            rows=tuple(rows),
+            windows=tuple(c.starts for c in chosen),
+            scales=tuple(c.factors for c in chosen) if scaled else (),
+        )
+
+
+# Bytes of a pool from which on children read it where it lies.
+SHARED_FROM = 2**20
+
+
+def stocked(
+    task: Task,
+    case: Case,
+    *,
+    device: str = "cpu",
+    leave: contextlib.AbstractContextManager[None] | None = None,
+) -> Inputs:
+    """The inputs of a contest on a case; pools are drawn on `device`, within `leave` to use it."""
+    with leave or contextlib.nullcontext():
+        pools = pools_of(task, case, device=device)
+    settings = task.scalars(case.sizes, case.settings)
+    present = dict.fromkeys(pools, True)
+    written = task.written(settings, present)
+    held: list[Sealed] = []
+
+    def supply(spec: TensorSpec) -> Supply:
+        pool = pools[spec.name]
+        elements = _shared(pool.elements)
+        if isinstance(elements, Sealed):
+            held.append(elements)
+        return Supply(
+            name=spec.name,
+            dtype=str(pool.elements.dtype).removeprefix("torch."),
+            shape=pool.shape,
+            pool=b"" if isinstance(elements, Sealed) else elements,
+            path=elements.path if isinstance(elements, Sealed) else None,
+            member_of=spec.member_of,
+            fixed=pool.fixed,
+            shown=spec.name in written,
+        )
+
+    arguments = tuple(_arguments(task, case, supply))
+    return Inputs(arguments=arguments, pools=pools, held=tuple(held))
+
+
+def rehearsed(task: Task, case: Case) -> tuple[Supply | ScalarArgument, ...]:
+    """What calls on a case take, with zeros where the task does not say what tensors hold."""
+    settings = task.scalars(case.sizes, case.settings)
+
+    def supply(spec: TensorSpec) -> Supply:
+        held = None if spec.held is None else spec.held(settings)
+        return Supply(
+            name=spec.name,
+            dtype=spec.dtype(case.dtype),
+            shape=task.shape(spec, case.sizes, settings),
+            pool=b"" if held is None else bytes(_bytes_of(held)),
+            member_of=spec.member_of,
+        )
+
+    return tuple(_arguments(task, case, supply))
+
+
+def _arguments(
+    task: Task, case: Case, supply: Callable[[TensorSpec], Supply]
+) -> Iterator[Supply | ScalarArgument]:
+    """The arguments of a call in order; `supply` makes those of tensors that the case passes."""
+    settings = task.scalars(case.sizes, case.settings)
+    for spec in task.arguments:
+        if not isinstance(spec, TensorSpec):
+            if isinstance(spec, Derived) or not spec.hidden:
+                default = getattr(spec, "default", None)
+                yield ScalarArgument(name=spec.name, value=settings[spec.name], default=default)
+        elif spec.name not in case.absent:
+            yield supply(spec)
+        elif spec.member_of is None:
+            yield ScalarArgument(name=spec.name, value=None)
+
+
+def _shared(elements: Tensor) -> bytes | Sealed:
+    """A pool's bytes; large ones lie where every child can read them."""
+    data = _bytes_of(elements)
+    return bytes(data) if len(data) < SHARED_FROM else Sealed(data)
+
+
+def _bytes_of(elements: Tensor) -> memoryview:
+    return memoryview(flat_bytes(elements).numpy().data)

@@ -1,0 +1,1 @@
+"""Which side is timed when, and for how long."""

@@ -1,0 +1,52 @@
+"""Which of a task's shapes are timed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.materialize import benchmark_case
+from kerneltruth.clock.roofline.traffic import output_shapes
+from kerneltruth.tasks.spec import Scalar, Task
+
+# Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare
+# and to grade.
+MOST_ELEMENTS = 2**25
+
+
+def timed_cases(task: Task, *, dtype: str | None = None, seed: int = 0) -> tuple[Case, ...]:
+    """The task's shapes to time, small to large; its benchmark's shape where it names none."""
+    base = benchmark_case(task, seed, dtype or task.dtypes[0])
+    found = [_timed_case(task, base, shape) for shape in task.perf]
+    return tuple(case for case in found if case is not None) or (base,)
+
+
+def left_out(task: Task, *, dtype: str | None = None) -> tuple[str, ...]:
+    """Shapes of the task that are not timed, as `M=65536 N=65536`: most are too large."""
+    base = benchmark_case(task, 0, dtype or task.dtypes[0])
+    return tuple(
+        " ".join(f"{name}={value}" for name, value in shape.items())
+        for shape in task.perf
+        if _timed_case(task, base, shape) is None
+    )
+
+
+def _timed_case(task: Task, base: Case, shape: Mapping[str, Any]) -> Case | None:
+    """The case of a shape; None if it is too large, or not one of this dtype."""
+    # A task without dims names its shapes by an attribute.
+    settings = base.settings
+    forms = settings | {n: v for n, v in shape.items() if n in settings}
+    fits = _elements(task, shape, forms) <= MOST_ELEMENTS
+    if not fits or not task.allows(shape, forms, to_time=True):
+        return None
+    dims = tuple((d.symbol, shape[d.symbol]) for d in task.dims)
+    case = replace(base, dims=dims, attributes=tuple(forms.items()))
+    outputs = output_shapes(task, case) or ()
+    return case if sum(map(math.prod, outputs)) <= MOST_ELEMENTS else None
+
+
+def _elements(task: Task, dims: Mapping[str, Any], settings: Mapping[str, Scalar]) -> int:
+    return sum(math.prod(task.shape(spec, dims, settings)) for spec in task.tensors)
