@@ -23,12 +23,12 @@ from kerneltruth.engine.evaluator import Court, Job
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
-from kerneltruth.oracle.baselines import CHECKS
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
+from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runs.store import SNAPSHOT_LIMIT

@@ -19,10 +19,10 @@ from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort
-from kerneltruth.oracle.baselines import CHECKS
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.course import Plan
 from kerneltruth.oracle.verdict import word
+from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.store import RunStore

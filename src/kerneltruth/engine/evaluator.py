@@ -20,8 +20,6 @@ from kerneltruth.commands.head_start import begin, cache_root
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
-from kerneltruth.oracle.baselines import BaselineResult, Draw, DrawCache, answer, run_all
-from kerneltruth.oracle.baselines.answers import Answer
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.controls import Controls
 from kerneltruth.oracle.course import Plan, try_candidate
@@ -35,6 +33,8 @@ from kerneltruth.oracle.verdict import (
     TimedOut,
     word,
 )
+from kerneltruth.peers import Draw, DrawCache, PeerVerdict, answer, run_all
+from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import is_foreign, register_at
@@ -79,7 +79,7 @@ class Heard:
 
     attempt: Attempt
     tags: tuple[str, ...] = ()
-    baselines: dict[str, BaselineResult] = field(default_factory=dict)
+    baselines: dict[str, PeerVerdict] = field(default_factory=dict)
     perf: dict[str, Any] | None = None
 
 
@@ -167,7 +167,7 @@ class Court:
             attempt = diagnosis.told(attempt)
         else:
             attempt = replace(attempt, explanation=without_diagnosis(attempt))
-        baselines: dict[str, BaselineResult] = {}
+        baselines: dict[str, PeerVerdict] = {}
         if job.baseline_seed is not None:
             baselines = run_all(
                 task,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kerneltruth.oracle.baselines.comparisons import asserted_close
+from kerneltruth.peers.comparisons import asserted_close
 
 NAN, INF = float("nan"), float("inf")
 

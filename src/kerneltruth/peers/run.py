@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kerneltruth.oracle.baselines.answers import Answer, NoAnswer
-from kerneltruth.oracle.baselines.draws import CannotRun, Draw, DrawCache, Setting
-from kerneltruth.oracle.baselines.protocols import CHECKS, Check
+from kerneltruth.peers.answers import Answer, NoAnswer
+from kerneltruth.peers.draws import CannotRun, Draw, DrawCache, Setting
+from kerneltruth.peers.protocols import CHECKS, Check
 from kerneltruth.tasks.spec import Task
 
 Says = Literal["pass", "fail", "error"]
@@ -19,7 +19,7 @@ MAX_TIMEOUTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineOutcome:
+class DtypeOutcome:
     """What a check concludes in one dtype; `why` is None for a pass only."""
 
     verdict: Says
@@ -28,7 +28,7 @@ class BaselineOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineResult:
+class PeerVerdict:
     """What a check concludes of a candidate.
 
     `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
@@ -38,7 +38,7 @@ class BaselineResult:
     name: str
     verdict: Says
     why: str | None
-    by_dtype: dict[str, BaselineOutcome] = field(default_factory=dict)
+    by_dtype: dict[str, DtypeOutcome] = field(default_factory=dict)
 
 
 def run_check(
@@ -49,7 +49,7 @@ def run_check(
     execute: Execute,
     *,
     cache: DrawCache | None = None,
-) -> BaselineOutcome:
+) -> DtypeOutcome:
     """Run one check in one dtype.
 
     Args:
@@ -69,9 +69,9 @@ def run_check(
             runs += 1
             draw = protocol.send(execute(draw))
     except StopIteration as end:
-        return BaselineOutcome(verdict="fail" if end.value else "pass", why=end.value, runs=runs)
+        return DtypeOutcome(verdict="fail" if end.value else "pass", why=end.value, runs=runs)
     except CannotRun as reason:
-        return BaselineOutcome(verdict="error", why=str(reason), runs=runs)
+        return DtypeOutcome(verdict="error", why=str(reason), runs=runs)
 
 
 def run_all(
@@ -82,7 +82,7 @@ def run_all(
     checks: Sequence[Check] = CHECKS,
     dtypes: Sequence[str] | None = None,
     cache: DrawCache | None = None,
-) -> dict[str, BaselineResult]:
+) -> dict[str, PeerVerdict]:
     """Run the checks on one candidate; a draw that several of them make is executed once.
 
     After two timeouts the candidate is not run again: every further draw gets that answer.
@@ -109,10 +109,10 @@ def run_all(
                 timeouts.append(found)
         return answers[draw.key]
 
-    results: dict[str, BaselineResult] = {}
+    results: dict[str, PeerVerdict] = {}
     for check in checks:
         wanted = [d for d in check.dtypes_for(task) if dtypes is None or d in dtypes]
-        by_dtype: dict[str, BaselineOutcome] = {}
+        by_dtype: dict[str, DtypeOutcome] = {}
         for dtype in wanted:
             by_dtype[dtype] = run_check(check, task, dtype, seed, once, cache=shared)
             decided = "fail" if check.every else "pass"
@@ -122,7 +122,7 @@ def run_all(
     return results
 
 
-def _concluded(check: Check, task: Task, by_dtype: dict[str, BaselineOutcome]) -> BaselineResult:
+def _concluded(check: Check, task: Task, by_dtype: dict[str, DtypeOutcome]) -> PeerVerdict:
     verdicts = [outcome.verdict for outcome in by_dtype.values()]
     order: tuple[Says, ...] = (
         ("fail", "error", "pass") if check.every else ("pass", "fail", "error")
@@ -132,4 +132,4 @@ def _concluded(check: Check, task: Task, by_dtype: dict[str, BaselineOutcome]) -
     if not by_dtype:
         known = ", ".join(check.knows(task)) or "no dtype of it"
         why = f"it knows {known}, and {task.name} is tried in {', '.join(task.dtypes)}"
-    return BaselineResult(name=check.name, verdict=verdict, why=why, by_dtype=by_dtype)
+    return PeerVerdict(name=check.name, verdict=verdict, why=why, by_dtype=by_dtype)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kerneltruth.oracle.baselines import NoAnswer, answer
+from kerneltruth.peers import NoAnswer, answer
 from kerneltruth.runner.protocol import Observation, OtherResult, TensorResult
 
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from kerneltruth.oracle.baselines import (
+from kerneltruth.peers import (
     CHECKS,
     DrawCache,
     NoAnswer,
     run_all,
     run_check,
 )
-from kerneltruth.oracle.baselines.protocols import gpuemu_tolerance
+from kerneltruth.peers.protocols import gpuemu_tolerance
 from kerneltruth.tasks.spec import Benchmark, Output, task
 
 CHECK = {check.name: check for check in CHECKS}

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
-from kerneltruth.oracle.baselines.answers import Answer, NoAnswer
-from kerneltruth.oracle.baselines.comparisons import (
+from kerneltruth.peers.answers import Answer, NoAnswer
+from kerneltruth.peers.comparisons import (
     Comparison,
     absolute,
     all_close,
@@ -22,7 +22,7 @@ from kerneltruth.oracle.baselines.comparisons import (
     both_exceed,
     similar,
 )
-from kerneltruth.oracle.baselines.draws import (
+from kerneltruth.peers.draws import (
     CannotRun,
     Draw,
     Setting,

@@ -8,12 +8,12 @@ candidate answered. It does no IO, so one cache of answers serves all checks tha
     answer              what a candidate's observation says to a check
 """
 
-from kerneltruth.oracle.baselines.answers import Answer, NoAnswer, answer
-from kerneltruth.oracle.baselines.draws import Draw, DrawCache
-from kerneltruth.oracle.baselines.protocols import CHECKS, Check
-from kerneltruth.oracle.baselines.verdicts import (
-    BaselineOutcome,
-    BaselineResult,
+from kerneltruth.peers.answers import Answer, NoAnswer, answer
+from kerneltruth.peers.draws import Draw, DrawCache
+from kerneltruth.peers.protocols import CHECKS, Check
+from kerneltruth.peers.run import (
+    DtypeOutcome,
+    PeerVerdict,
     run_all,
     run_check,
 )
@@ -21,12 +21,12 @@ from kerneltruth.oracle.baselines.verdicts import (
 __all__ = [
     "CHECKS",
     "Answer",
-    "BaselineOutcome",
-    "BaselineResult",
     "Check",
     "Draw",
     "DrawCache",
+    "DtypeOutcome",
     "NoAnswer",
+    "PeerVerdict",
     "answer",
     "run_all",
     "run_check",
