@@ -3,6 +3,7 @@
 #
 #   make audit [ARGS="--json"]   judge the built-in corpus
 #   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
+#   make test-fast               those that start no process: no judge, GPU, browser, Ray or network
 #   make lint                    formatting, style, types, direction of imports
 #   make bench                   run the scripts that produce the README's figures
 #   make compat                  the tests with the lowest, pinned and newest Triton and PyTorch
@@ -19,7 +20,7 @@ PINS   := requirements/audit.txt requirements/constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help audit test lint bench compat compat-fast study clean
+.PHONY: help audit test test-fast lint bench compat compat-fast study clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -29,8 +30,14 @@ help:
 audit: $(VENV)/.audit
 	@$(BIN)/kerneltruth audit $(ARGS)
 
+# Groups of tests go to the processes in the order of the folders, which has the longest first.
+PARALLEL := -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+
 test: $(VENV)/.test $(VENV)/.browser
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)
+
+test-fast: $(VENV)/.test
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not processes" tests/unit $(ARGS)
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check .

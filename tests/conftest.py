@@ -1,8 +1,33 @@
-"""Shared by all tests: a limit for each, and GPU tests are skipped, visibly, without a device."""
+"""For all tests: marks by folder, groups of one process, a limit of time, skips without a GPU."""
 
 import signal
+from pathlib import Path
 
 import pytest
+
+TESTS = Path(__file__).parent
+# What every test of a folder needs. Within `unit` a file says so itself.
+NEEDS = {
+    "browser": ("browser", "processes"),
+    "cli": ("processes",),
+    "cluster": ("cluster", "processes"),
+    "gpu": ("processes",),
+    "interpreter": ("interpreter", "processes"),
+    "quality": ("interpreter", "processes"),
+}
+# Folders whose tests run one after the other: two browsers, or a browser and a Ray, would starve
+# each other, and commands share warm runners.
+TOGETHER = {"browser": "services", "cluster": "services", "cli": "commands"}
+
+
+def pytest_itemcollected(item):
+    """Mark a test with what its folder needs, and with the group that runs in one process."""
+    folder = item.path.relative_to(TESTS).parts[0]
+    for name in NEEDS.get(folder, ()):
+        item.add_marker(name)
+    # The tests of one file share what its fixtures start.
+    item.add_marker(pytest.mark.xdist_group(TOGETHER.get(folder, item.path.stem)))
+
 
 # For each test, and what comes before and after it; the longest takes a tenth of this.
 LIMIT_S = 600

@@ -13,7 +13,6 @@ from kerneltruth.runner.candidate import read_candidate
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc"),
     pytest.mark.skipif(
         shutil.which("ninja") is None and importlib.util.find_spec("ninja") is None,

@@ -279,6 +279,7 @@ def court():
     court.close()
 
 
+@pytest.mark.processes
 def test_the_readmes_finding_is_what_check_finds(court):
     text = next(b for b in code_blocks("README.md", "") if "$ kerneltruth check" in b)
     source = (PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py").read_text(encoding="utf-8")
@@ -315,6 +316,7 @@ def test_the_example_task_takes_ten_lines(example):
     assert len(declaration.partition("\n\n")[2].strip().splitlines()) <= 10
 
 
+@pytest.mark.processes
 def test_the_example_control_is_clean(court, example):
     task, _, kernel = example
     attempt = judge(court, task, kernel)
@@ -322,6 +324,7 @@ def test_the_example_control_is_clean(court, example):
     assert attempt.cases == 12
 
 
+@pytest.mark.processes
 def test_the_example_bug_is_caught_as_told(court, example):
     task, _, kernel = example
     wrong = kernel.replace("axis=0) / n", "axis=0) / BLOCK")

@@ -24,6 +24,8 @@ from kerneltruth.suites.kernelbench.problem import problem_of
 from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import find, forget, register
 
+pytestmark = pytest.mark.processes
+
 
 def shape(*, flags=(), wrong=(), not_graded=None, eager=(1.0, 0.99, 1.01, "tie"), failed=None):
     """A shape of `time --json`."""

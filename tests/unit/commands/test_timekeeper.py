@@ -21,6 +21,8 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.tasks.registry import find
 
+pytestmark = pytest.mark.processes
+
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
 RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)

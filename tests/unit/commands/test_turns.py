@@ -15,6 +15,8 @@ from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import Loaded, Observation
 from kerneltruth.tasks.registry import find
 
+pytestmark = pytest.mark.processes
+
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 SOFTMAX, RELU, GELU = (
     replace(find(f"kernelbenchx/{name}"), perf=SHAPES) for name in ("softmax", "relu", "gelu")

@@ -15,6 +15,8 @@ from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Pas
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import Supply
 
+pytestmark = pytest.mark.processes
+
 CANDIDATE = read_candidate("def relu(x):\n    return x\n", "k.py", task_names=("relu",))
 
 

@@ -11,6 +11,8 @@ import pytest
 from kerneltruth.engine.pool import STOP_S, Done, Lost, Progress, run_jobs
 from kerneltruth.errors import EnvironmentFault, InternalError
 
+pytestmark = pytest.mark.processes
+
 
 @dataclass(frozen=True)
 class Sum:

@@ -13,6 +13,8 @@ import pytest
 from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
 from kerneltruth.errors import EnvironmentFault, InternalError
 
+pytestmark = pytest.mark.processes
+
 
 @dataclass(frozen=True)
 class Sum:

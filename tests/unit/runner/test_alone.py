@@ -12,6 +12,8 @@ from kerneltruth.runner import alone
 from kerneltruth.runner.protocol import Load, Rows, Stock
 from kerneltruth.tasks.registry import find
 
+pytestmark = pytest.mark.processes
+
 TASK = find("kernelbenchx/relu")
 COUNTS = """
 def relu(input, inplace=False):

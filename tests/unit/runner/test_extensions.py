@@ -15,6 +15,8 @@ from kerneltruth.runner import extension_kit, extensions
 from kerneltruth.runner.protocol import UnsupportedHere
 from kerneltruth.runner.warmth import zygote_environment
 
+pytestmark = pytest.mark.processes
+
 CPP = "torch::Tensor f(torch::Tensor x);"
 CUDA = """
 #include <torch/extension.h>
@@ -337,7 +339,6 @@ def folders(tmp_path_factory):
 
 
 @needs_compiler
-@pytest.mark.slow
 def test_every_macro_that_few_headers_lack_is_known(folders, tmp_path):
     source = tmp_path / "main.cpp"
     source.write_text("#include <torch/extension.h>\n")
@@ -367,7 +368,6 @@ DEVICE = CUDA.replace(
 
 
 @needs_nvcc
-@pytest.mark.slow
 def test_device_code_is_the_same_with_few_headers(folders, tmp_path):
     """The full headers take 20 seconds of one core, for the device's code alone."""
     assert extensions.is_lean({**USUAL, "cuda_sources": DEVICE})
@@ -387,7 +387,6 @@ def test_device_code_is_the_same_with_few_headers(folders, tmp_path):
     assert compiled["lean"] == compiled["full"]
 
 
-@pytest.mark.slow
 def test_extensions_of_both_builds_answer_alike(tmp_path):
     """The full headers take half a minute of one core: one test for all that is to agree."""
     if shutil.which("ninja") is None or shutil.which("c++") is None:

@@ -4,6 +4,8 @@ import torch
 
 from kerneltruth.runner.guards import ALIGNMENT, Guard, numpy_poisoned, poison_bytes
 
+pytestmark = pytest.mark.processes
+
 POISON, OTHER = b"0123456789abcdef", b"fedcba9876543210"
 FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"]
 

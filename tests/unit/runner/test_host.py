@@ -21,6 +21,8 @@ from kerneltruth.runner.protocol import (
     TensorArgument,
 )
 
+pytestmark = pytest.mark.processes
+
 
 def test_outputs_come_back_as_bytes(opened):
     session = opened("import torch\ndef f(x): return x * 2, (x > 1).sum()")

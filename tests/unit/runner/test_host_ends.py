@@ -14,6 +14,8 @@ from interrupts import heed_interrupts
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize(
     ("source", "error"),

@@ -2,7 +2,11 @@
 
 import multiprocessing
 
+import pytest
+
 from kerneltruth.runner.host import Runner
+
+pytestmark = pytest.mark.processes
 
 
 def _ask(runner, answers):

@@ -35,6 +35,8 @@ from kerneltruth.suites.flashinfer.suite import open_data_set
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken, Labels, Submission
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def runner():

@@ -32,6 +32,8 @@ from .problems import (
     problem,
 )
 
+pytestmark = pytest.mark.processes
+
 TUPLE = function(
     'return {"both": (a0 + a1, [a0 * a1]), "mean": float(a0.mean())}',
     "torch.rand(n, m), torch.rand(n, m)",

@@ -25,6 +25,8 @@ from .problems import LINEAR, problem
 from .test_judging import attempt_of, runner, schemas
 from .test_own_terms import new
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["runner", "schemas"]
 
 # 1.3 million elements in and out.

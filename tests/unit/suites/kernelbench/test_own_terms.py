@@ -1,5 +1,6 @@
 """A problem is judged as KernelBench runs it: its mode, its inputs, its sizes."""
 
+import pytest
 import torch
 
 from kerneltruth.cases.materialize import materialize
@@ -12,6 +13,8 @@ from kerneltruth.suites.kernelbench.tasks import MODE, SIZES, UPDATED
 
 from .problems import DROPPED, LINEAR, NORMALIZED, PACKED, ROTARY, function
 from .test_judging import attempt_of, candidate, made, runner, schemas
+
+pytestmark = pytest.mark.processes
 
 __all__ = ["made", "runner", "schemas"]
 

@@ -17,6 +17,8 @@ from kerneltruth.suites.kernelbench.suite import Problems
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
 
+pytestmark = pytest.mark.processes
+
 NORM = (
     HEAD
     + """

@@ -14,6 +14,8 @@ from kerneltruth.suites.kernelbench.suite import Problems
 
 from .problems import HEAD, LINEAR, NORMALIZED, problem
 
+pytestmark = pytest.mark.processes
+
 KEEPS_ITS_RESULT = LINEAR.replace("class Model", "class ModelNew").replace(
     "        return torch.relu(self.layer(x))",
     "        key = tuple(x.shape)\n"
