@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from kerneltruth.documents.model import dumps, parse
+from kerneltruth.documents.schema import DOCUMENTS
+
 CASE = {
     *("task", "dims", "attributes", "dtype", "layout", "recipe", "seed", "absent", "literals"),
     *("strategy", "domain"),
@@ -18,10 +21,13 @@ CHECKS = {
 }
 
 
-def document(ran):
-    """The one JSON document on standard output."""
+def document(ran, name=None):
+    """The one JSON document on standard output; it is what the model of that name allows."""
     assert ran.out.count("\n") == 1, ran.out
-    return json.loads(ran.out, parse_constant=pytest.fail)
+    found = json.loads(ran.out, parse_constant=pytest.fail)
+    if name is not None:
+        assert dumps(parse(DOCUMENTS[name], found)) + "\n" == ran.out
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,7 @@ def audited(process, tmp_path_factory):
 
 
 def test_audit_prints_what_the_contract_lists(audited):
-    got = document(audited)
+    got = document(audited, "audit")
     assert got["schema"] == 1
     assert {"kernels", "summary", "run"} <= set(got)
     assert {
@@ -67,7 +73,7 @@ def test_audit_judges_each_kernel_as_what_it_is(audited):
 
 def test_a_run_of_audit_replays(audited, kt):
     ran = kt("replay", document(audited)["run"], "--device", "cpu", "--json")
-    got = document(ran)
+    got = document(ran, "replay")
     assert (ran.code, got["findings"], got["reproduced"]) == (0, 1, 1)
     assert got["results"][0]["output"].startswith("same")
 
@@ -77,7 +83,7 @@ def test_check_prints_what_the_contract_lists(kt, finding, failed_run, tmp_path,
     source = next((failed_run / "candidates").iterdir())
     arguments = (source, "--task", "relu", "--device", "cpu", "--cases", "40", "--json")
     ran = kt("check", *arguments)
-    got = document(ran)
+    got = document(ran, "check")
     assert ran.code == 1
     assert {
         *("schema", "task", "candidate", "verdict", "declined", "kind", "explanation", "cases"),
@@ -93,7 +99,7 @@ def test_check_prints_what_the_contract_lists(kt, finding, failed_run, tmp_path,
 def test_check_of_a_correct_kernel_has_the_same_keys(kt, good, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = kt("check", good, "--device", "cpu", "--cases", "2", "--json")
-    got = document(ran)
+    got = document(ran, "check")
     assert ran.code == 0
     assert (got["verdict"], got["cases"], got["failed"]) == ("pass", 2, 0)
     assert got["finding"] is got["minimal"] is got["stats"] is got["kind"] is None
@@ -109,7 +115,7 @@ def test_declined_cases_are_listed_with_their_reason(kt, candidate, tmp_path, mo
         "    return torch.relu(x)\n"
     )
     ran = kt("check", kernel, "--strategy", "layouts", "--cases", "4", "--device", "cpu", "--json")
-    got = document(ran)
+    got = document(ran, "check")
     assert got["declined"]
     assert set(got["declined"][0]) == {"case", "reason"}
     assert "contiguous inputs only" in got["declined"][0]["reason"]
@@ -117,7 +123,7 @@ def test_declined_cases_are_listed_with_their_reason(kt, candidate, tmp_path, mo
 
 def test_replay_prints_what_was_compared(kt, finding):
     ran = kt("replay", finding, "--device", "cpu", "--json")
-    got = document(ran)
+    got = document(ran, "replay")
     assert ran.code == 0
     assert {"schema", "findings", "reproduced", "device", "results"} <= set(got)
     result = got["results"][0]
@@ -128,7 +134,7 @@ def test_replay_prints_what_was_compared(kt, finding):
 def test_minimize_prints_the_smallest_case_and_its_script(kt, finding, tmp_path):
     script = tmp_path / "shows it.py"
     ran = kt("minimize", finding, "--device", "cpu", "--script", script, "--json")
-    got = document(ran)
+    got = document(ran, "minimize")
     assert ran.code == 0
     assert {"schema", "finding", "verdict", "kind", "case", "minimal", "evaluations"} <= set(got)
     assert set(got["minimal"]) == CASE
@@ -137,7 +143,7 @@ def test_minimize_prints_the_smallest_case_and_its_script(kt, finding, tmp_path)
 
 
 def test_tasks_prints_what_the_contract_lists(kt):
-    got = document(kt("tasks", "--json"))
+    got = document(kt("tasks", "--json"), "tasks")
     assert len(got["tasks"]) >= 25
     for task in got["tasks"]:
         assert {"name", "category", "suite", "signature", "dtypes", "dims", "description"} <= set(
@@ -146,14 +152,14 @@ def test_tasks_prints_what_the_contract_lists(kt):
 
 
 def test_one_task_is_a_list_of_one(kt):
-    got = document(kt("tasks", "softmax", "--json"))
+    got = document(kt("tasks", "softmax", "--json"), "tasks")
     assert [t["name"] for t in got["tasks"]] == ["softmax"]
     assert got["tasks"][0]["dims"]["N"]["role"] == "reduced"
 
 
 def test_doctor_prints_devices_libraries_targets_and_isolation(kt):
     ran = kt("doctor", "--json")
-    got = document(ran)
+    got = document(ran, "doctor")
     assert ran.code == 0
     assert {"schema", "devices", "libraries", "compile_targets", "isolation", "missing"} <= set(got)
     assert got["devices"][0]["device"] == "cpu"
@@ -164,7 +170,7 @@ def test_doctor_prints_devices_libraries_targets_and_isolation(kt):
 def test_compare_prints_what_differs(kt, failed_run, good, tmp_path):
     assert kt("check", good, "--device", "cpu", "--cases", "2", "--out", tmp_path / "b").code == 0
     ran = kt("compare", failed_run, tmp_path / "b", "--json")
-    got = document(ran)
+    got = document(ran, "compare")
     assert ran.code == 1
     assert {"schema", "runs", "kernels", "same", "differing", "missing"} <= set(got)
     assert {m["name"] for m in got["missing"]} == {"good.py", "relu_nan_swallowed.py"}
@@ -172,6 +178,6 @@ def test_compare_prints_what_differs(kt, failed_run, good, tmp_path):
 
 def test_compare_of_a_run_with_itself_finds_no_difference(kt, failed_run):
     ran = kt("compare", failed_run, failed_run, "--json")
-    got = document(ran)
+    got = document(ran, "compare")
     assert (ran.code, got["same"], got["kernels"]) == (0, 1, 1)
     assert got["differing"] == got["missing"] == []

@@ -66,8 +66,8 @@ def test_promised_values_are_tried_in_each_mode(name, recipe, mode, seed):
 
 
 def test_what_is_not_tried_is_shown():
-    shown = list_tasks("rand", "kernelbenchx")["tasks"][0]
-    assert shown["not_tried"]["generator"]
+    shown = list_tasks("rand", "kernelbenchx").tasks[0]
+    assert shown.not_tried["generator"]
 
 
 def test_a_promise_is_listed_with_the_cases_that_try_it():

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.analysis.portability import ratios_by_shape
 from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
-from kerneltruth.clock.statistics.portability import Portability, portability
-from kerneltruth.codec import plain
+from kerneltruth.clock.statistics.portability import Kernel, Portability, portability
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.runs import (
+    ComparedKernel,
+    CompareDocument,
+    ComparedRun,
+    ComparedSpeed,
+    DifferingKernel,
+    MissingKernel,
+    SpeedupInterval,
+    Spread,
+)
 from kerneltruth.errors import UserError
 
 
-def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
+def compare_runs(paths: Sequence[Path]) -> CompareDocument:
     """The document of `compare --json`.
 
     Raises:
@@ -26,31 +35,30 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     studies = [read_study([path]) for path in paths]
     runs = _aligned([{r.key: r for r in study.attempts} for study in studies])
     names = sorted({name for known in runs for name in known})
-    differing: list[dict[str, Any]] = []
-    missing: list[dict[str, Any]] = []
+    differing: list[DifferingKernel] = []
+    missing: list[MissingKernel] = []
     same = same_kind = 0
     for name in names:
         absent = [str(p) for p, known in zip(paths, runs, strict=True) if name not in known]
         if absent:
-            missing.append({"name": name, "absent": absent})
+            missing.append(MissingKernel(name=name, absent=tuple(absent)))
             continue
         said = [_verdict(known[name]) for known in runs]
         same_kind += len(set(said)) == 1
         if len({known[name].verdict for known in runs}) == 1:
             same += 1
         else:
-            differing.append({"name": name, "verdicts": said})
-    return {
-        "schema": 1,
-        "runs": [_about(study) for study in studies],
-        "kernels": len(names),
-        "same": same,
-        "same_kind": same_kind,
-        "differing": differing,
-        "missing": missing,
-        "other_source": [name for name in names if _has_other_source(name, runs)],
-        "speed": _speed(runs),
-    }
+            differing.append(DifferingKernel(name=name, verdicts=tuple(said)))
+    return CompareDocument(
+        runs=tuple(map(_about, studies)),
+        kernels=len(names),
+        same=same,
+        same_kind=same_kind,
+        differing=tuple(differing),
+        missing=tuple(missing),
+        other_source=tuple(name for name in names if _has_other_source(name, runs)),
+        speed=_speed(runs),
+    )
 
 
 def _aligned(runs: Sequence[dict[str, Result]]) -> list[dict[str, Result]]:
@@ -82,9 +90,9 @@ def _source(result: Result) -> tuple[str, str]:
     return result.task, result.sha256
 
 
-def _about(study: Study) -> dict[str, Any]:
+def _about(study: Study) -> ComparedRun:
     run = study.runs[0]
-    return {"path": run.path, "device": run.device, "attempts": run.attempts}
+    return ComparedRun(path=run.path, device=run.device, attempts=run.attempts)
 
 
 def _verdict(result: Result) -> str:
@@ -95,7 +103,7 @@ def _has_other_source(name: str, runs: Sequence[dict[str, Result]]) -> bool:
     return len({known[name].sha256 for known in runs if name in known}) > 1
 
 
-def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, dict[str, Any]]:
+def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, ComparedSpeed]:
     """Speedups by baseline, of kernels that are right and the same source in each run."""
     comparable = [
         {n: r for n, r in known.items() if r.correct and not _has_other_source(n, runs)}
@@ -110,29 +118,28 @@ def _speed(runs: Sequence[dict[str, Result]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _document(found: Portability) -> dict[str, Any]:
-    return {
-        "timed": list(found.timed),
-        "shared": len(found.kernels),
-        "differ": found.differ,
-        "flips": found.flips,
-        "within": {f"{share:.0%}": count for share, count in found.within.items()},
-        "spread": plain(found.spread),
-        "speedups": plain(found.speedups),
-        "kernels": [
-            {
-                "name": k.name,
-                "shapes": k.shapes,
-                "speedups": [
-                    None
-                    if s is None
-                    else {"ratio": s.estimate, "low": plain(s.low), "high": plain(s.high)}
-                    for s in k.speedups
-                ],
-                "spread": k.spread,
-                "differs": k.differs,
-                "flips": k.flips,
-            }
-            for k in found.kernels
-        ],
-    }
+def _document(found: Portability) -> ComparedSpeed:
+    return ComparedSpeed(
+        timed=found.timed,
+        shared=len(found.kernels),
+        differ=found.differ,
+        flips=found.flips,
+        within={f"{share:.0%}": count for share, count in found.within.items()},
+        spread=model_of(Spread, found.spread),
+        speedups=tuple(model_of(Spread, each) for each in found.speedups),
+        kernels=tuple(map(_kernel, found.kernels)),
+    )
+
+
+def _kernel(kernel: Kernel) -> ComparedKernel:
+    return ComparedKernel(
+        name=kernel.name,
+        shapes=kernel.shapes,
+        speedups=tuple(
+            None if s is None else SpeedupInterval(ratio=s.estimate, low=s.low, high=s.high)
+            for s in kernel.speedups
+        ),
+        spread=kernel.spread,
+        differs=kernel.differs,
+        flips=kernel.flips,
+    )

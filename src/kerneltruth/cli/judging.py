@@ -65,6 +65,7 @@ def audit(
     ] = None,
 ) -> None:
     """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
+    from kerneltruth.documents.runs import AuditDocument
     from kerneltruth.engine.requests import AuditRequest
     from kerneltruth.engine.start import run_audit
     from kerneltruth.report.audit_view import audit_view
@@ -86,19 +87,19 @@ def audit(
         budget_s=budget,
     )
     document = follow(run_audit(options), quiet=as_json)
+    if isinstance(document, AuditDocument):
+        show_document(document, audit_view, as_json)
+        raise typer.Exit(exit_codes.of_audit(document))
     if timed:
         from kerneltruth.report.timed_audit_view import timed_audit_view
 
         show_document(document, timed_audit_view, as_json)
         stopped = document["interrupted"]
         raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_timed_suite(document))
-    if suite is not None:
-        from kerneltruth.report.suite_view import suite_view
+    from kerneltruth.report.suite_view import suite_view
 
-        show_document(document, suite_view, as_json)
-        raise typer.Exit(exit_codes.of_suite(document))
-    show_document(document, audit_view, as_json)
-    raise typer.Exit(exit_codes.of_audit(document))
+    show_document(document, suite_view, as_json)
+    raise typer.Exit(exit_codes.of_suite(document))
 
 
 @app.command()
@@ -259,7 +260,7 @@ def run_(
     from kerneltruth.report.outcomes import of_run
 
     hand_over(
-        lambda: of_run(Path(document["run"]), candidates),
+        lambda: of_run(Path(document.run), candidates),
         junit=junit,
         annotations=annotations,
         as_json=as_json,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kerneltruth.analysis.lines import result_of
+from kerneltruth.documents.runs import RightCount, RunCandidate
 
 STAGES = ("call", "exe", "perf")
 
@@ -25,7 +26,7 @@ def outcome_of(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def listed(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def listed(lines: Iterable[Mapping[str, Any]]) -> list[RunCandidate]:
     """The candidates of lines that were kept with their outcome, each exactly once.
 
     One that repeats the source of another has its outcome, and says so in `same_as`.
@@ -33,23 +34,23 @@ def listed(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     lines = list(lines)
     by_key = {line["key"]: line["outcome"] for line in lines}
     return [
-        {
-            "name": line["key"],
-            "task": line["task"],
+        RunCandidate(
+            name=line["key"],
+            task=line["task"],
             **by_key.get(line.get("same_as"), line["outcome"]),
-            "stages": {
+            stages={
                 stage: said["outcome"]
                 for stage in STAGES
                 if (said := line["stages"].get(stage)) is not None
             },
-            "torch_only": bool(line.get("torch_only")),
-            "same_as": line.get("same_as"),
-        }
+            torch_only=bool(line.get("torch_only")),
+            same_as=line.get("same_as"),
+        )
         for line in lines
     ]
 
 
-def right_of(candidates: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def right_of(candidates: Sequence[RunCandidate]) -> RightCount:
     """How many attempts there are, and how many of them are right in the exe stage and after."""
-    right = (c["verdict"] == "pass" and c["stages"].get("exe") == "pass" for c in candidates)
-    return {"attempts": len(candidates), "pass": sum(right)}
+    right = (c.verdict == "pass" and c.stages.get("exe") == "pass" for c in candidates)
+    return RightCount(attempts=len(candidates), right=sum(right))

@@ -10,6 +10,9 @@ from typing import Any
 
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source
+from kerneltruth.documents.model import parse
+from kerneltruth.documents.records import AttemptRecord, FailedRecord
+from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Court, Heard, Job, lost
 from kerneltruth.engine.events import Step
@@ -25,6 +28,7 @@ from kerneltruth.oracle.verdict import word
 from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
+from kerneltruth.runs.records import case_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.core import TASKS
 
@@ -33,7 +37,7 @@ EFFORT = Effort(evaluations=60, seconds=1.0)
 
 def audit_corpus(
     options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, AuditDocument]:
     """Judge the corpus with a runner that is warming up; `start` is when the command began."""
     entries = _chosen(options.only, full=options.full)
     device = runner.device
@@ -120,84 +124,74 @@ def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | 
 
 def _document(
     store: RunStore, entries: list[Entry], device: str, *, seconds: float
-) -> dict[str, Any]:
+) -> AuditDocument:
     results = {line["name"]: line for line in store.results()}
     kernels = [_kernel(entry, results[entry.name]) for entry in entries if entry.name in results]
-    controls = [k for k in kernels if k["role"] == "control"]
-    bugs = [k for k in kernels if k["role"] == "bug"]
-    clean = sum(k["verdict"] == "pass" for k in controls)
-    caught = sum(k["verdict"] in _CAUGHT for k in bugs)
+    controls = [k for k in kernels if k.role == "control"]
+    bugs = [k for k in kernels if k.role == "bug"]
+    clean = sum(k.verdict == "pass" for k in controls)
+    caught = sum(k.verdict in _CAUGHT for k in bugs)
     notes: Counter[str] = Counter()
     for kernel in kernels:
-        notes["cases declined by the kernel (extended domain)"] += kernel["declined"]
-        notes["cases without a bound that has teeth, replaced"] += kernel["unrefereeable"]
-        notes["cases void, since PyTorch itself fails them, replaced"] += kernel["void"]
-        for reason, count in kernel["skipped"].items():
+        notes["cases declined by the kernel (extended domain)"] += kernel.declined
+        notes["cases without a bound that has teeth, replaced"] += kernel.unrefereeable
+        notes["cases void, since PyTorch itself fails them, replaced"] += kernel.void
+        for reason, count in kernel.skipped.items():
             notes[f"cases not run: {reason}"] += count
-        notes["specializations compiled"] += kernel["compiled"]
-    cases = sum(k["cases"] for k in kernels)
-    return {
-        "schema": 1,
-        "kernels": kernels,
-        "summary": {
-            "controls": len(controls),
-            "controls_clean": clean,
-            "bugs": len(bugs),
-            "bugs_caught": caught,
-            "good": clean == len(controls) and caught == len(bugs),
-            "illusions": {
-                check.name: sum(check.name in k["illusion_for"] for k in bugs) for check in CHECKS
+        notes["specializations compiled"] += kernel.compiled
+    cases = sum(k.cases for k in kernels)
+    return AuditDocument(
+        kernels=tuple(kernels),
+        summary=AuditSummary(
+            controls=len(controls),
+            controls_clean=clean,
+            bugs=len(bugs),
+            bugs_caught=caught,
+            good=clean == len(controls) and caught == len(bugs),
+            illusions={
+                check.name: sum(check.name in k.illusion_for for k in bugs) for check in CHECKS
             },
-            "cases": cases,
-            "control_cases": sum(k["cases"] for k in controls),
-            "seconds": seconds,
-            "cases_per_second": cases / seconds if seconds else None,
-            "device": device_name(device),
-        },
-        "notes": {k: v for k, v in notes.items() if v},
-        "run": str(store.path),
-    }
+            cases=cases,
+            control_cases=sum(k.cases for k in controls),
+            seconds=seconds,
+            cases_per_second=cases / seconds if seconds else None,
+            device=device_name(device),
+        ),
+        notes={k: v for k, v in notes.items() if v},
+        run=str(store.path),
+    )
 
 
 _CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
 
 
-def _kernel(entry: Entry, line: dict[str, Any]) -> dict[str, Any]:
-    attempt = line["attempt"]
-    verdict = attempt["verdict"]["verdict"]
+def _kernel(entry: Entry, line: dict[str, Any]) -> AuditKernel:
+    attempt = parse(AttemptRecord, line["attempt"])
+    verdict = attempt.verdict
     baselines = {name: result["verdict"] for name, result in line["baselines"].items()}
-    wrong = entry.role == "bug" and verdict in _CAUGHT
-    return {
-        "name": entry.name,
-        "task": entry.task,
-        "role": entry.role,
-        "fault": entry.fault,
-        "verdict": verdict,
-        "kind": attempt["verdict"].get("kind"),
-        "cases": attempt["cases"],
-        "failed": attempt["failed"],
-        "minimal": attempt["minimal"],
-        "minimal_summary": _summary(attempt["minimal"]),
-        "minimal_shown": attempt.get("shown", ""),
-        "explanation": attempt["explanation"],
-        "finding": line["finding"],
-        "baselines": baselines,
-        "baseline_reasons": {n: r["why"] for n, r in line["baselines"].items() if r["why"]},
-        "illusion_for": [name for name, says in baselines.items() if wrong and says == "pass"],
-        "declined": len(attempt["declined"]),
-        "unrefereeable": sum(attempt["unrefereeable"].values()),
-        "void": sum(attempt.get("void", {}).values()),
-        "skipped": attempt["skipped"],
-        "compiled": len(attempt["binaries"]),
-        "worst_ratio": attempt["worst_ratio"],
-        "seconds": attempt["seconds"],
-    }
-
-
-def _summary(case: dict[str, Any] | None) -> str | None:
-    if case is None:
-        return None
-    from kerneltruth.cases.case import Case
-    from kerneltruth.codec import build
-
-    return build(Case, case).summary()
+    wrong = entry.role == "bug" and verdict.word in _CAUGHT
+    return AuditKernel(
+        name=entry.name,
+        task=entry.task,
+        role=entry.role,
+        fault=entry.fault,
+        verdict=verdict.word,
+        kind=verdict.kind if isinstance(verdict, FailedRecord) else None,
+        cases=attempt.cases,
+        failed=attempt.failed,
+        minimal=attempt.minimal,
+        minimal_summary=case_of(attempt.minimal).summary() if attempt.minimal else None,
+        minimal_shown=attempt.shown,
+        explanation=attempt.explanation,
+        finding=line["finding"],
+        baselines=baselines,
+        baseline_reasons={n: r["why"] for n, r in line["baselines"].items() if r["why"]},
+        illusion_for=tuple(n for n, says in baselines.items() if wrong and says == "pass"),
+        declined=len(attempt.declined),
+        unrefereeable=sum(attempt.unrefereeable.values()),
+        void=sum(attempt.void.values()),
+        skipped=attempt.skipped,
+        compiled=len(attempt.binaries),
+        worst_ratio=attempt.worst_ratio,
+        seconds=attempt.seconds,
+    )

@@ -9,8 +9,8 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
+from kerneltruth.documents.facts import DeviceFacts, DoctorDocument, Isolation, Missing
 from kerneltruth.engine.devices import TARGETS, cuda_devices, device_name, driver_version
 from kerneltruth.runner.interpreter.versions import FIRST, LAST_TESTED, WINDOW, number
 
@@ -28,54 +28,55 @@ _LANDLOCK_CREATE_RULESET = 444
 _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 
-def examine() -> dict[str, Any]:
+def examine() -> DoctorDocument:
     """The document of `doctor --json`."""
     count = cuda_devices()
-    devices = [{"device": "cpu", "name": device_name("cpu"), "runs": "Triton's interpreter"}]
+    devices = [DeviceFacts(device="cpu", name=device_name("cpu"), runs="Triton's interpreter")]
     devices += [
-        {"device": f"cuda:{i}", "name": device_name(f"cuda:{i}"), "runs": "compiled kernels"}
+        DeviceFacts(device=f"cuda:{i}", name=device_name(f"cuda:{i}"), runs="compiled kernels")
         for i in range(count)
     ]
     libraries = {name: _version(name) for name in _LIBRARIES}
     compile_tools = _compile_tools()
     missing = [
-        {"what": name, "add": f"pip install {name}"}
+        Missing(what=name, add=f"pip install {name}")
         for name, version in libraries.items()
         if version is None
     ]
     if count and shutil.which("nvcc") is None:
         missing.append(
-            {"what": "nvcc (CUDA C++ candidates)", "add": "install the CUDA toolkit of your driver"}
+            Missing(
+                what="nvcc (CUDA C++ candidates)", add="install the CUDA toolkit of your driver"
+            )
         )
     if count and shutil.which("ninja") is None and _version("ninja") is None:
         missing.append(
-            {"what": "ninja (CUDA C++ candidates)", "add": "pip install kerneltruth[gpu]"}
+            Missing(what="ninja (CUDA C++ candidates)", add="pip install kerneltruth[gpu]")
         )
     if not count:
         missing += _interpreter(libraries["triton"])
         missing.append(
-            {
-                "what": "a CUDA device: Triton runs in its interpreter, CUDA C++ not at all",
-                "add": "nothing to install: run the same command on a CUDA machine",
-            }
+            Missing(
+                what="a CUDA device: Triton runs in its interpreter, CUDA C++ not at all",
+                add="nothing to install: run the same command on a CUDA machine",
+            )
         )
-    return {
-        "schema": 1,
-        "python": platform.python_version(),
-        "executable": sys.executable,
-        "system": f"{platform.system()} {platform.release()}",
-        "cores": os.cpu_count(),
-        "devices": devices,
-        "driver": driver_version() if count else None,
-        "libraries": libraries,
-        "compile_targets": list(TARGETS) if compile_tools["ptxas"] else [],
-        "tools": compile_tools,
-        "isolation": _isolation(),
-        "missing": missing,
-    }
+    return DoctorDocument(
+        python=platform.python_version(),
+        executable=sys.executable,
+        system=f"{platform.system()} {platform.release()}",
+        cores=os.cpu_count(),
+        devices=tuple(devices),
+        driver=driver_version() if count else None,
+        libraries=libraries,
+        compile_targets=TARGETS if compile_tools["ptxas"] else (),
+        tools=compile_tools,
+        isolation=_isolation(),
+        missing=tuple(missing),
+    )
 
 
-def _interpreter(triton: str | None) -> list[dict[str, str]]:
+def _interpreter(triton: str | None) -> list[Missing]:
     """What stands between this Triton and running kernels without a GPU."""
     if triton is None or FIRST <= number(triton) <= LAST_TESTED:
         return []
@@ -84,7 +85,7 @@ def _interpreter(triton: str | None) -> list[dict[str, str]]:
     else:
         what = f"Triton {WINDOW}: in {triton} kernels run without a CUDA device as far as they can"
     after = f"{LAST_TESTED[0]}.{LAST_TESTED[1] + 1}"
-    return [{"what": what, "add": f"pip install 'triton>={FIRST[0]}.{FIRST[1]},<{after}'"}]
+    return [Missing(what=what, add=f"pip install 'triton>={FIRST[0]}.{FIRST[1]},<{after}'")]
 
 
 def _version(name: str) -> str | None:
@@ -107,20 +108,20 @@ def _compile_tools() -> dict[str, str | None]:
     }
 
 
-def _isolation() -> dict[str, Any]:
+def _isolation() -> Isolation:
     """The level in force, and what the kernel would offer beyond it."""
     libc = ctypes.CDLL(None, use_errno=True)
     abi = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
     namespaces = Path("/proc/self/ns/user").exists()
-    return {
-        "level": "process",
-        "in_force": [
+    return Isolation(
+        level="process",
+        in_force=(
             "a fresh process per candidate, forked from a parent that ran none",
             "only bytes cross the wall",
             "clean environment, private folders, limits, deadline, whole tree killed",
-        ],
-        "limited_by": "namespaces, Landlock and seccomp are not applied yet: "
+        ),
+        limited_by="namespaces, Landlock and seccomp are not applied yet: "
         "a candidate can read files and open sockets",
-        "landlock_abi": abi if abi > 0 else None,
-        "user_namespaces": namespaces,
-    }
+        landlock_abi=abi if abi > 0 else None,
+        user_namespaces=namespaces,
+    )

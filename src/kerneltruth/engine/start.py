@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.commands.head_start import begin, new_runner
+from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
@@ -38,7 +39,7 @@ def run_check(options: CheckRequest) -> Generator[Step, None, CheckDocument]:
         runner.close()
 
 
-def run_suite(options: RunRequest) -> Generator[Step, None, dict[str, Any]]:
+def run_suite(options: RunRequest) -> Generator[Step, None, RunDocument]:
     """Judge every candidate; yields steps and returns the document of `run --json`."""
     start = time.monotonic()
     if options.executor not in EXECUTORS:
@@ -63,7 +64,9 @@ def run_suite(options: RunRequest) -> Generator[Step, None, dict[str, Any]]:
         runner.close()
 
 
-def run_audit(options: AuditRequest) -> Generator[Step, None, dict[str, Any]]:
+def run_audit(
+    options: AuditRequest,
+) -> Generator[Step, None, AuditDocument | dict[str, Any]]:
     """Judge the corpus, or prove a suite; yields steps and returns the document of `--json`.
 
     Raises:

@@ -13,6 +13,7 @@ from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
 from kerneltruth.codec import content_hash, plain
 from kerneltruth.commands.ground import check_baselines
+from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.engine.candidate_list import listed, outcome_of, right_of
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
@@ -46,7 +47,7 @@ EFFORT = Effort(evaluations=60, seconds=1.0)
 
 def judge_submissions(
     options: RunRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, RunDocument]:
     """Judge with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner, judges=_judges(options)) as suite:
         return (yield from _judge(options, suite or options.suite, runner, start))
@@ -58,7 +59,7 @@ def _judges(options: RunRequest) -> int:
 
 def _judge(
     options: RunRequest, suite: str, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, RunDocument]:
     # Before anything is begun.
     check_baselines(options.against)
     strategies_of(options.strategies)
@@ -271,48 +272,48 @@ class _Run:
         said = " ".join(f"{stage} {_short(c)}" for stage, c in self._counts.items())
         return Step(done=done, total=total, text=f"{said}{left}: {text}")
 
-    def document(self, broken: list[Broken], *, seconds: float) -> dict[str, Any]:
+    def document(self, broken: list[Broken], *, seconds: float) -> RunDocument:
         """What the command returns."""
         lines = self._store.results()
         made = len(lines) - self._before
         candidates = listed(lines)
-        of_category: dict[str, list[dict[str, Any]]] = {}
+        of_category: dict[str, list[RunCandidate]] = {}
         for line, candidate in zip(lines, candidates, strict=True):
             of_category.setdefault(line["category"], []).append(candidate)
-        return {
-            "schema": 1,
-            "suite": self._options.suite,
-            "seed": self._options.seed,
-            "attempts": len(lines),
-            "stages": {stage: dict(c) for stage, c in self._counts.items()},
-            "by_category": {name: right_of(own) for name, own in sorted(of_category.items())},
-            "torch_only": right_of([c for c in candidates if c["torch_only"]]),
-            "no_valid_baseline": not_valid(lines),
-            "repeated_sources": sum("same_as" in line for line in lines),
-            "infra": sum(candidate["verdict"] == "infra" for candidate in candidates),
-            "candidates": candidates,
-            "broken": [{"where": b.origin, "why": b.reason} for b in broken],
-            "seconds": seconds,
-            "attempts_per_hour": 3600 * made / seconds if made and seconds else None,
-            "device": device_name(self._device),
-            "run": str(self._store.path),
-        }
+        return RunDocument(
+            suite=self._options.suite,
+            seed=self._options.seed,
+            attempts=len(lines),
+            stages={stage: dict(c) for stage, c in self._counts.items()},
+            by_category={name: right_of(own) for name, own in sorted(of_category.items())},
+            torch_only=right_of([c for c in candidates if c.torch_only]),
+            no_valid_baseline=not_valid(lines),
+            repeated_sources=sum("same_as" in line for line in lines),
+            infra=sum(candidate.verdict == "infra" for candidate in candidates),
+            candidates=tuple(candidates),
+            broken=tuple(NotRead(where=b.origin, why=b.reason) for b in broken),
+            seconds=seconds,
+            attempts_per_hour=3600 * made / seconds if made and seconds else None,
+            device=device_name(self._device),
+            run=str(self._store.path),
+        )
 
 
-def not_valid(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def not_valid(lines: Iterable[dict[str, Any]]) -> tuple[NoValidBaseline, ...]:
     """Baselines that were none, with the reason: their candidates count, and have no ratio."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    reasons: dict[tuple[str, str, str], str] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     for line in lines:
         for shape in line["stages"].get("perf", {}).get("shapes", ()):
             for name, why in shape.get("baselines_failed", {}).items():
                 if why.startswith(NOT_VALID):
-                    about = {"task": line["task"], "shape": shape["summary"], "baseline": name}
-                    listed = found.setdefault(
-                        (line["task"], shape["summary"], name),
-                        {**about, "why": why, "candidates": 0},
-                    )
-                    listed["candidates"] += 1
-    return list(found.values())
+                    about = (line["task"], shape["summary"], name)
+                    reasons.setdefault(about, why)
+                    counts[about] += 1
+    return tuple(
+        NoValidBaseline(task=task, shape=shape, baseline=name, why=why, candidates=count)
+        for ((task, shape, name), count), why in zip(counts.items(), reasons.values(), strict=True)
+    )
 
 
 def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:

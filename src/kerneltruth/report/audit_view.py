@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from kerneltruth.documents.runs import AuditDocument, AuditKernel
 
 SHORT = {
     "kernelbench": "KB",
@@ -27,17 +29,17 @@ ROOM_FOR_CASES = 72
 MARKS = {"pass": "ok", "fail": "no", "error": "err"}
 
 
-def audit_view(document: dict[str, Any]) -> RenderableType:
+def audit_view(document: AuditDocument) -> RenderableType:
     """The verdict table, then the counts."""
-    kernels = document["kernels"]
-    checks = [c for c in SHORT if any(c in k["baselines"] for k in kernels)]
+    kernels = document.kernels
+    checks = [c for c in SHORT if any(c in k.baselines for k in kernels)]
     return Group(_VerdictTable(kernels, checks), *_counts(document, checks))
 
 
 class _VerdictTable:
     """A row for each kernel, with as much beside its verdict as the terminal has room for."""
 
-    def __init__(self, kernels: list[dict[str, Any]], checks: list[str]) -> None:
+    def __init__(self, kernels: Sequence[AuditKernel], checks: list[str]) -> None:
         self._kernels = kernels
         self._checks = checks
 
@@ -56,52 +58,48 @@ class _VerdictTable:
         if smallest:
             table.add_column("smallest failing case", overflow="fold")
         for role in ("bug", "control"):
-            for kernel in (k for k in self._kernels if k["role"] == role):
+            for kernel in (k for k in self._kernels if k.role == role):
                 marks = self._marks(kernel) if each_check else self._passed_by(kernel)
-                case = [kernel["minimal_summary"] or ""] if smallest else []
+                case = [kernel.minimal_summary or ""] if smallest else []
                 table.add_row(*_verdict(kernel), *marks, *case)
             table.add_section()
         yield table
 
-    def _marks(self, kernel: dict[str, Any]) -> list[RenderableType]:
-        fooled = kernel["illusion_for"]
+    def _marks(self, kernel: AuditKernel) -> list[RenderableType]:
+        fooled = kernel.illusion_for
         return [
-            Text(MARKS.get(kernel["baselines"].get(c, ""), ""), "yellow" if c in fooled else "")
+            Text(MARKS.get(kernel.baselines.get(c, ""), ""), "yellow" if c in fooled else "")
             for c in self._checks
         ]
 
-    def _passed_by(self, kernel: dict[str, Any]) -> list[RenderableType]:
+    def _passed_by(self, kernel: AuditKernel) -> list[RenderableType]:
         if not self._checks:
             return []
-        passed = sum(kernel["baselines"].get(c) == "pass" for c in self._checks)
-        return [
-            Text(f"{passed} of {len(self._checks)}", "yellow" if kernel["illusion_for"] else "")
-        ]
+        passed = sum(kernel.baselines.get(c) == "pass" for c in self._checks)
+        return [Text(f"{passed} of {len(self._checks)}", "yellow" if kernel.illusion_for else "")]
 
 
-def _verdict(kernel: dict[str, Any]) -> list[RenderableType]:
-    verdict = kernel["verdict"] + (f" {kernel['kind']}" if kernel["kind"] else "")
-    right = (kernel["verdict"] == "pass") == (kernel["role"] == "control")
+def _verdict(kernel: AuditKernel) -> list[RenderableType]:
+    verdict = kernel.verdict + (f" {kernel.kind}" if kernel.kind else "")
+    right = (kernel.verdict == "pass") == (kernel.role == "control")
     style = "green" if right else "bold red"
-    return [kernel["name"], Text(verdict, style=style), str(kernel["cases"])]
+    return [kernel.name, Text(verdict, style=style), str(kernel.cases)]
 
 
-def _counts(document: dict[str, Any], checks: list[str]) -> list[RenderableType]:
-    summary = document["summary"]
+def _counts(document: AuditDocument, checks: list[str]) -> list[RenderableType]:
+    summary = document.summary
     lines = [
-        f"controls clean  {summary['controls_clean']} of {summary['controls']}",
-        f"bugs caught     {summary['bugs_caught']} of {summary['bugs']}",
+        f"controls clean  {summary.controls_clean} of {summary.controls}",
+        f"bugs caught     {summary.bugs_caught} of {summary.bugs}",
     ]
     if checks:
         lines.append("wrong kernels that a check passes (measured in this run):")
-        lines += [
-            f"  {check:<21}{summary['illusions'][check]} of {summary['bugs']}" for check in checks
-        ]
-    for name, count in sorted(document["notes"].items()):
+        lines += [f"  {check:<21}{summary.illusions[check]} of {summary.bugs}" for check in checks]
+    for name, count in sorted(document.notes.items()):
         lines.append(f"{count} {name}")
     lines.append(
-        f"{summary['cases']} cases in {summary['seconds']:.1f} s "
-        f"({summary['cases_per_second']:.1f}/s) on {summary['device']}"
+        f"{summary.cases} cases in {summary.seconds:.1f} s "
+        f"({summary.cases_per_second:.1f}/s) on {summary.device}"
     )
-    lines.append(f"run: {document['run']}")
+    lines.append(f"run: {document.run}")
     return [Text(line) for line in lines]

@@ -2,70 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.documents.runs import ComparedKernel, CompareDocument, ComparedSpeed
+
 MOST_KERNELS = 30
 
 
-def compare_view(document: dict[str, Any]) -> RenderableType:
+def compare_view(document: CompareDocument) -> RenderableType:
     """Which kernels have other verdicts elsewhere, and how far speedups move."""
-    runs = document["runs"]
-    lines = [f"{r['path']}: {r['device']}, kernels: {r['attempts']}" for r in runs]
-    lines.append(f"same verdict: {document['same']} of {document['kernels']}")
-    for kernel in document["differing"]:
-        verdicts = ", ".join(f"{v}" for v in kernel["verdicts"])
-        lines.append(f"  differs: {kernel['name']}: {verdicts}")
-    for kernel in document["missing"]:
-        lines.append(f"  missing: {kernel['name']} in {', '.join(kernel['absent'])}")
-    for name in document["other_source"]:
+    runs = document.runs
+    lines = [f"{r.path}: {r.device}, kernels: {r.attempts}" for r in runs]
+    lines.append(f"same verdict: {document.same} of {document.kernels}")
+    for kernel in document.differing:
+        verdicts = ", ".join(f"{v}" for v in kernel.verdicts)
+        lines.append(f"  differs: {kernel.name}: {verdicts}")
+    lines += [f"  missing: {m.name} in {', '.join(m.absent)}" for m in document.missing]
+    for name in document.other_source:
         lines.append(f"  not the same source in all runs: {name}")
     parts: list[RenderableType] = [Text("\n".join(lines))]
-    for baseline, speed in document["speed"].items():
+    for baseline, speed in document.speed.items():
         parts += _speed(baseline, speed, len(runs))
     return Group(*parts)
 
 
-def _speed(baseline: str, speed: dict[str, Any], runs: int) -> list[RenderableType]:
-    counts = ", ".join(str(n) for n in speed["timed"])
-    shared = speed["shared"]
+def _speed(baseline: str, speed: ComparedSpeed, runs: int) -> list[RenderableType]:
+    counts = ", ".join(str(n) for n in speed.timed)
+    shared = speed.shared
     head = f"against {baseline}: timed by run: {counts}; in two runs or more: {shared}"
     if not shared:
         return [Text(head)]
-    within = ", ".join(f"{share} {n} of {shared}" for share, n in speed["within"].items())
-    spread = speed["spread"]
+    within = ", ".join(f"{share} {n} of {shared}" for share, n in speed.within.items())
+    spread = speed.spread
     lines = [
         head,
-        f"largest over smallest speedup: median {spread['median']:.3f}, p90 {spread['p90']:.3f}, "
-        f"most {spread['most']:.3f}; within {within}",
-        f"differ beyond their intervals: {speed['differ']} of {shared}; "
-        f"faster in one run and slower in another: {speed['flips']} of {shared}",
+        f"largest over smallest speedup: median {spread.median:.3f}, p90 {spread.p90:.3f}, "
+        f"most {spread.most:.3f}; within {within}",
+        f"differ beyond their intervals: {speed.differ} of {shared}; "
+        f"faster in one run and slower in another: {speed.flips} of {shared}",
     ]
     rest = shared - MOST_KERNELS
     more = [Text(f"{rest} kernels with smaller spreads, all in --json")] if rest > 0 else []
-    return [Text("\n".join(lines)), _distribution(speed), _kernels(speed["kernels"], runs), *more]
+    return [Text("\n".join(lines)), _distribution(speed), _kernels(speed.kernels, runs), *more]
 
 
-def _distribution(speed: dict[str, Any]) -> Table:
+def _distribution(speed: ComparedSpeed) -> Table:
     names = ("least", "p10", "p25", "median", "p75", "p90", "most")
     table = _table("speedup in run", "kernels", *names)
-    for i, found in enumerate(speed["speedups"], 1):
-        values = ["" if found[n] is None else f"{found[n]:.2f}x" for n in names]
-        table.add_row(str(i), str(found["count"]), *values)
+    for i, found in enumerate(speed.speedups, 1):
+        values = [
+            "" if n is None else f"{n:.2f}x" for n in (getattr(found, name) for name in names)
+        ]
+        table.add_row(str(i), str(found.count), *values)
     return table
 
 
-def _kernels(kernels: list[dict[str, Any]], runs: int) -> Table:
+def _kernels(kernels: Sequence[ComparedKernel], runs: int) -> Table:
     table = _table("kernel", *(f"run {i}" for i in range(1, runs + 1)), "largest/smallest", "")
     for kernel in kernels[:MOST_KERNELS]:
-        said = "flips" if kernel["flips"] else "differs" if kernel["differs"] else ""
-        style = "red" if kernel["flips"] else "yellow"
-        speedups = ["" if s is None else f"{s['ratio']:.3f}x" for s in kernel["speedups"]]
-        table.add_row(kernel["name"], *speedups, f"{kernel['spread']:.3f}", Text(said, style))
+        said = "flips" if kernel.flips else "differs" if kernel.differs else ""
+        style = "red" if kernel.flips else "yellow"
+        speedups = ["" if s is None else f"{s.ratio:.3f}x" for s in kernel.speedups]
+        table.add_row(kernel.name, *speedups, f"{kernel.spread:.3f}", Text(said, style))
     return table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.verdicts import ReplayDocument
 
 GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
@@ -22,13 +23,13 @@ def of_check(verdict: str) -> int:
     return NO_JUDGEMENT if verdict in _NOT_JUDGED else BAD
 
 
-def of_audit(document: dict[str, Any]) -> int:
+def of_audit(document: AuditDocument) -> int:
     """Whether every control is clean and every bug caught; 3 if only the machine prevented it."""
-    if document["summary"]["good"]:
+    if document.summary.good:
         return GOOD
-    for kernel in document["kernels"]:
-        passed = kernel["verdict"] == "pass"
-        if kernel["verdict"] != "infra" and passed != (kernel["role"] == "control"):
+    for kernel in document.kernels:
+        passed = kernel.verdict == "pass"
+        if kernel.verdict != "infra" and passed != (kernel.role == "control"):
             return BAD
     return NO_JUDGEMENT
 
@@ -43,16 +44,16 @@ def of_timed_suite(document: dict[str, Any]) -> int:
     return of_suite(document) if document["timed"] else NO_JUDGEMENT
 
 
-def of_run(document: dict[str, Any], *, by_candidates: bool = False) -> int:
+def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
     """Whether every attempt has its outcome; 3 if this machine spoilt some.
 
     Args:
         document: of `run`.
         by_candidates: whether a candidate that is judged and not right makes it bad.
     """
-    if by_candidates and any(is_wrong(c["verdict"]) for c in document["candidates"]):
+    if by_candidates and any(is_wrong(c.verdict) for c in document.candidates):
         return BAD
-    return NO_JUDGEMENT if document["infra"] else GOOD
+    return NO_JUDGEMENT if document.infra else GOOD
 
 
 def is_wrong(verdict: str) -> bool:
@@ -80,6 +81,6 @@ def of_replay(document: ReplayDocument) -> int:
     return NO_JUDGEMENT if all(r.verdict in _NOT_JUDGED for r in other) else BAD
 
 
-def of_compare(document: dict[str, Any]) -> int:
+def of_compare(document: CompareDocument) -> int:
     """Whether every kernel has one verdict in all runs."""
-    return BAD if document["differing"] or document["missing"] else GOOD
+    return BAD if document.differing or document.missing else GOOD

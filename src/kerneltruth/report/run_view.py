@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.documents.runs import RunDocument
 from kerneltruth.report.exit_codes import is_wrong
 from kerneltruth.report.figures import several, visible
 
@@ -26,61 +26,61 @@ _NOT_JUDGED = {
 }
 
 
-def run_view(document: dict[str, Any]) -> RenderableType:
+def run_view(document: RunDocument) -> RenderableType:
     """Tables of counts, each with its denominator."""
     parts: list[RenderableType] = [_stages(document), _categories(document)]
     parts += _failing(document)
-    broken = document["broken"]
+    broken = document.broken
     for item in broken[:MOST_BROKEN]:
-        parts.append(Text(f"not read: {item['where']}: {item['why']}", "yellow"))
+        parts.append(Text(f"not read: {item.where}: {item.why}", "yellow"))
     if len(broken) > MOST_BROKEN:
         parts.append(Text(f"not read: {len(broken) - MOST_BROKEN} more, all in --json", "yellow"))
     parts += _not_judged(document)
-    plain = document["torch_only"]
-    if plain["attempts"]:
-        counts = f"{plain['attempts']} of {several(document['attempts'], 'attempt')}"
-        parts.append(Text(f"{counts} torch-only, without a kernel: {plain['pass']} right"))
-    for b in document["no_valid_baseline"]:
-        said = f"{b['task']} {b['shape']}: {b['baseline']} is {visible(b['why'])}"
-        parts.append(Text(f"{said} ({several(b['candidates'], 'candidate')})", "yellow"))
-    if document["repeated_sources"]:
-        parts.append(Text(f"{document['repeated_sources']} repeat the source of another attempt"))
-    rate = document["attempts_per_hour"]
+    plain = document.torch_only
+    if plain.attempts:
+        counts = f"{plain.attempts} of {several(document.attempts, 'attempt')}"
+        parts.append(Text(f"{counts} torch-only, without a kernel: {plain.right} right"))
+    for b in document.no_valid_baseline:
+        said = f"{b.task} {b.shape}: {b.baseline} is {visible(b.why)}"
+        parts.append(Text(f"{said} ({several(b.candidates, 'candidate')})", "yellow"))
+    if document.repeated_sources:
+        parts.append(Text(f"{document.repeated_sources} repeat the source of another attempt"))
+    rate = document.attempts_per_hour
     speed = f" ({rate:,.0f} attempts/hour)" if rate else ""
     parts.append(
         Text(
-            f"{several(document['attempts'], 'attempt')} in {document['seconds']:.1f} s{speed} "
-            f"on {document['device']}, seed {document['seed']}"
+            f"{several(document.attempts, 'attempt')} in {document.seconds:.1f} s{speed} "
+            f"on {document.device}, seed {document.seed}"
         )
     )
-    parts.append(Text(f"run: {document['run']}"))
+    parts.append(Text(f"run: {document.run}"))
     return Group(*parts)
 
 
-def _failing(document: dict[str, Any]) -> Iterator[Text]:
+def _failing(document: RunDocument) -> Iterator[Text]:
     """The candidates that are not right, and why."""
-    failing = [c for c in document["candidates"] if is_wrong(c["verdict"])]
+    failing = [c for c in document.candidates if is_wrong(c.verdict)]
     if failing:
-        yield Text(f"not right: {len(failing)} of {len(document['candidates'])} candidates", "bold")
+        yield Text(f"not right: {len(failing)} of {len(document.candidates)} candidates", "bold")
     for c in failing[:MOST_FAILING]:
-        kind = f" {c['kind']}" if c["kind"] else ""
-        plain = ", torch-only" if c["torch_only"] else ""
-        reason = f": {c['reason'][:MOST_REASON]}" if c["reason"] else ""
-        yield Text(visible(f"{c['name']}: {c['verdict']}{kind}{plain}{reason}"))
-        if c["finding"]:
-            yield Text(visible(f"  {document['run']}/findings/{c['finding']}"), "dim")
+        kind = f" {c.kind}" if c.kind else ""
+        plain = ", torch-only" if c.torch_only else ""
+        reason = f": {c.reason[:MOST_REASON]}" if c.reason else ""
+        yield Text(visible(f"{c.name}: {c.verdict}{kind}{plain}{reason}"))
+        if c.finding:
+            yield Text(visible(f"  {document.run}/findings/{c.finding}"), "dim")
     if len(failing) > MOST_FAILING:
         yield Text(f"and {len(failing) - MOST_FAILING} more; all are in --json, by `candidates`")
 
 
-def _not_judged(document: dict[str, Any]) -> Iterator[Text]:
+def _not_judged(document: RunDocument) -> Iterator[Text]:
     """How many candidates cannot be judged here, by reason, the most frequent first."""
     for verdict, meaning in _NOT_JUDGED.items():
         reasons = Counter(
-            c["reason"][:MOST_REASON] for c in document["candidates"] if c["verdict"] == verdict
+            c.reason[:MOST_REASON] for c in document.candidates if c.verdict == verdict
         )
         if reasons:
-            count = f"{reasons.total()} of {len(document['candidates'])} candidates"
+            count = f"{reasons.total()} of {len(document.candidates)} candidates"
             yield Text(f"not judged: {count} (`{verdict}`){meaning}", "yellow")
         for reason, n in reasons.most_common(MOST_REASONS):
             yield Text(visible(f"  {n}: {reason}"), "yellow")
@@ -88,22 +88,22 @@ def _not_judged(document: dict[str, Any]) -> Iterator[Text]:
             yield Text(f"  and {len(reasons) - MOST_REASONS} more reasons; all are in --json")
 
 
-def _stages(document: dict[str, Any]) -> Table:
+def _stages(document: RunDocument) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("stage")
     table.add_column("outcome", overflow="fold")
     table.add_column("attempts", justify="right")
-    for stage, counts in document["stages"].items():
+    for stage, counts in document.stages.items():
         total = sum(counts.values())
         for outcome, count in sorted(counts.items(), key=lambda item: -item[1]):
             table.add_row(stage, outcome, f"{count} of {total}")
     return table
 
 
-def _categories(document: dict[str, Any]) -> Table:
+def _categories(document: RunDocument) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("category", overflow="fold")
     table.add_column("right", justify="right")
-    for name, counts in document["by_category"].items():
-        table.add_row(name, f"{counts['pass']} of {counts['attempts']}")
+    for name, counts in document.by_category.items():
+        table.add_row(name, f"{counts.right} of {counts.attempts}")
     return table

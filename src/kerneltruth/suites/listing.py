@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kerneltruth.cases.promised import promises_of
+from kerneltruth.documents.facts import TaskDim, TaskFacts, TaskOutput, TasksDocument
 from kerneltruth.suites.foreign import is_foreign, listed_at, opened
 from kerneltruth.tasks.registry import TASKS, Listed, find, tasks_of
 from kerneltruth.tasks.spec import Task
 
 
-def list_tasks(name: str | None, suite: str | None) -> dict[str, Any]:
+def list_tasks(name: str | None, suite: str | None) -> TasksDocument:
     """The document of `tasks --json`: all tasks, those of a suite, or one."""
     if suite is not None and is_foreign(suite):
         return _foreign(name, suite)
@@ -18,63 +17,63 @@ def list_tasks(name: str | None, suite: str | None) -> dict[str, Any]:
         chosen = [find(name, suite)]
     else:
         chosen = list((TASKS if suite is None else tasks_of(suite)).values())
-    return {"schema": 1, "tasks": [_describe(t) for t in chosen]}
+    return TasksDocument(tasks=tuple(map(_describe, chosen)))
 
 
-def _foreign(name: str | None, suite: str) -> dict[str, Any]:
+def _foreign(name: str | None, suite: str) -> TasksDocument:
     """All problems of a foreign suite as their files state them, or one as it is judged."""
     if name:
         with opened(suite) as own:
-            return {"schema": 1, "tasks": [_describe(find(name, own))]}
+            return TasksDocument(tasks=(_describe(find(name, own)),))
     known = listed_at(suite).values()
-    return {"schema": 1, "tasks": [_outline(task) for task in known]}
+    return TasksDocument(tasks=tuple(map(_outline, known)))
 
 
-def _outline(task: Listed) -> dict[str, Any]:
+def _outline(task: Listed) -> TaskFacts:
     """A problem before it was run: neither shapes nor dtypes are known."""
-    return {
-        "key": task.key,
-        "name": task.name,
-        "entry": task.entry,
-        "category": task.category,
-        "suite": task.key.partition("/")[0],
-        "signature": f"{task.entry}(*get_init_inputs())(*get_inputs())",
-        "dtypes": [],
-        "extended_dtypes": [],
-        "promises": [],
-        "not_tried": {},
-        "dims": {},
-        "attributes": {},
-        "constraints": [],
-        "outputs": [],
-        "flops": None,
-        "perf": [],
-        "description": task.description,
-        "unrefereeable": task.trouble,
-    }
+    return TaskFacts(
+        key=task.key,
+        name=task.name,
+        entry=task.entry,
+        category=task.category,
+        suite=task.key.partition("/")[0],
+        signature=f"{task.entry}(*get_init_inputs())(*get_inputs())",
+        dtypes=(),
+        extended_dtypes=(),
+        promises=(),
+        not_tried={},
+        dims={},
+        attributes={},
+        constraints=(),
+        outputs=(),
+        flops=None,
+        perf=(),
+        description=task.description,
+        unrefereeable=task.trouble,
+    )
 
 
-def _describe(task: Task) -> dict[str, Any]:
-    return {
-        "key": task.key,
-        "name": task.name,
-        "entry": task.entry,
-        "category": task.category,
-        "suite": task.suite,
-        "signature": task.signature,
-        "dtypes": list(task.dtypes),
-        "extended_dtypes": list(task.extended_dtypes),
-        "promises": [] if task.foreign else [str(promise) for promise in promises_of(task)],
-        "not_tried": dict(task.promises.not_tried),
-        "dims": {d.symbol: {"role": d.role, "low": d.low, "high": d.high} for d in task.dims},
-        "attributes": {a.name: list(a.values) for a in task.attributes},
-        "constraints": list(task.constraints),
-        "outputs": [
-            {"name": o.name, "dtype": o.dtype, "compare": o.compare, "when": o.when}
+def _describe(task: Task) -> TaskFacts:
+    return TaskFacts(
+        key=task.key,
+        name=task.name,
+        entry=task.entry,
+        category=task.category,
+        suite=task.suite,
+        signature=task.signature,
+        dtypes=tuple(task.dtypes),
+        extended_dtypes=tuple(task.extended_dtypes),
+        promises=() if task.foreign else tuple(map(str, promises_of(task))),
+        not_tried=dict(task.promises.not_tried),
+        dims={d.symbol: TaskDim(role=d.role, low=d.low, high=d.high) for d in task.dims},
+        attributes={a.name: tuple(a.values) for a in task.attributes},
+        constraints=tuple(task.constraints),
+        outputs=tuple(
+            TaskOutput(name=o.name, dtype=o.dtype, compare=o.compare, when=o.when)
             for o in task.outputs
-        ],
-        "flops": task.flops,
-        "perf": [dict(shape) for shape in task.perf],
-        "description": task.description,
-        "unrefereeable": task.unrefereeable,
-    }
+        ),
+        flops=task.flops,
+        perf=tuple(dict(shape) for shape in task.perf),
+        description=task.description,
+        unrefereeable=task.unrefereeable,
+    )

@@ -3,6 +3,7 @@
 import pytest
 
 from kerneltruth.analysis.compare import compare_runs
+from kerneltruth.documents.model import plain
 from kerneltruth.documents.records import Manifest
 from kerneltruth.errors import UserError
 from kerneltruth.runs.store import RunStore
@@ -55,10 +56,14 @@ def run(tmp_path):
     return make
 
 
+def compared(paths):
+    return plain(compare_runs(paths))
+
+
 def test_speedups_of_two_devices_stand_side_by_side(run):
     a = run("a", "H100", {"k": line("pass", shape(2.0))})
     b = run("b", "H200", {"k": line("pass", shape(1.0))})
-    document = compare_runs([a, b])
+    document = compared([a, b])
     assert [r["device"] for r in document["runs"]] == ["H100", "H200"]
     speed = document["speed"]["eager"]
     assert (speed["timed"], speed["shared"], speed["differ"]) == ([1, 1], 1, 1)
@@ -70,7 +75,7 @@ def test_speedups_of_two_devices_stand_side_by_side(run):
 def test_a_wrong_kernels_speed_is_not_compared(run):
     a = run("a", "H100", {"k": line("fail", shape(2.0))})
     b = run("b", "H200", {"k": line("pass", shape(1.0))})
-    document = compare_runs([a, b])
+    document = compared([a, b])
     assert document["differing"] == [{"name": "k", "verdicts": ["fail", "pass"]}]
     assert document["speed"]["eager"]["shared"] == 0
 
@@ -78,7 +83,7 @@ def test_a_wrong_kernels_speed_is_not_compared(run):
 def test_another_source_under_the_same_name_is_said_and_not_compared(run):
     a = run("a", "H100", {"k": line("pass", shape(2.0), sha="a")})
     b = run("b", "H200", {"k": line("pass", shape(1.0), sha="b")})
-    document = compare_runs([a, b])
+    document = compared([a, b])
     assert document["other_source"] == ["k"]
     assert document["speed"] == {}
 
@@ -86,7 +91,7 @@ def test_another_source_under_the_same_name_is_said_and_not_compared(run):
 def test_a_suspect_time_is_not_compared(run):
     a = run("a", "H100", {"k": line("pass", shape(2.0, flags=["timing_suspect"]))})
     b = run("b", "H200", {"k": line("pass", shape(1.0))})
-    assert compare_runs([a, b])["speed"]["eager"]["timed"] == [0, 1]
+    assert compared([a, b])["speed"]["eager"]["timed"] == [0, 1]
 
 
 def test_an_attempt_that_repeats_another_has_its_verdict(run):
@@ -97,13 +102,13 @@ def test_an_attempt_that_repeats_another_has_its_verdict(run):
         "stages": {"exe": {"outcome": "pass"}},
     }
     a = run("a", "H100", {"k": line("pass"), "k2": again})
-    document = compare_runs([a, a])
+    document = compared([a, a])
     assert (document["same"], document["kernels"]) == (2, 2)
 
 
 def test_runs_without_times_have_no_speed(run):
     a = run("a", "cpu", {"k": line()})
-    assert compare_runs([a, a])["speed"] == {}
+    assert compared([a, a])["speed"] == {}
 
 
 def test_one_run_is_not_enough(tmp_path):
@@ -114,7 +119,7 @@ def test_one_run_is_not_enough(tmp_path):
 def test_the_same_source_at_another_place_in_its_file_is_the_same_kernel(run):
     one = {"a:1@s": line(sha="s"), "a:2@t": line("fail", sha="t"), "a:3@u": line(sha="u")}
     other = {"a:1@s": line(sha="s"), "a:3@t": line("pass", sha="t"), "a:4@v": line(sha="v")}
-    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    document = compared([run("one", "H100", one), run("other", "H200", other)])
     assert document["same"] == 1
     assert [d["name"] for d in document["differing"]] == ["a:2@t"]
     assert sorted(m["name"] for m in document["missing"]) == ["a:3@u", "a:4@v"]
@@ -124,18 +129,18 @@ def test_the_same_source_at_another_place_in_its_file_is_the_same_kernel(run):
 def test_a_source_that_many_gave_is_compared_where_names_agree_and_nowhere_else(run):
     one = {"a:1@s": line(sha="s"), "b:7@s": line(sha="s")}
     other = {"a:1@s": line(sha="s"), "b:8@s": line(sha="s")}
-    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    document = compared([run("one", "H100", one), run("other", "H200", other)])
     assert (document["kernels"], document["same"], document["missing"]) == (1, 1, [])
 
 
 def test_the_same_source_for_another_task_is_another_kernel(run):
     one = {"a:1@s": line(sha="s")}
     other = {"a:2@s": line(sha="s", task="gelu")}
-    document = compare_runs([run("one", "H100", one), run("other", "H200", other)])
+    document = compared([run("one", "H100", one), run("other", "H200", other)])
     assert (document["same"], len(document["missing"])) == (0, 2)
 
 
 def test_speedups_of_a_kernel_at_another_place_are_compared(run):
     one = run("one", "H100", {"a:1@s": line("pass", shape(2.0), sha="s")})
     other = run("other", "H200", {"a:9@s": line("pass", shape(1.0), sha="s")})
-    assert compare_runs([one, other])["speed"]["eager"]["shared"] == 1
+    assert compared([one, other])["speed"]["eager"]["shared"] == 1

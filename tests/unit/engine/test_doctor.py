@@ -14,7 +14,7 @@ def missing(monkeypatch):
         versions = {"triton": triton}
         monkeypatch.setattr(doctor, "cuda_devices", lambda: devices)
         monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name) or real(name))
-        return [m for m in doctor.examine()["missing"] if m["what"].startswith("Triton")]
+        return [m for m in doctor.examine().missing if m.what.startswith("Triton")]
 
     return found
 
@@ -29,9 +29,9 @@ def test_nothing_is_said_of_a_triton_that_is_tested(missing, triton):
 )
 def test_a_triton_outside_of_the_window_has_a_command_that_helps(missing, triton, said):
     (one,) = missing(triton)
-    assert said in one["what"]
-    assert triton in one["what"]
-    assert one["add"] == "pip install 'triton>=3.6,<3.10'"
+    assert said in one.what
+    assert triton in one.what
+    assert one.add == "pip install 'triton>=3.6,<3.10'"
 
 
 def test_with_a_gpu_any_triton_will_do(missing):

@@ -1,13 +1,15 @@
 """What `compare` shows."""
 
+from blank_documents import document
+from kerneltruth.documents.runs import CompareDocument
 from kerneltruth.report.compare_view import compare_view
 from kerneltruth.report.terminal import piped
 
 SPREAD = {"least": 1.0, "p10": 1.0, "p25": 1.1, "median": 1.25, "p75": 2.0, "p90": 2.0, "most": 2.5}
 
 
-def document(**more):
-    return {
+def compared(**more):
+    named = {
         "runs": [
             {"path": "a", "device": "H100", "attempts": 2},
             {"path": "b", "device": "H200", "attempts": 2},
@@ -19,11 +21,15 @@ def document(**more):
         "other_source": ["n"],
         "speed": {},
     } | more
+    return document(CompareDocument, **named)
 
 
 def kernel(name, *speedups, flips=False, differs=False):
     made = [None if s is None else {"ratio": s, "low": s, "high": s} for s in speedups]
-    return {"name": name, "speedups": made, "spread": 2.5, "flips": flips, "differs": differs}
+    return {
+        **{"name": name, "shapes": 1, "speedups": made},
+        **{"spread": 2.5, "flips": flips, "differs": differs},
+    }
 
 
 def speed(*kernels):
@@ -40,7 +46,7 @@ def speed(*kernels):
 
 
 def test_a_comparison_names_what_differs_and_what_is_missing():
-    text = piped(compare_view(document()))
+    text = piped(compare_view(compared()))
     assert "differs: k: pass, fail value" in text
     assert "missing: m in b" in text
     assert "not the same source in all runs: n" in text
@@ -48,7 +54,7 @@ def test_a_comparison_names_what_differs_and_what_is_missing():
 
 def test_speedups_stand_side_by_side_with_their_counts():
     shown = speed(kernel("softmax", 2.0, 0.8, flips=True), kernel("relu", 1.0, None))
-    lines = piped(compare_view(document(speed={"eager": shown}))).splitlines()
+    lines = piped(compare_view(compared(speed={"eager": shown}))).splitlines()
     assert "against eager: timed by run: 3, 2; in two runs or more: 2" in lines
     assert any("within 1% 0 of 2, 5% 1 of 2, 10% 2 of 2" in line for line in lines)
     assert any("beyond their intervals: 1 of 2" in line for line in lines)
@@ -57,14 +63,14 @@ def test_speedups_stand_side_by_side_with_their_counts():
 
 
 def test_a_baseline_that_no_two_runs_share_has_no_table():
-    text = piped(compare_view(document(speed={"compile": speed() | {"shared": 0}})))
+    text = piped(compare_view(compared(speed={"compile": speed() | {"shared": 0}})))
     assert "in two runs or more: 0" in text
     assert "largest/smallest" not in text
 
 
 def test_many_kernels_are_shortened_and_counted():
     shown = speed(*(kernel(f"k{i}", 1.0, 1.0) for i in range(33)))
-    text = piped(compare_view(document(speed={"eager": shown})))
+    text = piped(compare_view(compared(speed={"eager": shown})))
     assert "3 kernels with smaller spreads, all in --json" in text
     assert "k29" in text
     assert "k30" not in text

@@ -3,6 +3,16 @@
 import pytest
 
 from blank_documents import document
+from kerneltruth.documents.runs import (
+    AuditDocument,
+    AuditKernel,
+    AuditSummary,
+    CompareDocument,
+    DifferingKernel,
+    MissingKernel,
+    RunCandidate,
+    RunDocument,
+)
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.report import exit_codes
 
@@ -27,10 +37,9 @@ def test_a_check_is_good_bad_or_not_judged(verdict, code):
 
 def audit(*kernels):
     right = {("control", "pass"), ("bug", "fail")}
-    return {
-        "summary": {"good": all(k in right for k in kernels)},
-        "kernels": [{"role": role, "verdict": verdict} for role, verdict in kernels],
-    }
+    judged = [document(AuditKernel, role=role, verdict=verdict) for role, verdict in kernels]
+    good = all(k in right for k in kernels)
+    return document(AuditDocument, summary=document(AuditSummary, good=good), kernels=judged)
 
 
 def test_an_audit_is_good_if_every_kernel_is_judged_as_what_it_is():
@@ -61,9 +70,10 @@ def test_a_replay_is_good_if_all_is_reproduced(results, code):
 
 
 def test_a_comparison_is_bad_if_anything_differs_or_is_missing():
-    assert exit_codes.of_compare({"differing": [], "missing": []}) == 0
-    assert exit_codes.of_compare({"differing": [{}], "missing": []}) == 1
-    assert exit_codes.of_compare({"differing": [], "missing": [{}]}) == 1
+    differing, missing = document(DifferingKernel), document(MissingKernel)
+    assert exit_codes.of_compare(document(CompareDocument)) == 0
+    assert exit_codes.of_compare(document(CompareDocument, differing=[differing])) == 1
+    assert exit_codes.of_compare(document(CompareDocument, missing=[missing])) == 1
 
 
 @pytest.mark.parametrize(
@@ -73,11 +83,16 @@ def test_a_time_is_good_only_if_it_holds(outcome, code):
     assert exit_codes.of_time({"outcome": outcome}) == code
 
 
+def ran(*verdicts, **more):
+    candidates = [document(RunCandidate, verdict=verdict) for verdict in verdicts]
+    return document(RunDocument, candidates=candidates, **more)
+
+
 def test_a_run_is_bad_by_its_candidates_where_asked():
-    document = {"infra": 1, "candidates": [{"verdict": v} for v in ("pass", "fail", "infra")]}
-    assert exit_codes.of_run(document) == 3
-    assert exit_codes.of_run(document, by_candidates=True) == 1
-    spoilt = {"infra": 1, "candidates": [{"verdict": "pass"}, {"verdict": "infra"}]}
+    mixed = ran("pass", "fail", "infra", infra=1)
+    assert exit_codes.of_run(mixed) == 3
+    assert exit_codes.of_run(mixed, by_candidates=True) == 1
+    spoilt = ran("pass", "infra", infra=1)
     assert exit_codes.of_run(spoilt, by_candidates=True) == 3
-    skipped = {"infra": 0, "candidates": [{"verdict": "unsupported_here"}]}
+    skipped = ran("unsupported_here")
     assert exit_codes.of_run(skipped, by_candidates=True) == 0

@@ -4,6 +4,8 @@ import io
 
 from rich.console import Console
 
+from blank_documents import document
+from kerneltruth.documents.runs import RunDocument
 from kerneltruth.report.run_view import MOST_FAILING, run_view
 
 
@@ -23,7 +25,7 @@ def candidate(number, verdict="fail", **more):
 
 
 def shown(*candidates, **more):
-    document = {
+    ran = {
         "attempts": len(candidates),
         "stages": {},
         "by_category": {},
@@ -41,7 +43,7 @@ def shown(*candidates, **more):
         **more,
     }
     sink = io.StringIO()
-    Console(width=400, file=sink).print(run_view(document))
+    Console(width=400, file=sink).print(run_view(document(RunDocument, **ran)))
     return sink.getvalue()
 
 

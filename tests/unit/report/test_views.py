@@ -7,6 +7,7 @@ from rich.console import Console
 
 from blank_documents import document
 from kerneltruth.documents.records import BinaryRecord
+from kerneltruth.documents.runs import AuditDocument, AuditKernel
 from kerneltruth.documents.verdicts import (
     CheckDocument,
     InterfaceDocument,
@@ -52,27 +53,20 @@ def checked(**more):
 
 
 def kernel(name, role, verdict, **more):
-    return {
-        "name": name,
-        "role": role,
-        "verdict": verdict,
-        "kind": None,
-        "cases": 3,
-        "baselines": {},
-        "illusion_for": [],
-        "minimal_summary": None,
-        **more,
-    }
+    return document(AuditKernel, name=name, role=role, verdict=verdict, cases=3, **more)
 
 
-AUDIT = {
-    "kernels": [
+AUDIT = document(
+    AuditDocument,
+    kernels=[
         kernel("good", "control", "pass", baselines={"kernelbench": "pass"}),
         kernel(
             "bad", "bug", "fail", baselines={"kernelbench": "pass"}, illusion_for=["kernelbench"]
         ),
     ],
-    "summary": {
+    summary={
+        "good": True,
+        "control_cases": 3,
         "controls": 1,
         "controls_clean": 1,
         "bugs": 1,
@@ -83,9 +77,9 @@ AUDIT = {
         "cases_per_second": 3.0,
         "device": "cpu",
     },
-    "notes": {"cases not run: too large": 4},
-    "run": "runs/x",
-}
+    notes={"cases not run: too large": 4},
+    run="runs/x",
+)
 
 
 def test_a_failing_check_says_why_on_what_and_what_to_do_next():

@@ -1,0 +1,97 @@
+"""What `tasks` and `doctor` print as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kerneltruth.documents.model import Model
+from kerneltruth.documents.records import Attribute
+
+
+class TaskDim(Model, frozen=True, kw_only=True):
+    """A symbolic dim: its role, and the sizes that the task allows."""
+
+    role: str
+    low: int
+    high: int | None
+
+
+class TaskOutput(Model, frozen=True, kw_only=True):
+    """An output, and how it is compared."""
+
+    name: str
+    dtype: str
+    compare: str
+    when: str | None
+
+
+class TaskFacts(Model, frozen=True, kw_only=True):
+    """One task; `unrefereeable` says why no candidate can be judged on it."""
+
+    key: str
+    name: str
+    entry: str
+    category: str
+    suite: str
+    signature: str
+    dtypes: tuple[str, ...]
+    extended_dtypes: tuple[str, ...]
+    promises: tuple[str, ...]
+    not_tried: dict[str, str]
+    dims: dict[str, TaskDim]
+    attributes: dict[str, tuple[Attribute, ...]]
+    constraints: tuple[str, ...]
+    outputs: tuple[TaskOutput, ...]
+    flops: str | None
+    perf: tuple[dict[str, Attribute], ...]
+    description: str
+    unrefereeable: str | None
+
+
+class TasksDocument(Model, frozen=True, kw_only=True):
+    """`tasks --json`."""
+
+    schema: Literal[1] = 1
+    tasks: tuple[TaskFacts, ...]
+
+
+class DeviceFacts(Model, frozen=True, kw_only=True):
+    """A device, and what runs on it."""
+
+    device: str
+    name: str
+    runs: str
+
+
+class Isolation(Model, frozen=True, kw_only=True):
+    """The level of isolation in force, and what the system would offer beyond it."""
+
+    level: str
+    in_force: tuple[str, ...]
+    limited_by: str
+    landlock_abi: int | None
+    user_namespaces: bool
+
+
+class Missing(Model, frozen=True, kw_only=True):
+    """What is missing, and the command that adds it."""
+
+    what: str
+    add: str
+
+
+class DoctorDocument(Model, frozen=True, kw_only=True):
+    """`doctor --json`."""
+
+    schema: Literal[1] = 1
+    python: str
+    executable: str
+    system: str
+    cores: int | None
+    devices: tuple[DeviceFacts, ...]
+    driver: str | None
+    libraries: dict[str, str | None]
+    compile_targets: tuple[str, ...]
+    tools: dict[str, str | None]
+    isolation: Isolation
+    missing: tuple[Missing, ...]

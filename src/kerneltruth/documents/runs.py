@@ -1,0 +1,204 @@
+"""What `run`, `audit` and `compare` print as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.records import CaseRecord, VerdictWord
+
+
+class RightCount(Model, frozen=True, kw_only=True):
+    """How many attempts there are, and how many of them are right."""
+
+    attempts: int
+    right: int = field(name="pass")
+
+
+class RunCandidate(Model, frozen=True, kw_only=True):
+    """One candidate of a run; `same_as` names the one whose source it repeats."""
+
+    name: str
+    task: str
+    verdict: VerdictWord
+    kind: str | None
+    finding: str | None
+    reason: str
+    stages: dict[str, str]
+    torch_only: bool
+    same_as: str | None
+
+
+class NoValidBaseline(Model, frozen=True, kw_only=True):
+    """A baseline that was none, and how many candidates have no ratio for it."""
+
+    task: str
+    shape: str
+    baseline: str
+    why: str
+    candidates: int
+
+
+class NotRead(Model, frozen=True, kw_only=True):
+    """An item that is no submission."""
+
+    where: str
+    why: str
+
+
+class RunDocument(Model, frozen=True, kw_only=True):
+    """`run --json`."""
+
+    schema: Literal[1] = 1
+    suite: str
+    seed: int
+    attempts: int
+    stages: dict[str, dict[str, int]]
+    by_category: dict[str, RightCount]
+    torch_only: RightCount
+    no_valid_baseline: tuple[NoValidBaseline, ...]
+    repeated_sources: int
+    infra: int
+    candidates: tuple[RunCandidate, ...]
+    broken: tuple[NotRead, ...]
+    seconds: Number
+    attempts_per_hour: Number | None
+    device: str
+    run: str
+
+
+class AuditKernel(Model, frozen=True, kw_only=True):
+    """One kernel of the corpus: what it is, and what the judge and the peers' checks say."""
+
+    name: str
+    task: str
+    role: Literal["control", "bug"]
+    fault: str | None
+    verdict: VerdictWord
+    kind: str | None
+    cases: int
+    failed: int
+    minimal: CaseRecord | None
+    minimal_summary: str | None
+    minimal_shown: str
+    explanation: str
+    finding: str | None
+    baselines: dict[str, Literal["pass", "fail", "error"]]
+    baseline_reasons: dict[str, str]
+    illusion_for: tuple[str, ...]
+    declined: int
+    unrefereeable: int
+    void: int
+    skipped: dict[str, int]
+    compiled: int
+    worst_ratio: Number | None
+    seconds: Number
+
+
+class AuditSummary(Model, frozen=True, kw_only=True):
+    """Counts of an audit; `illusions` has the bugs that each peer check passes."""
+
+    controls: int
+    controls_clean: int
+    bugs: int
+    bugs_caught: int
+    good: bool
+    illusions: dict[str, int]
+    cases: int
+    control_cases: int
+    seconds: Number
+    cases_per_second: Number | None
+    device: str
+
+
+class AuditDocument(Model, frozen=True, kw_only=True):
+    """`audit --json`."""
+
+    schema: Literal[1] = 1
+    kernels: tuple[AuditKernel, ...]
+    summary: AuditSummary
+    notes: dict[str, int]
+    run: str
+
+
+class ComparedRun(Model, frozen=True, kw_only=True):
+    """A run that is compared."""
+
+    path: str
+    device: str
+    attempts: int
+
+
+class DifferingKernel(Model, frozen=True, kw_only=True):
+    """A kernel whose verdict differs, with what each run says."""
+
+    name: str
+    verdicts: tuple[str, ...]
+
+
+class MissingKernel(Model, frozen=True, kw_only=True):
+    """A kernel that some runs lack."""
+
+    name: str
+    absent: tuple[str, ...]
+
+
+class Spread(Model, frozen=True, kw_only=True):
+    """A distribution; null where nothing was counted."""
+
+    count: int
+    least: Number | None
+    p10: Number | None
+    p25: Number | None
+    median: Number | None
+    p75: Number | None
+    p90: Number | None
+    most: Number | None
+
+
+class SpeedupInterval(Model, frozen=True, kw_only=True):
+    """A speedup and its interval."""
+
+    ratio: Number
+    low: Number
+    high: Number
+
+
+class ComparedKernel(Model, frozen=True, kw_only=True):
+    """A kernel's speedup run by run; null where a run has none."""
+
+    name: str
+    shapes: int
+    speedups: tuple[SpeedupInterval | None, ...]
+    spread: Number
+    differs: bool
+    flips: bool
+
+
+class ComparedSpeed(Model, frozen=True, kw_only=True):
+    """What changes from run to run against one baseline."""
+
+    timed: tuple[int, ...]
+    shared: int
+    differ: int
+    flips: int
+    within: dict[str, int]
+    spread: Spread
+    speedups: tuple[Spread, ...]
+    kernels: tuple[ComparedKernel, ...]
+
+
+class CompareDocument(Model, frozen=True, kw_only=True):
+    """`compare --json`."""
+
+    schema: Literal[1] = 1
+    runs: tuple[ComparedRun, ...]
+    kernels: int
+    same: int
+    same_kind: int
+    differing: tuple[DifferingKernel, ...]
+    missing: tuple[MissingKernel, ...]
+    other_source: tuple[str, ...]
+    speed: dict[str, ComparedSpeed]

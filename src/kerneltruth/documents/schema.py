@@ -1,0 +1,54 @@
+"""The models as JSON Schema, one file for each document and each file of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from kerneltruth.documents.facts import DoctorDocument, TasksDocument
+from kerneltruth.documents.model import Number
+from kerneltruth.documents.records import AttemptRecord, FindingRecord, Manifest
+from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
+from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
+
+DOCUMENTS: dict[str, type[msgspec.Struct]] = {
+    "manifest": Manifest,
+    "finding": FindingRecord,
+    "attempt": AttemptRecord,
+    "check": CheckDocument,
+    "run": RunDocument,
+    "audit": AuditDocument,
+    "replay": ReplayDocument,
+    "minimize": MinimizeDocument,
+    "compare": CompareDocument,
+    "tasks": TasksDocument,
+    "doctor": DoctorDocument,
+}
+_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+
+
+def schema(name: str) -> str:
+    """The JSON Schema of a document, as its file holds it."""
+    found = msgspec.json.schema(DOCUMENTS[name], schema_hook=_of_number)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**head, **found}, indent=1) + "\n"
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where the schema of a document lies."""
+    return folder / f"{name}.schema.json"
+
+
+def write(folder: Path) -> None:
+    """Write every schema into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in DOCUMENTS:
+        file_of(folder, name).write_text(schema(name), "utf-8")
+
+
+def _of_number(kind: type) -> dict[str, object]:
+    if kind is not Number:
+        raise NotImplementedError(kind)
+    return dict(_NUMBER)

@@ -1,0 +1,66 @@
+"""Models are read strictly and written exactly."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kerneltruth.documents.model import dumps, model_of, parse
+from kerneltruth.documents.records import CaseRecord, ErrorStatsRecord
+from kerneltruth.errors import UserError
+
+numbers = st.floats() | st.integers(-(2**53), 2**53)
+texts = st.text(max_size=8)
+attributes = st.none() | st.booleans() | st.integers() | texts
+cases = st.builds(
+    CaseRecord,
+    task=texts,
+    dims=st.lists(st.tuples(texts, st.integers(0))).map(tuple),
+    attributes=st.lists(st.tuples(texts, attributes)).map(tuple),
+    seed=st.integers(0, 2**64 - 1),
+    literals=st.lists(st.tuples(texts, st.lists(numbers).map(tuple))).map(tuple),
+    domain=st.sampled_from(["core", "extended"]),
+)
+stats = st.builds(
+    ErrorStatsRecord,
+    count=st.integers(),
+    num_exceeding=st.integers(),
+    max_abs=st.none() | numbers,
+    worst_index=st.none() | st.lists(st.integers()).map(tuple),
+)
+
+
+@given(cases | stats)
+def test_what_is_written_is_read_as_it_was(record):
+    text = dumps(record)
+    assert dumps(parse(type(record), json.loads(text))) == text
+
+
+@given(cases)
+def test_a_model_is_made_from_any_object_of_the_same_shape(record):
+    assert dumps(model_of(CaseRecord, record)) == dumps(record)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(math.nan, '"NaN"'), (math.inf, '"Infinity"'), (-math.inf, '"-Infinity"'), (None, "null")],
+)
+def test_a_number_that_json_lacks_is_written_as_a_word(value, written):
+    text = dumps(ErrorStatsRecord(count=1, num_exceeding=0, max_abs=value))
+    assert f'"max_abs":{written},' in text
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"count": "1"}, r"Expected `int`, got `str` - at `\$\.count`"),
+        ({"max_abs": "much"}, "Expected a number, got 'much'"),
+        ({"max_abs": True}, r"at `\$\.max_abs`"),
+        ({"colour": "red"}, "unknown field `colour`"),
+    ],
+)
+def test_a_value_of_another_form_is_refused_with_its_place(change, says):
+    with pytest.raises(UserError, match=says):
+        parse(ErrorStatsRecord, {"count": 1, "num_exceeding": 0, **change})
