@@ -20,12 +20,12 @@ from pathlib import Path
 
 from kerneltruth.codec import dumps
 from kerneltruth.corpus import ENTRIES, Entry, source
-from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.run_directory import environment, suite_hash
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import FLOOR_ULPS, Policy
-from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
@@ -45,15 +45,15 @@ def main() -> None:
         controls = [e for e in controls if e.task in options.only]
     errors: dict[str, list[float]] = defaultdict(list)
     start = time.monotonic()
-    court = Court(device="cpu", targets=(), policy=Policy(tf32=False))
+    evaluator = Evaluator(device="cpu", targets=(), policy=Policy(tf32=False))
     try:
-        court.start()
+        evaluator.start()
         for number, entry in enumerate(controls, start=1):
-            measure(court, entry, options.cases, options.seed, errors)
+            measure(evaluator, entry, options.cases, options.seed, errors)
             said = f"{number}/{len(controls)} {entry.name} {time.monotonic() - start:.0f} s"
             print(said, file=sys.stderr, flush=True)
     finally:
-        court.close()
+        evaluator.close()
     document = {
         "schema": 1,
         "method": f"{MARGIN} x the {QUANTILE:.0%} quantile of the controls' largest absolute error",
@@ -73,14 +73,16 @@ def main() -> None:
 
 
 def measure(
-    court: Court, entry: Entry, cases: int, seed: int, errors: dict[str, list[float]]
+    evaluator: Evaluator, entry: Entry, cases: int, seed: int, errors: dict[str, list[float]]
 ) -> None:
     """Add the largest errors of a control's cases, by "task/dtype" of the floating outputs."""
     task = find(entry.task)
     candidate = read_candidate(
         source(entry), f"{entry.name}.py", task_names=tuple(TASKS), task=entry.task
     )
-    with Trial(task, candidate, court.runner, court.cache, deadline_s=60.0) as trial:
+    with CandidateSession(
+        task, candidate, evaluator.runner, evaluator.cache, deadline_s=60.0
+    ) as session:
         for dtype in (*task.dtypes, *task.extended_dtypes):
             plan = Plan(
                 seed=seed,
@@ -92,7 +94,7 @@ def measure(
                 stop_at_first=False,
                 compile=False,
             )
-            for event in try_candidate(trial, plan):
+            for event in evaluate_cases(session, plan):
                 if isinstance(event, AttemptEnded):
                     break
                 stats = event.judgement.stats

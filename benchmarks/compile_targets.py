@@ -18,39 +18,43 @@ from typing import Any
 
 import machine
 import torch
-from hearings import chosen, job_of
+from evaluations import chosen, job_of
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expected import Expectation
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.protocol import Binary
 from kerneltruth.tasks.registry import find
 
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 
 
-def compiled(court: Court, job: Job, report: Callable[[int], None]) -> list[Binary]:
+def compiled(
+    evaluator: Evaluator, job: EvaluationRequest, report: Callable[[int], None]
+) -> list[Binary]:
     """Compile what the kernel launches on the first cases of its task."""
     task = find(job.task)
-    with Trial(task, job.candidate, court.runner, court.cache, deadline_s=60.0) as trial:
+    with CandidateSession(
+        task, job.candidate, evaluator.runner, evaluator.cache, deadline_s=60.0
+    ) as session:
         for dtype in (*task.dtypes, *task.extended_dtypes):
             wanted = generate(task, seed=job.plan.seed, count=job.plan.cases, dtypes=(dtype,))
             for case in wanted:
-                compile_case(trial, court.cache.get(task, case))
+                compile_case(session, evaluator.cache.get(task, case))
                 report(1)
-        return list(trial.binaries)
+        return list(session.binaries)
 
 
-def compile_case(trial: Trial, expectation: Expectation) -> None:
+def compile_case(session: CandidateSession, expectation: Expectation) -> None:
     """Compile what the kernel launches on one case, in every configuration."""
     config = 0
-    while expectation.invalid is None and config < trial.configs:
-        _, observation, _ = trial.call(expectation, config=config)
-        trial.compile(expectation, observation.launches, config)
+    while expectation.invalid is None and config < session.configs:
+        _, observation, _ = session.call(expectation, config=config)
+        session.compile(expectation, observation.launches, config)
         config += 1
 
 
@@ -123,16 +127,16 @@ def main() -> int:
     found: dict[str, list[Binary]] = {}
     start = time.monotonic()
     # The kernels run in the interpreter wherever this runs: no device is touched.
-    court = Court(device="cpu", targets=targets, policy=Policy())
+    evaluator = Evaluator(device="cpu", targets=targets, policy=Policy())
     try:
-        court.start()
-        court.warm()
+        evaluator.start()
+        evaluator.warm()
         judges = options.workers or len(os.sched_getaffinity(0))
-        for event in run_jobs(jobs, partial(compiled, court), workers=judges):
+        for event in run_jobs(jobs, partial(compiled, evaluator), workers=judges):
             if isinstance(event, Done):
                 found[event.job.name] = event.result
     finally:
-        court.close()
+        evaluator.close()
     seconds = time.monotonic() - start
     lines, refused = report(found, targets)
     lost = len(jobs) - len(found)

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import machine
-from hearings import Heard, Kind, chosen, hear_all, job_of
+from evaluations import Evaluation, Kind, chosen, evaluate_all, job_of
 
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 
 COLUMNS = ("pass", "flagged", "declined", "unrefereeable", "unsupported_here", "infra")
 
@@ -39,14 +39,18 @@ def reasons(title: str, counts: Counter[str]) -> list[str]:
     return ["", f"{title}:", "", *listed, *([f"- {rest:,}: other reasons"] if rest else [])]
 
 
-def report(heard: dict[str, list[Heard]], seconds: float) -> tuple[list[str], dict[str, Any]]:
-    every = [one for several in heard.values() for one in several]
+def report(
+    evaluation: dict[str, list[Evaluation]], seconds: float
+) -> tuple[list[str], dict[str, Any]]:
+    every = [one for several in evaluation.values() for one in several]
     kinds = sum((one.kinds for one in every), Counter())
     judged = sum(one.judged for one in every)
-    flagged = [(name, f) for name, several in heard.items() for h in several for f in h.flagged]
+    flagged = [
+        (name, f) for name, several in evaluation.items() for h in several for f in h.flagged
+    ]
     lines = [
         f"**{judged:,} control cases judged, {len(flagged):,} flagged** "
-        f"({len(heard)} controls, {seconds:.0f} s, {judged / seconds:.0f} cases/s).",
+        f"({len(evaluation)} controls, {seconds:.0f} s, {judged / seconds:.0f} cases/s).",
         "",
         *by(kinds, lambda k: k.strategy, "strategy"),
         "",
@@ -61,7 +65,7 @@ def report(heard: dict[str, list[Heard]], seconds: float) -> tuple[list[str], di
     }
     for title, counts in totals.items():
         lines += reasons(title, counts)
-    none = [name for name, several in heard.items() if not any(h.judged for h in several)]
+    none = [name for name, several in evaluation.items() if not any(h.judged for h in several)]
     lines += ["", *(f"- NOTHING JUDGED: {name}" for name in none)] if none else []
     lines += [""] if flagged else []
     lines += [
@@ -71,7 +75,7 @@ def report(heard: dict[str, list[Heard]], seconds: float) -> tuple[list[str], di
         "judged": judged,
         "flagged": [{"control": name, **f} for name, f in flagged],
         "seconds": seconds,
-        "controls": {name: sum(h.judged for h in several) for name, several in heard.items()},
+        "controls": {name: sum(h.judged for h in several) for name, several in evaluation.items()},
         "reasons": {title: dict(counts) for title, counts in totals.items()},
         "kinds": [
             [k.strategy, k.dtype, k.layout, k.verdict, n]
@@ -96,13 +100,13 @@ def main() -> int:
         for i in range(options.seeds)
     ]
     jobs = [job_of(entry, plan) for entry in chosen("control", options.only) for plan in plans]
-    heard: dict[str, list[Heard]] = {job.name: [] for job in jobs}
+    evaluation: dict[str, list[Evaluation]] = {job.name: [] for job in jobs}
     start = time.monotonic()
-    for job, result in hear_all(jobs, device=device, workers=options.workers):
-        heard[job.name].append(result)
+    for job, result in evaluate_all(jobs, device=device, workers=options.workers):
+        evaluation[job.name].append(result)
         for flag in result.flagged:
             print(f"flagged: {job.name} on {flag['case']}: {flag['says']}", file=sys.stderr)
-    lines, data = report(heard, time.monotonic() - start)
+    lines, data = report(evaluation, time.monotonic() - start)
     title = "Controls: correct kernels on cases of every kind"
     about = machine.facts(device)
     machine.publish("control_cases", title, about, lines, folder=options.results, data=data)

@@ -19,19 +19,19 @@ from functools import partial
 
 import machine
 import torch
-from hearings import chosen, job_of
+from evaluations import chosen, job_of
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.commands.head_start import cache_root
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
@@ -64,14 +64,16 @@ def cases_of(task: Task, each: int) -> Iterator[Case]:
                     yield case
 
 
-def compare(cpu: Court, gpu: Court, each: int, job: Job, report: Callable[[int], None]) -> Found:
+def compare(
+    cpu: Evaluator, gpu: Evaluator, each: int, job: EvaluationRequest, report: Callable[[int], None]
+) -> Found:
     """Run one control's cases on both."""
     task = find(job.task)
     found: Found = {}
     settings = {"deadline_s": job.plan.deadline_s}
     with (
-        Trial(task, job.candidate, cpu.runner, cpu.cache, **settings) as here,
-        Trial(task, job.candidate, gpu.runner, cpu.cache, **settings) as there,
+        CandidateSession(task, job.candidate, cpu.runner, cpu.cache, **settings) as here,
+        CandidateSession(task, job.candidate, gpu.runner, cpu.cache, **settings) as there,
     ):
         for case in cases_of(task, each):
             expectation = cpu.cache.get(task, case)
@@ -170,7 +172,7 @@ def main() -> int:
     found: dict[str, Found] = {}
     start = time.monotonic()
     cpu, gpu = (
-        Court(device=where, targets=(), policy=Policy(), cache_root=cache_root())
+        Evaluator(device=where, targets=(), policy=Policy(), cache_root=cache_root())
         for where in ("cpu", device)
     )
     try:

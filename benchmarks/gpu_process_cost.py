@@ -17,9 +17,9 @@ import machine
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.corpus import ENTRIES, source
-from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
@@ -32,29 +32,31 @@ AT_ONCE = (1, 4, 8, 16)
 Sample = tuple[float, float, float, float]
 
 
-def hear(court: Court, queue: Queue[list[Sample]]) -> None:
+def evaluate(evaluator: Evaluator, queue: Queue[list[Sample]]) -> None:
     entry = next(e for e in ENTRIES if e.name == KERNEL)
     task = find(entry.task)
     candidate = read_candidate(
         source(entry), f"{KERNEL}.py", task_names=tuple(TASKS), task=entry.task
     )
     cases = list(generate(task, seed=0, count=CASES, device="cuda"))
-    expectations = [court.cache.get(task, case) for case in cases]
+    expectations = [evaluator.cache.get(task, case) for case in cases]
     samples: list[Sample] = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        trial = Trial(task, candidate, court.runner, court.cache, deadline_s=60, ends_first=True)
-        trial.loaded()
+        session = CandidateSession(
+            task, candidate, evaluator.runner, evaluator.cache, deadline_s=60, ends_first=True
+        )
+        session.loaded()
         loaded = time.perf_counter()
-        trial.call(expectations[0])
+        session.call(expectations[0])
         called = time.perf_counter()
         further = []
         for expectation in expectations[1:]:
             start = time.perf_counter()
-            trial.call(expectation)
+            session.call(expectation)
             further.append(time.perf_counter() - start)
         ending = time.perf_counter()
-        trial.close()
+        session.close()
         closed = time.perf_counter()
         median = statistics.median(further)
         samples.append((loaded - began, called - loaded, median, closed - ending))
@@ -68,16 +70,18 @@ def main() -> int:
         print("There is no GPU here, so there is nothing to measure.")
         return 0
     context = multiprocessing.get_context("fork")
-    court = Court(device=device, targets=(), policy=Policy())
+    evaluator = Evaluator(device=device, targets=(), policy=Policy())
     rows = []
     try:
         began = time.perf_counter()
-        court.start()
-        court.warm()
+        evaluator.start()
+        evaluator.warm()
         warm = time.perf_counter() - began
         for count in AT_ONCE:
             queue = context.Queue()
-            workers = [context.Process(target=hear, args=(court, queue)) for _ in range(count)]
+            workers = [
+                context.Process(target=evaluate, args=(evaluator, queue)) for _ in range(count)
+            ]
             for worker in workers:
                 worker.start()
             samples = [s for _ in workers for s in queue.get()]
@@ -86,7 +90,7 @@ def main() -> int:
             load, first, further, end = (statistics.median(s[i] for s in samples) for i in range(4))
             rows.append((count, load, first, further * 1e3, end))
     finally:
-        court.close()
+        evaluator.close()
     head = ("processes at once", "context and load, s", "first call, s", "next call, ms", "end, s")
     lines = [f"Warm-up of the zygote, once per run: {warm:.1f} s.", "", *machine.table(head, rows)]
     about = machine.facts(device)

@@ -22,17 +22,17 @@ from functools import partial
 
 import machine
 import torch
-from hearings import chosen, job_of
+from evaluations import chosen, job_of
 
 from kerneltruth.cases.case import Case
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
@@ -109,10 +109,10 @@ def _fails_always(inquiry: Inquiry, case: Case) -> bool:
     return len(judged) > 1 and all(inquiry.fails(c) for c in judged)
 
 
-def failure_of(trial: Trial, plan: Plan) -> tuple[Judgement | None, list[Judgement]]:
+def failure_of(session: CandidateSession, plan: Plan) -> tuple[Judgement | None, list[Judgement]]:
     """The first failing judgement of a candidate, and the others before it."""
     others: list[Judgement] = []
-    for event in try_candidate(trial, plan):
+    for event in evaluate_cases(session, plan):
         if isinstance(event, AttemptEnded):
             failure = event.attempt.failure
             return failure, [j for j in others if j is not failure]
@@ -120,17 +120,21 @@ def failure_of(trial: Trial, plan: Plan) -> tuple[Judgement | None, list[Judgeme
     return None, others
 
 
-def search(court: Court, seconds: float, job: Job, report: Callable[[int], None]) -> Searched:
+def search(
+    evaluator: Evaluator, seconds: float, job: EvaluationRequest, report: Callable[[int], None]
+) -> Searched:
     """Minimize one bug, then look for a smaller failing shape."""
     task = find(job.task)
-    with Trial(task, job.candidate, court.runner, court.cache, deadline_s=20.0) as trial:
-        failure, others = failure_of(trial, job.plan)
+    with CandidateSession(
+        task, job.candidate, evaluator.runner, evaluator.cache, deadline_s=20.0
+    ) as session:
+        failure, others = failure_of(session, job.plan)
         if failure is None:
             return Searched(kind="not caught")
         verdict = failure.verdict
         kind = verdict.kind if isinstance(verdict, Failed) else word(verdict)
-        found = diagnose(trial, failure, others, EFFORT)
-        inquiry = Inquiry(trial=trial, failure=failure, until=math.inf)
+        found = diagnose(session, failure, others, EFFORT)
+        inquiry = Inquiry(session=session, failure=failure, until=math.inf)
         smaller = smaller_shapes(task, found.minimal)
         by_shape = not smaller or fails_by_shape(inquiry, variants(failure.case, found.minimal))
         until = time.monotonic() + seconds
@@ -203,18 +207,18 @@ def main() -> int:
     torch.set_num_threads(1)
     jobs = [job_of(entry, Plan(cases=32, compile=False)) for entry in chosen("bug", options.only)]
     found: dict[str, Searched] = {}
-    court = Court(device=device, targets=(), policy=Policy())
+    evaluator = Evaluator(device=device, targets=(), policy=Policy())
     try:
-        court.start()
-        court.warm()
+        evaluator.start()
+        evaluator.warm()
         judges = options.workers or len(os.sched_getaffinity(0))
-        task = partial(search, court, options.seconds)
+        task = partial(search, evaluator, options.seconds)
         for event in run_jobs(jobs, task, workers=judges):
             if isinstance(event, Done):
                 found[event.job.name] = event.result
                 print(f"{event.job.name}: {said(event.result)}", file=sys.stderr)
     finally:
-        court.close()
+        evaluator.close()
     machine.publish(
         "minimal_cases",
         "Minimal cases against exhaustive search",

@@ -35,10 +35,10 @@ def workload(device: str, workers: int | None) -> dict[str, Any]:
     began = time.monotonic()
     runner = new_runner(device, ())
     begin(runner)
-    from hearings import Heard, hear_all, job_of
+    from evaluations import Evaluation, evaluate_all, job_of
 
     from kerneltruth.corpus.published import ENTRIES
-    from kerneltruth.oracle.course import Plan
+    from kerneltruth.oracle.case_loop import Plan
 
     plan = Plan(
         strategies=("default",),
@@ -50,9 +50,9 @@ def workload(device: str, workers: int | None) -> dict[str, Any]:
     jobs = [job_of(entry, plan) for entry in ENTRIES]
     runner.versions()
     start = time.monotonic()
-    heard: dict[str, Heard] = {}
-    for job, result in hear_all(jobs, device=device, workers=workers, runner=runner):
-        heard[job.name] = result
+    evaluation: dict[str, Evaluation] = {}
+    for job, result in evaluate_all(jobs, device=device, workers=workers, runner=runner):
+        evaluation[job.name] = result
     roles = {entry.name: entry.role for entry in ENTRIES}
     return {
         "start_up_s": start - began,
@@ -68,7 +68,7 @@ def workload(device: str, workers: int | None) -> dict[str, Any]:
                 + sum(h.skipped.values()),
                 "seconds": h.seconds,
             }
-            for name, h in sorted(heard.items())
+            for name, h in sorted(evaluation.items())
         },
     }
 

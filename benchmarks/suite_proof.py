@@ -19,7 +19,7 @@ import torch
 
 from kerneltruth.engine.proof import Proof, prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_candidate

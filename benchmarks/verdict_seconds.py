@@ -26,15 +26,15 @@ from typing import Any
 import machine
 import torch
 
-from kerneltruth.engine import evaluator as courts
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine import evaluator as evaluators
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.submissions import EFFORT
 from kerneltruth.errors import UserError
-from kerneltruth.oracle import course, expectation, trial
+from kerneltruth.oracle import candidate_session, case_loop, expectation
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.suites.entries import candidate_of, enroll
@@ -131,16 +131,16 @@ def count_all() -> None:
     counted(Session, "_await_load", "contexts and loads")
     count_calls()
     counted(expectation, "expect", "references and bounds")
-    counted(trial, "rule", "rulings")
-    counted(trial, "thresholds", "numbers of the source")
-    counted(course, "enough_cases", "choice of cases")
-    purposed(course, "probe", "probes")
-    purposed(course, "_called_again", "once more")
-    purposed(trial.Trial, "objection", "PyTorch's own function")
-    purposed(courts, "diagnose", "explanation")
+    counted(candidate_session, "rule", "rulings")
+    counted(candidate_session, "thresholds", "numbers of the source")
+    counted(case_loop, "enough_cases", "choice of cases")
+    purposed(case_loop, "probe", "probes")
+    purposed(case_loop, "_called_again", "once more")
+    purposed(candidate_session.CandidateSession, "objection", "PyTorch's own function")
+    purposed(evaluators, "diagnose", "explanation")
 
 
-def jobs(options: Any) -> list[Job]:
+def jobs(options: Any) -> list[EvaluationRequest]:
     """Distinct answers at random, those of one task beside one another."""
     found: dict[Any, Any] = {}
     for entry in enroll(read_submissions(options.answers), accepted_by(options.suite), Labels()):
@@ -157,7 +157,7 @@ def jobs(options: Any) -> list[Job]:
         except UserError:
             continue
         made.append(
-            Job(
+            EvaluationRequest(
                 name=entry.key,
                 task=entry.task.key,
                 candidate=candidate,
@@ -169,33 +169,33 @@ def jobs(options: Any) -> list[Job]:
 
 
 def judge(
-    wanted: list[Job], device: str, workers: int, cache: Path
+    wanted: list[EvaluationRequest], device: str, workers: int, cache: Path
 ) -> tuple[list[str], float, Account]:
     """Words of all verdicts, the seconds from the first job to the last, and what they were for."""
     torch.set_num_threads(1)
     runner = Runner(device=device, targets=(), cache_root=cache)
-    court = Court(policy=Policy(), device=device, runner=runner)
+    evaluator = Evaluator(policy=Policy(), device=device, runner=runner)
 
-    def hear(job: Job, report: Callable[[int], None]) -> tuple[str, Account]:
+    def evaluate(job: EvaluationRequest, report: Callable[[int], None]) -> tuple[str, Account]:
         ACCOUNT.seconds.clear()
         ACCOUNT.counts.clear()
         with ACCOUNT.spending("the judge's own"):
-            heard = court.hear(job, report)
-        return word(heard.attempt.verdict), ACCOUNT
+            evaluation = evaluator.evaluate(job, report)
+        return word(evaluation.attempt.verdict), ACCOUNT
 
     total, words = Account(), []
     try:
-        court.start()
-        court.warm()
+        evaluator.start()
+        evaluator.warm()
         start = time.perf_counter()
-        for event in run_jobs(wanted, hear, workers=workers):
+        for event in run_jobs(wanted, evaluate, workers=workers):
             if isinstance(event, Done):
                 words.append(event.result[0])
                 total.seconds += event.result[1].seconds
                 total.counts += event.result[1].counts
         seconds = time.perf_counter() - start
     finally:
-        court.close()
+        evaluator.close()
     return words, seconds, total
 
 

@@ -80,7 +80,7 @@ def kt(_shared_runners):
     def run(*arguments, fixed=True):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = cli.run(with_seed(arguments) if fixed else [str(a) for a in arguments])
+            code = cli.invoke(with_seed(arguments) if fixed else [str(a) for a in arguments])
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run

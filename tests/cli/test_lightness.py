@@ -14,7 +14,7 @@ def imported(environment, *arguments):
     code = (
         "import sys\n"
         "from kerneltruth import cli\n"
-        "code = cli.run(sys.argv[1:])\n"
+        "code = cli.invoke(sys.argv[1:])\n"
         "print(' '.join(sys.modules), file=sys.stderr)\n"
         "sys.exit(code)"
     )

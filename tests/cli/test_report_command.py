@@ -111,7 +111,7 @@ def test_neither_torch_nor_triton_is_imported(environment, failed_run, tmp_path)
     code = (
         "import sys\n"
         "from kerneltruth import cli\n"
-        "code = cli.run(sys.argv[1:])\n"
+        "code = cli.invoke(sys.argv[1:])\n"
         "print({'torch', 'triton'} & set(sys.modules), file=sys.stderr)\n"
         "sys.exit(code)"
     )

@@ -126,7 +126,7 @@ def test_a_suite_proves_itself(kt):
 
 def test_a_suite_that_does_not_prove_itself_is_told(kt, monkeypatch):
     wrong = "import torch\ndef tanh(input_tensor, out_tensor=None):\n    return input_tensor\n"
-    monkeypatch.setattr("kerneltruth.engine.proof.eager_source", lambda module: wrong)
+    monkeypatch.setattr("kerneltruth.suites.pytorch.eager_source", lambda module: wrong)
     ran = kt("audit", "--suite", "kernelbenchx", "--only", "tanh", *FAST[:-1])
     assert ran.code == 1
     assert "kernelbenchx/tanh does not hold" in ran.out

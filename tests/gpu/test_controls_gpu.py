@@ -2,8 +2,8 @@
 
 import pytest
 
-from kerneltruth.engine.evaluator import Job
-from kerneltruth.oracle.course import Plan
+from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Passed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
@@ -47,14 +47,16 @@ def relu(x):
 
 
 @pytest.fixture
-def judged(court):
+def judged(evaluator):
     def judge(source, name, cases=48):
         task = find(name)
         candidate = read_candidate(
             source, f"{task.name}.py", task_names=(task.name,), task=task.name
         )
         plan = Plan(cases=cases, compile=False, deadline_s=60.0)
-        return court.hear(Job(name=task.name, task=name, candidate=candidate, plan=plan)).attempt
+        return evaluator.evaluate(
+            EvaluationRequest(name=task.name, task=name, candidate=candidate, plan=plan)
+        ).attempt
 
     return judge
 

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 
@@ -94,19 +94,21 @@ GUARDED = (
 
 @pytest.fixture(scope="module")
 def try_lean(tmp_path_factory):
-    """Judge a source on float32 inputs in a court that has a cache, so few headers are tried."""
-    court = Court(
+    """Judge a source on float32 inputs with an evaluator whose cache spares headers."""
+    evaluator = Evaluator(
         device="cuda:0", targets=(), policy=Policy(), cache_root=tmp_path_factory.mktemp("cache")
     )
-    court.start()
+    evaluator.start()
 
     def judge_one(source, name):
         candidate = read_candidate(source, f"{name}.py", task_names=("relu",), task="relu")
         plan = Plan(cases=8, dtypes=("float32",), compile=False, deadline_s=60.0)
-        return court.hear(Job(name=name, task="relu", candidate=candidate, plan=plan)).attempt
+        return evaluator.evaluate(
+            EvaluationRequest(name=name, task="relu", candidate=candidate, plan=plan)
+        ).attempt
 
     yield judge_one
-    court.close()
+    evaluator.close()
 
 
 def test_a_right_kernel_passes_as_few_headers_build_it(try_lean):

@@ -24,25 +24,25 @@ HEAD = "import torch, triton\nimport triton.language as tl\n"
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_a_control_is_clean_on_the_gpu(hear, name):
-    attempt = hear(name)
+def test_a_control_is_clean_on_the_gpu(evaluate, name):
+    attempt = evaluate(name)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.skipped == {}
 
 
 @pytest.mark.parametrize("name", CAUGHT)
-def test_a_bug_is_caught_on_the_gpu(hear, name):
-    assert isinstance(hear(name).verdict, Failed)
+def test_a_bug_is_caught_on_the_gpu(evaluate, name):
+    assert isinstance(evaluate(name).verdict, Failed)
 
 
-def test_a_write_to_an_input_is_seen_on_the_gpu(hear):
-    verdict = hear("relu_in_place").verdict
+def test_a_write_to_an_input_is_seen_on_the_gpu(evaluate):
+    verdict = evaluate("relu_in_place").verdict
     assert isinstance(verdict, Failed)
     assert verdict.kind in ("input_mutated", "aliased_output")
 
 
-def test_the_one_wrong_configuration_of_an_autotuned_kernel_is_caught(hear):
-    attempt = hear("lerp_one_config_wrong")
+def test_the_one_wrong_configuration_of_an_autotuned_kernel_is_caught(evaluate):
+    attempt = evaluate("lerp_one_config_wrong")
     assert isinstance(attempt.verdict, Failed)
     assert attempt.failure.config > 0 or attempt.cases > 1
 
@@ -85,7 +85,7 @@ def test_a_read_beyond_an_input_is_out_of_bounds(judge):
     assert attempt.verdict.kind in ("value", "nan", "out_of_bounds")
 
 
-def test_an_illegal_address_is_the_kernels_fault_and_judging_goes_on(judge, hear):
+def test_an_illegal_address_is_the_kernels_fault_and_judging_goes_on(judge, evaluate):
     attempt = judge(
         HEAD + "@triton.jit\n"
         "def k(x, B: tl.constexpr):\n"
@@ -97,10 +97,10 @@ def test_an_illegal_address_is_the_kernels_fault_and_judging_goes_on(judge, hear
         task="relu",
     )
     assert isinstance(attempt.verdict, RuntimeFault | Crashed)
-    assert hear("relu", cases=4).verdict == Passed()
+    assert evaluate("relu", cases=4).verdict == Passed()
 
 
-def test_asking_for_more_memory_than_the_device_has_is_the_kernels_fault(judge, hear):
+def test_asking_for_more_memory_than_the_device_has_is_the_kernels_fault(judge, evaluate):
     attempt = judge(
         "import torch\n"
         "def relu(x):\n"
@@ -110,10 +110,10 @@ def test_asking_for_more_memory_than_the_device_has_is_the_kernels_fault(judge, 
     )
     assert isinstance(attempt.verdict, RuntimeFault)
     assert "OutOfMemory" in attempt.verdict.error
-    assert hear("relu", cases=4).verdict == Passed()
+    assert evaluate("relu", cases=4).verdict == Passed()
 
 
-def test_an_endless_kernel_does_not_hold_the_device(court, hear):
+def test_an_endless_kernel_does_not_hold_the_device(evaluator, evaluate):
     from kerneltruth.runner.candidate import read_candidate
     from kerneltruth.runner.protocol import TensorArgument
 
@@ -130,9 +130,9 @@ def test_an_endless_kernel_does_not_hold_the_device(court, hear):
     argument = TensorArgument(
         name="x", dtype="float32", shape=(1,), strides=(1,), offset=0, buffer=bytes(4)
     )
-    with court.runner.open(read_candidate(source, "f.py", task_names=("relu",))) as session:
+    with evaluator.runner.open(read_candidate(source, "f.py", task_names=("relu",))) as session:
         assert session.call([argument], poison=bytes(16), deadline_s=20).ended == "timeout"
-    assert hear("relu", cases=4).verdict == Passed()
+    assert evaluate("relu", cases=4).verdict == Passed()
 
 
 def test_an_output_left_on_the_cpu_is_on_the_wrong_device(judge):
@@ -144,17 +144,17 @@ def test_an_output_left_on_the_cpu_is_on_the_wrong_device(judge):
 def test_the_judge_never_touches_the_device():
     code = (
         "import torch\n"
-        "from kerneltruth.engine.evaluator import Court, Job\n"
+        "from kerneltruth.engine.evaluator import Evaluator, Job\n"
         "from kerneltruth.oracle.bounds import Policy\n"
-        "from kerneltruth.oracle.course import Plan\n"
+        "from kerneltruth.oracle.case_loop import Plan\n"
         "from kerneltruth.oracle.verdict import word\n"
         "from kerneltruth.runner.candidate import read_candidate\n"
         "candidate = read_candidate('def relu(x): return x.clamp(min=0)', 'f.py',\n"
         "    task_names=('relu',))\n"
-        "court = Court(device='cuda:0', targets=(), policy=Policy())\n"
+        "evaluator = Evaluator(device='cuda:0', targets=(), policy=Policy())\n"
         "job = Job(name='f', task='relu', candidate=candidate, plan=Plan(cases=3))\n"
-        "said = word(court.hear(job).attempt.verdict)\n"
-        "court.close()\n"
+        "said = word(evaluator.evaluate(job).attempt.verdict)\n"
+        "evaluator.close()\n"
         "print(said, torch.cuda.is_initialized())\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,9 +5,9 @@ import torch
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -55,8 +55,8 @@ def problems(tmp_path_factory):
 
 def attempt_of(runner, task, candidate):
     cache = ExpectationCache(Policy())
-    with Trial(task, candidate, runner, cache, deadline_s=60) as trial:
-        *_, last = try_candidate(trial, Plan(cases=2, compile=False))
+    with CandidateSession(task, candidate, runner, cache, deadline_s=60) as session:
+        *_, last = evaluate_cases(session, Plan(cases=2, compile=False))
     assert isinstance(last, AttemptEnded)
     return last.attempt
 

@@ -7,9 +7,9 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.commands.machine import Machine
 from kerneltruth.commands.timekeeper import Timekeeper
 from kerneltruth.commands.timing import opponents
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
@@ -47,18 +47,18 @@ def softmax(input, dim=-1, dtype=None):
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
-    court = Court(device=DEVICE, policy=Policy(), cache_root=tmp_path)
-    court.start()
+    evaluator = Evaluator(device=DEVICE, policy=Policy(), cache_root=tmp_path)
+    evaluator.start()
     try:
         candidate = read_candidate(TUNED, "k.py", task_names=("softmax",), task="softmax")
         plan = Plan(cases=8, compile=False, deadline_s=60.0)
-        job = Job(name="one", task=TASK, candidate=candidate, plan=plan, timed=timed)
-        heard = court.hear(job)
+        job = EvaluationRequest(name="one", task=TASK, candidate=candidate, plan=plan, timed=timed)
+        heard = evaluator.evaluate(job)
         assert heard.attempt.verdict == Passed(), heard.attempt
         assert heard.perf is None
         before = compiled(tmp_path / candidate.sha256)
         keeper = Timekeeper(
-            court.runner,
+            evaluator.runner,
             machine=Machine(device=DEVICE),
             seed=5,
             baselines=("eager",),
@@ -68,7 +68,7 @@ def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
         document = keeper.time(find(TASK), candidate)
         keeper.close(wait=True)
     finally:
-        court.close()
+        evaluator.close()
     assert document["outcome"] == "timed", document
     assert len(document["shapes"]) > 1
     after = compiled(tmp_path / candidate.sha256)

@@ -8,9 +8,9 @@ from kerneltruth.cases.case import Case
 from kerneltruth.corpus import ENTRIES, published, rows_and_matrices, source
 from kerneltruth.corpus.entry import filename
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -137,12 +137,12 @@ def verdict_of(runner, expectations):
         candidate = read_candidate(
             source(entry), filename(entry), task_names=tuple(TASKS), task=entry.task
         )
-        with Trial(task, candidate, runner, expectations, deadline_s=60.0) as trial:
+        with CandidateSession(task, candidate, runner, expectations, deadline_s=60.0) as session:
             expectation = expectations.get(task, case)
-            ruling, _, _ = trial.call(expectation)
+            ruling, _, _ = session.call(expectation)
             if not isinstance(ruling.verdict, Failed):
                 return ruling.verdict
-            return probe(trial, expectation, ruling, config=0).refine(ruling.verdict)
+            return probe(session, expectation, ruling, config=0).refine(ruling.verdict)
 
     return judge
 

@@ -15,8 +15,8 @@ from kerneltruth.cases.case import Case
 from kerneltruth.corpus import pointwise, reductions, structured
 from kerneltruth.corpus.entry import Entry, source
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed, Verdict
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -143,8 +143,8 @@ def verdict_on(
         source(entry), f"{entry.name}.py", task_names=list(TASKS), task=entry.task
     )
     task = TASKS[entry.task]
-    with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
-        ruling, _, _ = trial.call(cache.get(task, case), config=config)
+    with CandidateSession(task, candidate, runner, cache, deadline_s=60.0) as session:
+        ruling, _, _ = session.call(cache.get(task, case), config=config)
     return ruling.verdict
 
 

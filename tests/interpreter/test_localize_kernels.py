@@ -9,12 +9,12 @@ import pytest
 from kerneltruth.cases.case import Case
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import source
-from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.explain.diagnosis import Diagnosis, Effort, diagnose
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
@@ -24,11 +24,11 @@ EFFORT = Effort(evaluations=50, seconds=5.0)
 
 
 @pytest.fixture(scope="module")
-def court():
-    court = Court(device="cpu", targets=(), policy=Policy())
-    court.start()
-    yield court
-    court.close()
+def evaluator():
+    evaluator = Evaluator(device="cpu", targets=(), policy=Policy())
+    evaluator.start()
+    yield evaluator
+    evaluator.close()
 
 
 def case_of(task: str, *, dtype="float32", layout="contiguous", recipe="uniform", **names) -> Case:
@@ -46,23 +46,25 @@ def case_of(task: str, *, dtype="float32", layout="contiguous", recipe="uniform"
     )
 
 
-def diagnosed(court: Court, text: str, case: Case) -> Diagnosis:
-    """Judge a kernel on one case, as a trial does, and explain its failure."""
+def diagnosed(evaluator: Evaluator, text: str, case: Case) -> Diagnosis:
+    """Judge a kernel on one case, as a session does, and explain its failure."""
     task = TASKS[case.task]
     candidate = read_candidate(text, "kernel.py", task_names=tuple(TASKS), task=case.task)
-    with Trial(task, candidate, court.runner, court.cache, deadline_s=20.0) as trial:
-        expectation = court.cache.get(task, case)
+    with CandidateSession(
+        task, candidate, evaluator.runner, evaluator.cache, deadline_s=20.0
+    ) as session:
+        expectation = evaluator.cache.get(task, case)
         assert expectation.unrefereeable is None
-        ruling, _, _ = trial.call(expectation)
+        ruling, _, _ = session.call(expectation)
         assert is_bad(ruling.verdict), ruling.verdict
-        verdict = probe(trial, expectation, ruling, config=0).refine(ruling.verdict)
+        verdict = probe(session, expectation, ruling, config=0).refine(ruling.verdict)
         failure = Judgement(case=case, verdict=verdict, stats=ruling.stats)
-        return diagnose(trial, failure, (), EFFORT)
+        return diagnose(session, failure, (), EFFORT)
 
 
-def of_corpus(court: Court, name: str, **names) -> Diagnosis:
+def of_corpus(evaluator: Evaluator, name: str, **names) -> Diagnosis:
     entry = CORPUS[name]
-    return diagnosed(court, source(entry), case_of(entry.task, **names))
+    return diagnosed(evaluator, source(entry), case_of(entry.task, **names))
 
 
 ROWS = """
@@ -135,7 +137,7 @@ def sum(input, dim=-1, keepdim=False):
 """
 
 
-def test_the_kernel_that_the_faults_are_planted_in_is_right(court):
+def test_the_kernel_that_the_faults_are_planted_in_is_right(evaluator):
     task = TASKS["sigmoid"]
     for text, case in (
         (sigmoid(), case_of("sigmoid", M=3, N=100)),
@@ -143,14 +145,16 @@ def test_the_kernel_that_the_faults_are_planted_in_is_right(court):
     ):
         task = TASKS[case.task]
         candidate = read_candidate(text, "kernel.py", task_names=tuple(TASKS), task=case.task)
-        with Trial(task, candidate, court.runner, court.cache, deadline_s=20.0) as trial:
-            ruling, _, _ = trial.call(court.cache.get(task, case))
+        with CandidateSession(
+            task, candidate, evaluator.runner, evaluator.cache, deadline_s=20.0
+        ) as session:
+            ruling, _, _ = session.call(evaluator.cache.get(task, case))
         assert not is_bad(ruling.verdict)
 
 
-def test_wrong_only_in_the_last_partial_tile(court):
+def test_wrong_only_in_the_last_partial_tile(evaluator):
     text = sigmoid(change="y = tl.where(start + BLOCK <= n_cols, y, 2.0 * y)")
-    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=100))
     assert found.tags == ("last_tile", "factor")
     assert found.explanation.startswith(
         "The wrong elements are off by the constant factor 2, "
@@ -159,9 +163,9 @@ def test_wrong_only_in_the_last_partial_tile(court):
     assert found.minimal.sizes == {"M": 1, "N": 1}
 
 
-def test_wrong_only_past_a_column(court):
+def test_wrong_only_past_a_column(evaluator):
     text = sigmoid(allocate="zeros_like", tiles="1")
-    found = diagnosed(court, text, case_of("sigmoid", M=3, N=192))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=192))
     assert found.tags == ("size_threshold", "past", "zeros")
     assert found.explanation == (
         "The wrong elements are 0 where they should not be, only from column 64 on, of 192, "
@@ -170,31 +174,31 @@ def test_wrong_only_past_a_column(court):
     assert found.minimal.sizes == {"M": 1, "N": 65}
 
 
-def test_a_constant_factor_is_told(court):
-    found = of_corpus(court, "gelu_no_half", M=3, N=57)
+def test_a_constant_factor_is_told(evaluator):
+    found = of_corpus(evaluator, "gelu_no_half", M=3, N=57)
     assert found.tags == ("factor",)
     assert found.explanation.startswith("Every element is off by the constant factor 2.")
 
 
-def test_a_factor_made_of_a_size_is_named(court):
-    found = of_corpus(court, "mean_padded_size", M=5, N=257)
+def test_a_factor_made_of_a_size_is_named(evaluator):
+    found = of_corpus(evaluator, "mean_padded_size", M=5, N=257)
     assert found.explanation.startswith(
         "Every element is off by the constant factor 0.502 = N/512 with N=257, "
         "the size padded to its tiles."
     )
 
 
-def test_an_error_that_grows_with_the_reduced_dim(court):
+def test_an_error_that_grows_with_the_reduced_dim(evaluator):
     # A sum in fixed point, each term rounded down.
     text = SUM.format(term="tl.floor(x.to(tl.float32) * 256.0) / 256.0")
-    found = diagnosed(court, text, case_of("sum", M=2, N=512, recipe="normal"))
+    found = diagnosed(evaluator, text, case_of("sum", M=2, N=512, recipe="normal"))
     assert "grows" in found.tags
     assert found.explanation.lower().endswith("the error grows with n.")
 
 
-def test_nan_beyond_a_magnitude(court):
+def test_nan_beyond_a_magnitude(evaluator):
     text = sigmoid(change="y = tl.exp(x) / (tl.exp(x) + 1.0) + 0.0 * tl.exp(-x)")
-    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100, recipe="exp_edge"))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=100, recipe="exp_edge"))
     assert found.tags[-2:] == ("threshold", "nan")
     head = "NaN stands where a number is due, only where |input| > "
     assert found.explanation.startswith(head)
@@ -203,8 +207,8 @@ def test_nan_beyond_a_magnitude(court):
 
 
 @pytest.mark.parametrize("layout", ["transposed", "row_gaps"])
-def test_only_for_a_non_contiguous_input(court, layout):
-    found = of_corpus(court, "sigmoid_flat_noncontiguous", M=6, N=39, layout=layout)
+def test_only_for_a_non_contiguous_input(evaluator, layout):
+    found = of_corpus(evaluator, "sigmoid_flat_noncontiguous", M=6, N=39, layout=layout)
     assert found.tags[0] == "assumes_contiguous"
     assert found.explanation.startswith("It takes `input` for contiguous: it is right where")
     # A matrix has no channels to lay last.
@@ -214,47 +218,47 @@ def test_only_for_a_non_contiguous_input(court, layout):
     )
 
 
-def test_only_in_half_precision(court):
+def test_only_in_half_precision(evaluator):
     change = """if x_ptr.dtype.element_ty != tl.float32:
         y = tl.minimum(tl.maximum(0.25 * x + 0.5, 0.0), 1.0)"""
     case = case_of("sigmoid", M=3, N=100, dtype="float16")
-    found = diagnosed(court, sigmoid(change=change), case)
+    found = diagnosed(evaluator, sigmoid(change=change), case)
     assert found.tags == ("dtype",)
     assert found.explanation.endswith("It shows in bfloat16 and float16, and not in float32.")
     assert found.minimal.dtype == "float16"
 
 
-def test_only_in_one_dtype(court):
-    found = of_corpus(court, "rmsnorm_half_square", M=3, N=65, dtype="float16", recipe="large")
+def test_only_in_one_dtype(evaluator):
+    found = of_corpus(evaluator, "rmsnorm_half_square", M=3, N=65, dtype="float16", recipe="large")
     assert found.explanation.endswith("It shows in float16, and not in bfloat16 or float32.")
 
 
-def test_off_by_one_row(court):
+def test_off_by_one_row(evaluator):
     load = (
         "x = tl.load(x_ptr + tl.minimum(row + 1, n_rows - 1) * n_cols + cols, mask=mask, other=0.0)"
     )
-    found = diagnosed(court, sigmoid(load=load), case_of("sigmoid", M=5, N=100))
+    found = diagnosed(evaluator, sigmoid(load=load), case_of("sigmoid", M=5, N=100))
     assert "shifted" in found.tags
     assert found.explanation.startswith("Off by one: each row holds what is due in the next one.")
     assert found.minimal.sizes == {"M": 2, "N": 1}
 
 
-def test_transposed(court):
+def test_transposed(evaluator):
     load = "x = tl.load(x_ptr + (row * n_cols + cols) % n_cols * n_rows + row, mask=mask)"
-    found = diagnosed(court, sigmoid(load=load), case_of("sigmoid", M=33, N=33))
+    found = diagnosed(evaluator, sigmoid(load=load), case_of("sigmoid", M=33, N=33))
     assert "transposed" in found.tags
     assert found.explanation.startswith("The output is the transpose of what is due.")
 
 
-def test_nondeterministic(court):
+def test_nondeterministic(evaluator):
     text = sigmoid(change="y += 0.1 * tl.rand(seed, cols)")
-    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=100))
     assert found.tags == ("nondeterministic",)
     assert found.explanation == ("It is nondeterministic: the same call gives different results.")
 
 
-def test_reads_uninitialized_memory_and_where(court):
-    found = diagnosed(court, sigmoid(tiles="1"), case_of("sigmoid", M=3, N=192))
+def test_reads_uninitialized_memory_and_where(evaluator):
+    found = diagnosed(evaluator, sigmoid(tiles="1"), case_of("sigmoid", M=3, N=192))
     assert found.tags == ("uninitialized", "size_threshold", "past")
     assert found.explanation.startswith(
         "It reads uninitialized memory, or leaves part of its output unwritten; "
@@ -263,9 +267,9 @@ def test_reads_uninitialized_memory_and_where(court):
     assert found.minimal.sizes == {"M": 1, "N": 65}
 
 
-def test_writes_out_of_bounds(court):
+def test_writes_out_of_bounds(evaluator):
     text = sigmoid(change="y = y * 1.0", mask="cols < n_cols + 3")
-    found = diagnosed(court, text, case_of("sigmoid", M=3, N=100))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=100))
     assert found.tags[0] == "writes_out_of_bounds"
     assert found.explanation.startswith(
         "It writes out of bounds: it wrote element 300 of float32[3, 100] #0, "
@@ -273,22 +277,22 @@ def test_writes_out_of_bounds(court):
     )
 
 
-def test_reads_out_of_bounds(court):
+def test_reads_out_of_bounds(evaluator):
     text = sigmoid(load="x = tl.load(x_ptr + row * n_cols + cols + 8, mask=mask, other=0.0)")
-    found = diagnosed(court, text, case_of("sigmoid", M=1, N=100))
+    found = diagnosed(evaluator, text, case_of("sigmoid", M=1, N=100))
     assert found.tags[0] == "reads_out_of_bounds"
     assert found.explanation.startswith(
         "It reads out of bounds: element 100 of input, which has 100 elements (line "
     )
 
 
-def test_writes_to_its_input(court):
-    found = of_corpus(court, "relu_in_place", M=3, N=100)
+def test_writes_to_its_input(evaluator):
+    found = of_corpus(evaluator, "relu_in_place", M=3, N=100)
     assert found.tags == ("input_mutated",)
     assert found.explanation == "An input is changed: it wrote to its input `input`."
 
 
-def test_where_an_answer_is_one_of_several(court):
+def test_where_an_answer_is_one_of_several(evaluator):
     text = """
     import torch
     import triton
@@ -299,7 +303,7 @@ def test_where_an_answer_is_one_of_several(court):
         indices[:, k - 1] = -1
         return values, indices
     """
-    found = diagnosed(court, textwrap.dedent(text), case_of("topk", M=7, N=65))
+    found = diagnosed(evaluator, textwrap.dedent(text), case_of("topk", M=7, N=65))
     assert found.tags == ("last_line",)
     said = "In output `indices`: wrong only in the last column: 7 of 21 elements are wrong"
     assert found.explanation.startswith(said)

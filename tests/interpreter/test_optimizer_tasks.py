@@ -11,9 +11,9 @@ from kerneltruth.cases.layouts import place
 from kerneltruth.explain.reproducer import script
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -90,8 +90,10 @@ def verdict(runner, name, source):
         textwrap.dedent(source), "c.py", task_names=(task.entry,), task=task.entry
     )
     plan = Plan(cases=32, stop_at_first=True, compile=False)
-    with Trial(task, candidate, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
-        (ended,) = [e for e in try_candidate(trial, plan) if isinstance(e, AttemptEnded)]
+    with CandidateSession(
+        task, candidate, runner, ExpectationCache(Policy()), deadline_s=20
+    ) as session:
+        (ended,) = [e for e in evaluate_cases(session, plan) if isinstance(e, AttemptEnded)]
     return word(ended.attempt.verdict)
 
 

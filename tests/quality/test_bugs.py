@@ -15,8 +15,8 @@ def test_the_corpus_has_at_least_34_bugs():
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_a_bug_is_caught(hear, name):
-    attempt = hear(name, cases=CASES)
+def test_a_bug_is_caught(evaluate, name):
+    attempt = evaluate(name, cases=CASES)
     assert is_bad(attempt.verdict), attempt
     assert attempt.failed == 1
     assert attempt.failure is not None

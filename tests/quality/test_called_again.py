@@ -6,18 +6,20 @@ import pytest
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
-from kerneltruth.engine.evaluator import Job
-from kerneltruth.oracle.course import Plan
+from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
 
 
-def verdict(court, key, source, cases=10):
+def verdict(evaluator, key, source, cases=10):
     name = TASKS[key].name
     candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
     plan = Plan(cases=cases, compile=False, dtypes=("float32",))
-    return court.hear(Job(name="one", task=key, candidate=candidate, plan=plan)).attempt.verdict
+    return evaluator.evaluate(
+        EvaluationRequest(name="one", task=key, candidate=candidate, plan=plan)
+    ).attempt.verdict
 
 
 KEEPS_THE_FIRST = """
@@ -74,24 +76,24 @@ LINEAR = "kernelbenchx/fused_dropout_sigmoid_linear"
 
 
 @pytest.mark.parametrize("source", [KEEPS_THE_FIRST, COUNTS_CALLS, KEEPS_IN_THE_MODEL])
-def test_state_between_calls_is_found(court, source):
-    found = verdict(court, "kernelbenchx/relu", source)
+def test_state_between_calls_is_found(evaluator, source):
+    found = verdict(evaluator, "kernelbenchx/relu", source)
     assert isinstance(found, Failed)
     assert found.kind == "kept_state"
     assert "right in the first call, wrong in a later one" in found.detail
 
 
 @pytest.mark.parametrize(("key", "source"), [(LINEAR, FIXED), ("kernelbenchx/rand", AT_IMPORT)])
-def test_a_fixed_seed_is_found(court, key, source):
-    found = verdict(court, key, source)
+def test_a_fixed_seed_is_found(evaluator, key, source):
+    found = verdict(evaluator, key, source)
     assert isinstance(found, Failed)
     assert found.kind == "same_draw"
     assert "11 calls" in found.detail
 
 
 @pytest.mark.parametrize(("key", "source"), [(LINEAR, DROPS), ("kernelbenchx/rand", FRESH)])
-def test_who_draws_anew_passes(court, key, source):
-    assert isinstance(verdict(court, key, source), Passed)
+def test_who_draws_anew_passes(evaluator, key, source):
+    assert isinstance(verdict(evaluator, key, source), Passed)
 
 
 WRONG_ON_ONE = """
@@ -109,18 +111,18 @@ def fused_hardshrink_dropout(input, p=0.5, training=True, inplace=False, lambd=0
 """
 
 
-def test_what_a_fresh_child_has_wrong_too_is_no_state_and_no_pass(court):
+def test_what_a_fresh_child_has_wrong_too_is_no_state_and_no_pass(evaluator):
     task = TASKS["kernelbenchx/relu"]
     first = next(generate(task, seed=0, count=1, dtypes=("float32",)))
     inputs = materialize(task, replace(first, seed=first.seed ^ 1))
     value = float(inputs.tensors["input"].reshape(-1)[0])
-    found = verdict(court, task.key, WRONG_ON_ONE.format(value=value))
+    found = verdict(evaluator, task.key, WRONG_ON_ONE.format(value=value))
     assert isinstance(found, Failed)
     assert found.kind == "value"
 
 
-def test_a_random_kernel_that_ignores_strides_is_said_to(court):
-    found = verdict(court, "kernelbenchx/fused_hardshrink_dropout", IGNORES_STRIDES, cases=24)
+def test_a_random_kernel_that_ignores_strides_is_said_to(evaluator):
+    found = verdict(evaluator, "kernelbenchx/fused_hardshrink_dropout", IGNORES_STRIDES, cases=24)
     assert isinstance(found, Failed)
     assert found.kind == "assumes_contiguous"
     assert found.inputs == ("input",)

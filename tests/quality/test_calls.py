@@ -4,7 +4,7 @@ import pytest
 
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
@@ -15,11 +15,11 @@ def cache():
     return ExpectationCache(Policy())
 
 
-def flagged(court, cache, name, source, dtype="float32", cases=24):
+def flagged(evaluator, cache, name, source, dtype="float32", cases=24):
     """The cases on which a function is flagged, with the verdicts."""
     task = TASKS[f"kernelbenchx/{name}"]
     candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
+    proof = prove(task, candidate, evaluator.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
     return [(flag.case, flag.verdict, flag.detail) for flag in proof.flagged]
 
 
@@ -52,32 +52,32 @@ def signbit(input, *, out=None):
 """
 
 
-def test_pytorch_takes_numbers_and_out(court, cache):
-    assert flagged(court, cache, "add", ADD) == []
-    assert flagged(court, cache, "add", ADD, "float16") == []
+def test_pytorch_takes_numbers_and_out(evaluator, cache):
+    assert flagged(evaluator, cache, "add", ADD) == []
+    assert flagged(evaluator, cache, "add", ADD, "float16") == []
 
 
-def test_a_number_in_the_place_of_a_tensor_may_not_be_refused(court, cache):
-    found = flagged(court, cache, "add", ONLY_TENSORS)
+def test_a_number_in_the_place_of_a_tensor_may_not_be_refused(evaluator, cache):
+    found = flagged(evaluator, cache, "add", ONLY_TENSORS)
     assert found
     assert all("_call=number other" in case for case, *_ in found)
     assert {verdict for _, verdict, _ in found} == {"runtime_error"}
 
 
-def test_a_number_that_changes_the_dtype_is_found(court, cache):
-    found = flagged(court, cache, "add", WIDENS)
+def test_a_number_that_changes_the_dtype_is_found(evaluator, cache):
+    found = flagged(evaluator, cache, "add", WIDENS)
     assert found
     assert all("_call=number other" in case for case, *_ in found)
 
 
-def test_a_result_that_is_not_written_to_out_is_found(court, cache):
-    found = flagged(court, cache, "add", IGNORES_OUT)
+def test_a_result_that_is_not_written_to_out_is_found(evaluator, cache):
+    found = flagged(evaluator, cache, "add", IGNORES_OUT)
     assert found
     assert all("_call=out" in case for case, *_ in found)
 
 
-def test_a_zero_has_a_sign(court, cache):
-    found = flagged(court, cache, "signbit", NEGATIVE)
+def test_a_zero_has_a_sign(evaluator, cache):
+    found = flagged(evaluator, cache, "signbit", NEGATIVE)
     assert any("signed_zeros" in case for case, *_ in found)
 
 
@@ -98,14 +98,14 @@ def sum(input, dim, keepdim=False, dtype=None):
 """
 
 
-def test_a_dtype_that_is_asked_for_is_that_of_the_arithmetic(court, cache):
-    found = flagged(court, cache, "logspace", SINGLE)
+def test_a_dtype_that_is_asked_for_is_that_of_the_arithmetic(evaluator, cache):
+    found = flagged(evaluator, cache, "logspace", SINGLE)
     assert found
     assert all("dtype=torch.float64" in case for case, *_ in found)
 
 
-def test_several_dims_at_once_are_kept_where_that_is_asked_for(court, cache):
-    found = flagged(court, cache, "sum", FLAT)
+def test_several_dims_at_once_are_kept_where_that_is_asked_for(evaluator, cache):
+    found = flagged(evaluator, cache, "sum", FLAT)
     assert found
     assert all("dim=(" in case and "keepdim=True" in case for case, *_ in found)
 
@@ -131,12 +131,12 @@ DETACHED = DETACHED.replace("torch.tile(input,", "torch.tile(input.data,")
 WRONG_GRADIENT = TILE_EXP.replace("gradient * y", "gradient")
 
 
-def test_a_gradient_of_its_own_passes(court, cache):
-    assert flagged(court, cache, "fused_tile_exp", TILE_EXP) == []
+def test_a_gradient_of_its_own_passes(evaluator, cache):
+    assert flagged(evaluator, cache, "fused_tile_exp", TILE_EXP) == []
 
 
-def test_a_result_without_a_gradient_is_found(court, cache):
-    found = flagged(court, cache, "fused_tile_exp", DETACHED)
+def test_a_result_without_a_gradient_is_found(evaluator, cache):
+    found = flagged(evaluator, cache, "fused_tile_exp", DETACHED)
     assert {verdict for _, verdict, _ in found} == {"runtime_error"}
     assert all("NoGradient" in detail and "_call=backward" in case for case, _, detail in found)
 
@@ -150,13 +150,13 @@ def fused_mv_sigmoid_sub(input, vec, other, alpha=1, *, out=None):
 """
 
 
-def test_a_lost_gradient_behind_a_sigmoid_is_found(court, cache):
-    found = flagged(court, cache, "fused_mv_sigmoid_sub", NO_GRAPH, cases=30)
+def test_a_lost_gradient_behind_a_sigmoid_is_found(evaluator, cache):
+    found = flagged(evaluator, cache, "fused_mv_sigmoid_sub", NO_GRAPH, cases=30)
     assert found
     assert all("NoGradient" in detail for *_, detail in found)
 
 
-def test_a_wrong_gradient_is_found(court, cache):
-    found = flagged(court, cache, "fused_tile_exp", WRONG_GRADIENT)
+def test_a_wrong_gradient_is_found(evaluator, cache):
+    found = flagged(evaluator, cache, "fused_tile_exp", WRONG_GRADIENT)
     assert {verdict for _, verdict, _ in found} == {"fail"}
     assert all("gradient of input" in detail for *_, detail in found)

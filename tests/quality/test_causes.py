@@ -3,18 +3,20 @@
 import pytest
 
 from faulty_relus import FAULTY, RIGHT
-from kerneltruth.engine.evaluator import Job
-from kerneltruth.oracle.course import Plan
+from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 
 
 @pytest.fixture
-def judge(court):
+def judge(evaluator):
     def judge_one(source):
         candidate = read_candidate(source, "relu.py", task_names=("relu",), task="relu")
         plan = Plan(cases=24, compile=False)
-        return court.hear(Job(name="relu", task="relu", candidate=candidate, plan=plan)).attempt
+        return evaluator.evaluate(
+            EvaluationRequest(name="relu", task="relu", candidate=candidate, plan=plan)
+        ).attempt
 
     return judge_one
 

@@ -16,8 +16,8 @@ def test_the_corpus_has_at_least_45_controls():
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_a_control_is_clean(hear, name):
+def test_a_control_is_clean(evaluate, name):
     # Another seed than the audit's, so that the two do not judge the same cases.
-    attempt = hear(name, cases=CASES, seed=20)
+    attempt = evaluate(name, cases=CASES, seed=20)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.cases >= CASES

@@ -8,7 +8,7 @@ from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
@@ -50,10 +50,10 @@ def test_every_attribute_and_the_last_element_of_every_dim_count(name):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_pytorch_is_right(name, court, cache):
+def test_pytorch_is_right(name, evaluator, cache):
     task = find(name)
     proof = prove(
-        task, eager_of(task), court.runner, cache, plan=Plan(cases=3, dtypes=task.dtypes[:1])
+        task, eager_of(task), evaluator.runner, cache, plan=Plan(cases=3, dtypes=task.dtypes[:1])
     )
     assert proof.flagged == []
     assert proof.holds
@@ -68,11 +68,13 @@ def causal_attention(q, k, v):
 """
 
 
-def test_an_attention_that_swallows_nan_is_flagged(court, cache):
+def test_an_attention_that_swallows_nan_is_flagged(evaluator, cache):
     candidate = read_candidate(
         SWALLOWS, "swallows.py", task_names=("causal_attention",), task="causal_attention"
     )
     task = find("causal_attention")
-    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=48, dtypes=("float32",)))
+    proof = prove(
+        task, candidate, evaluator.runner, cache, plan=Plan(cases=48, dtypes=("float32",))
+    )
     assert not proof.holds
     assert all(flag.verdict == "fail" for flag in proof.flagged)

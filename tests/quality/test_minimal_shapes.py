@@ -9,7 +9,7 @@ import pytest
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
@@ -27,15 +27,17 @@ EFFORT = Effort(evaluations=200, seconds=30.0)
         ("matmul_no_accumulate", {"M": 1, "N": 1, "K": 33}),
     ],
 )
-def test_no_smaller_shape_shows_the_bug(court, hear, name, sizes):
+def test_no_smaller_shape_shows_the_bug(evaluator, evaluate, name, sizes):
     entry = KNOWN[name]
     task = find(entry.task)
-    failure = hear(name, cases=32).failure
+    failure = evaluate(name, cases=32).failure
     candidate = read_candidate(source(entry), f"{name}.py", task_names=tuple(TASKS), task=task.name)
-    with Trial(task, candidate, court.runner, court.cache, deadline_s=20.0) as trial:
-        minimal = diagnose(trial, failure, (), EFFORT).minimal
+    with CandidateSession(
+        task, candidate, evaluator.runner, evaluator.cache, deadline_s=20.0
+    ) as session:
+        minimal = diagnose(session, failure, (), EFFORT).minimal
         assert minimal.sizes == sizes
-        inquiry = Inquiry(trial=trial, failure=failure, until=math.inf)
+        inquiry = Inquiry(session=session, failure=failure, until=math.inf)
         assert inquiry.fails(minimal)
         smaller = list(smaller_shapes(sizes))
         assert len(smaller) >= math.prod(sizes.values()) - 1

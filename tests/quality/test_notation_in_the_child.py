@@ -4,9 +4,9 @@ import pytest
 
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.spec import Dim, Output, task
@@ -116,7 +116,7 @@ WRONG = {
 
 
 @pytest.fixture(scope="module")
-def verdict_of(court):
+def verdict_of(evaluator):
     cache = ExpectationCache(Policy())
 
     def judge(declared, source):
@@ -124,8 +124,10 @@ def verdict_of(court):
             f"import torch\n{source}", "c.py", task_names=(declared.name,), task=declared.name
         )
         plan = Plan(cases=24, compile=False)
-        with Trial(declared, candidate, court.runner, cache, deadline_s=20.0) as trial:
-            *_, last = try_candidate(trial, plan)
+        with CandidateSession(
+            declared, candidate, evaluator.runner, cache, deadline_s=20.0
+        ) as session:
+            *_, last = evaluate_cases(session, plan)
         assert isinstance(last, AttemptEnded)
         return last.attempt
 

@@ -3,11 +3,11 @@
 import pytest
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.engine.proof import prove
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
@@ -55,28 +55,28 @@ def cache():
     return ExpectationCache(Policy())
 
 
-def proof_of(court, cache, name, source, dtype, cases=8):
+def proof_of(evaluator, cache, name, source, dtype, cases=8):
     task = TASKS[f"kernelbenchx/{name}"]
     text = f"import torch\n{source}"
     candidate = read_candidate(text, "one.py", task_names=(name,), task=name, entry=name)
-    return prove(task, candidate, court.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
+    return prove(task, candidate, evaluator.runner, cache, plan=Plan(cases=cases, dtypes=(dtype,)))
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_for_complex_numbers_alone_is_found(court, cache, name):
-    assert proof_of(court, cache, name, WRONG[name], "complex64").flagged
+def test_what_is_wrong_for_complex_numbers_alone_is_found(evaluator, cache, name):
+    assert proof_of(evaluator, cache, name, WRONG[name], "complex64").flagged
     if name != "mul":
-        assert proof_of(court, cache, name, WRONG[name], "float32").flagged == []
+        assert proof_of(evaluator, cache, name, WRONG[name], "float32").flagged == []
 
 
-def test_complex_numbers_that_are_promised_may_not_be_refused(court, cache):
-    found = proof_of(court, cache, "add", REFUSES, "complex64").flagged
+def test_complex_numbers_that_are_promised_may_not_be_refused(evaluator, cache):
+    found = proof_of(evaluator, cache, "add", REFUSES, "complex64").flagged
     assert {flag.verdict for flag in found} == {"runtime_error"}
 
 
-def test_large_integers_that_float32_does_not_hold_are_found(court, cache):
-    assert proof_of(court, cache, "add", IN_FLOAT, "int32", cases=24).flagged
-    assert proof_of(court, cache, "add", IN_FLOAT, "float32").flagged == []
+def test_large_integers_that_float32_does_not_hold_are_found(evaluator, cache):
+    assert proof_of(evaluator, cache, "add", IN_FLOAT, "int32", cases=24).flagged
+    assert proof_of(evaluator, cache, "add", IN_FLOAT, "float32").flagged == []
 
 
 def test_complex_inputs_are_finite_and_of_no_real_dtype():
@@ -87,12 +87,14 @@ def test_complex_inputs_are_finite_and_of_no_real_dtype():
     assert all(case.settings["dtype"] is None for case in cases)
 
 
-def test_what_is_wrong_for_complex_numbers_is_explained(court):
+def test_what_is_wrong_for_complex_numbers_is_explained(evaluator):
     source = f"import torch\n{WRONG['mul']}"
     candidate = read_candidate(source, "one.py", task_names=("mul",), task="mul", entry="mul")
     plan = Plan(cases=8, dtypes=("complex64",), compile=False)
-    job = Job(name="one", task="kernelbenchx/mul", candidate=candidate, plan=plan, effort=Effort())
-    attempt = court.hear(job).attempt
+    job = EvaluationRequest(
+        name="one", task="kernelbenchx/mul", candidate=candidate, plan=plan, effort=Effort()
+    )
+    attempt = evaluator.evaluate(job).attempt
     assert attempt.minimal is not None
     assert attempt.minimal.dtype == "complex64"
     assert "j)" in attempt.shown

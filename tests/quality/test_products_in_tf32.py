@@ -5,9 +5,9 @@ Each candidate has its products in TF32, as `tl.dot` has them on a GPU.
 
 import pytest
 
-from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
@@ -147,38 +147,40 @@ def changed(name, *parts):
     return source
 
 
-def judged(court, name, source, **plan):
+def judged(evaluator, name, source, **plan):
     task = f"kernelbenchx/{name}"
     candidate = read_candidate(source, f"{name}.py", task_names=(name,), task=name)
     plan = Plan(compile=False, **plan)
     return word(
-        court.hear(Job(name=name, task=task, candidate=candidate, plan=plan)).attempt.verdict
+        evaluator.evaluate(
+            EvaluationRequest(name=name, task=task, candidate=candidate, plan=plan)
+        ).attempt.verdict
     )
 
 
 @pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.parametrize("name", TORCH)
-def test_tf32_passes(court, name, way):
+def test_tf32_passes(evaluator, name, way):
     source = changed(name, *RIGHT[way])
     if way == "cut off" or source != changed(name):
-        assert judged(court, name, source, cases=24, promises=True) == "pass"
+        assert judged(evaluator, name, source, cases=24, promises=True) == "pass"
 
 
 @pytest.mark.parametrize(("name", "mistake"), [(n, m) for n in WRONG for m in WRONG[n]])
-def test_a_mistake_beside_tf32_is_found(court, name, mistake):
+def test_a_mistake_beside_tf32_is_found(evaluator, name, mistake):
     source = changed(name, *WRONG[name][mistake])
     assert source != changed(name)
-    assert judged(court, name, source, cases=16, promises=True) == "fail"
+    assert judged(evaluator, name, source, cases=16, promises=True) == "fail"
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_policy_without_tf32_holds_products_to_float32(court, name, monkeypatch):
-    monkeypatch.setattr(court, "cache", ExpectationCache(Policy(tf32=False)))
-    assert judged(court, name, changed(name), cases=8) == "fail"
+def test_a_policy_without_tf32_holds_products_to_float32(evaluator, name, monkeypatch):
+    monkeypatch.setattr(evaluator, "cache", ExpectationCache(Policy(tf32=False)))
+    assert judged(evaluator, name, changed(name), cases=8) == "fail"
 
 
 @pytest.mark.parametrize(("last", "verdict"), [("K", "pass"), ("K - 1", "fail")])
-def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(court, last, verdict):
+def test_a_triton_kernel_in_tf32_passes_only_with_all_singular_values(evaluator, last, verdict):
     source = TRITON.replace("s_ptr + k, mask=k < K", f"s_ptr + k, mask=k < {last}")
     plan = {"cases": 10, "dtypes": ("float32",)}
-    assert judged(court, "fused_svd_reconstruct", source, **plan) == verdict
+    assert judged(evaluator, "fused_svd_reconstruct", source, **plan) == verdict

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.explain.diagnosis import Effort
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import TASKS
@@ -58,13 +58,13 @@ def dropout(*, scale="1.0", mask="i < n", seed=SEEDED):
 
 
 @pytest.fixture
-def attempt(court):
+def attempt(evaluator):
     def judge(source, key=HARDSHRINK, **more):
         name = TASKS[key].name
         candidate = read_candidate(source, "one.py", task_names=(name,), task=name)
         plan = Plan(cases=12, compile=False, dtypes=("float32",))
-        job = Job(name="one", task=key, candidate=candidate, plan=plan, **more)
-        return court.hear(job).attempt
+        job = EvaluationRequest(name="one", task=key, candidate=candidate, plan=plan, **more)
+        return evaluator.evaluate(job).attempt
 
     return judge
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.explain.diagnosis import Effort
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
@@ -96,12 +96,12 @@ EXPECTED = [
 
 
 @pytest.fixture(scope="module")
-def attempts(court):
+def attempts(evaluator):
     return {}
 
 
 @pytest.fixture
-def attempt_on(court, attempts):
+def attempt_on(evaluator, attempts):
     def judge(what):
         if what not in attempts:
             source, name = next((s, n) for w, s, n, _, _ in EXPECTED if w == what)
@@ -109,14 +109,14 @@ def attempt_on(court, attempts):
             candidate = read_candidate(
                 HEAD + source, "a.py", task_names=(task.name,), task=task.name
             )
-            job = Job(
+            job = EvaluationRequest(
                 name=what,
                 task=name,
                 candidate=candidate,
                 plan=Plan(cases=40, compile=False),
                 effort=Effort(evaluations=60, seconds=20.0),
             )
-            attempts[what] = court.hear(job).attempt
+            attempts[what] = evaluator.evaluate(job).attempt
         return attempts[what]
 
     return judge

@@ -11,7 +11,7 @@ from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.corpus.eager import eager_source
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_candidate
@@ -174,11 +174,11 @@ def test_every_strategy_that_can_has_a_case(key):
 
 
 @pytest.mark.parametrize("key", TASKS)
-def test_pytorch_is_right(key, court, cache):
+def test_pytorch_is_right(key, evaluator, cache):
     task = TASKS[key]
     candidate = eager_candidate(task, MODULES[key])
     plan = Plan(cases=3, dtypes=task.dtypes[:1])
-    proof = prove(task, candidate, court.runner, cache, plan=plan)
+    proof = prove(task, candidate, evaluator.runner, cache, plan=plan)
     assert proof.flagged == []
     assert proof.holds
 
@@ -196,10 +196,12 @@ def fused_dropout_sigmoid_linear(input, weight, bias=None, p=0.5, training=True,
 
 
 @pytest.mark.parametrize("name", ["fused_tanh_linear", "fused_dropout_sigmoid_linear"])
-def test_a_bias_may_be_added_to_a_rounded_product(name, court, cache):
+def test_a_bias_may_be_added_to_a_rounded_product(name, evaluator, cache):
     task = TASKS[f"kernelbenchx/{name}"]
     candidate = read_candidate(IN_TWO_STEPS, "two.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=24, dtypes=("float16",)))
+    proof = prove(
+        task, candidate, evaluator.runner, cache, plan=Plan(cases=24, dtypes=("float16",))
+    )
     assert proof.flagged == []
 
 
@@ -210,15 +212,15 @@ def tanh(input_tensor, out_tensor=None):
 """
 
 
-def test_a_broken_function_is_flagged(court, cache):
+def test_a_broken_function_is_flagged(evaluator, cache):
     task = TASKS["kernelbenchx/tanh"]
     candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
-    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
+    proof = prove(task, candidate, evaluator.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
     assert not proof.holds
     assert all(flag.verdict == "fail" for flag in proof.flagged)
 
 
-def test_a_contract_that_nothing_breaks_proves_nothing(court, cache):
+def test_a_contract_that_nothing_breaks_proves_nothing(evaluator, cache):
     task = TASKS["kernelbenchx/tanh"]
     (output,) = task.outputs
     lax = replace(
@@ -228,7 +230,7 @@ def test_a_contract_that_nothing_breaks_proves_nothing(court, cache):
         contract=lambda evidence: (),
     )
     candidate = read_candidate(BROKEN, "broken.py", task_names=("tanh",), task="tanh")
-    proof = prove(lax, candidate, court.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
+    proof = prove(lax, candidate, evaluator.runner, cache, plan=Plan(cases=4, dtypes=("float32",)))
     assert not proof.holds
     assert proof.unrefereeable
 
@@ -242,9 +244,11 @@ def fused_sum_std(input, dim=None, keepdim=False, dtype=None, correction=1, out=
 
 
 @pytest.mark.filterwarnings("ignore:std")
-def test_the_spread_of_one_sum_may_be_nan_as_well_as_0(court, cache):
+def test_the_spread_of_one_sum_may_be_nan_as_well_as_0(evaluator, cache):
     task = TASKS["kernelbenchx/fused_sum_std"]
     name = task.name
     candidate = read_candidate(AS_TORCH_HAS_IT, "torch.py", task_names=(name,), task=name)
-    proof = prove(task, candidate, court.runner, cache, plan=Plan(cases=24, dtypes=("float32",)))
+    proof = prove(
+        task, candidate, evaluator.runner, cache, plan=Plan(cases=24, dtypes=("float32",))
+    )
     assert proof.flagged == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kerneltruth.engine.evaluator import Job
-from kerneltruth.oracle.course import Plan
+from kerneltruth.engine.evaluator import EvaluationRequest
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.suites.pytorch import eager_of
@@ -298,13 +298,15 @@ PLANTED = [(name, what) for name, mistakes in MISTAKES.items() for what in mista
 
 
 @pytest.fixture(scope="module")
-def verdict(court):
+def verdict(evaluator):
     """What is said of a candidate for a task, when it is first found wrong or at the end."""
 
     def judge(name, candidate):
         plan = Plan(seed=0, cases=CASES, compile=False)
-        job = Job(name=name, task=f"tritonbench/{name}", candidate=candidate, plan=plan)
-        return word(court.hear(job).attempt.verdict)
+        job = EvaluationRequest(
+            name=name, task=f"tritonbench/{name}", candidate=candidate, plan=plan
+        )
+        return word(evaluator.evaluate(job).attempt.verdict)
 
     return judge
 

@@ -19,14 +19,14 @@ from kerneltruth.cli import app
 from kerneltruth.clock.integrity import spot_checks
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
 from kerneltruth.corpus import entry as corpus_entry
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.requests import CASES_OF_FILE, AuditRequest
 from kerneltruth.oracle import bounds, decoys, probes, verdict
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.peers import CHECKS
 from kerneltruth.report import exit_codes
@@ -265,25 +265,27 @@ def test_the_readme_shows_the_audits_last_output():
 
 
 @pytest.fixture(scope="module")
-def court():
-    court = Court(device="cpu", targets=(), policy=Policy())
-    court.start()
-    yield court
-    court.close()
+def evaluator():
+    evaluator = Evaluator(device="cpu", targets=(), policy=Policy())
+    evaluator.start()
+    yield evaluator
+    evaluator.close()
 
 
 @pytest.mark.processes
-def test_the_readmes_finding_is_what_check_finds(court):
+def test_the_readmes_finding_is_what_check_finds(evaluator):
     text = next(b for b in code_blocks("README.md", "") if "$ kerneltruth check" in b)
     source = (PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py").read_text(encoding="utf-8")
     candidate = read_candidate(source, "tanh_naive_exp.py", task_names=("tanh",))
-    heard = court.hear(Job(name="t", task="tanh", candidate=candidate, plan=Plan(compile=False)))
-    failure = heard.attempt.failure
+    evaluation = evaluator.evaluate(
+        EvaluationRequest(name="t", task="tanh", candidate=candidate, plan=Plan(compile=False))
+    )
+    failure = evaluation.attempt.failure
     assert failure is not None
     assert isinstance(failure.verdict, Failed)
     assert f"verdict   fail ({failure.verdict.kind})\n          {failure.verdict.detail}\n" in text
     assert f"on        {failure.case.summary()} ({failure.case.domain} domain)\n" in text
-    judged = f"cases     {heard.attempt.cases} judged, {heard.attempt.failed} failed\n"
+    judged = f"cases     {evaluation.attempt.cases} judged, {evaluation.attempt.failed} failed\n"
     assert judged in text
 
 
@@ -296,11 +298,11 @@ def example():
     return scope["ROW_RMS"], declaration, kernel
 
 
-def judge(court, task, source):
+def judge(evaluator, task, source):
     candidate = read_candidate(source, f"{task.name}.py", task_names=(task.name,), task=task.name)
     cache = ExpectationCache(Policy())
-    with Trial(task, candidate, court.runner, cache, deadline_s=20.0) as trial:
-        *_, ended = try_candidate(trial, Plan(cases=12, compile=False))
+    with CandidateSession(task, candidate, evaluator.runner, cache, deadline_s=20.0) as session:
+        *_, ended = evaluate_cases(session, Plan(cases=12, compile=False))
     return ended.attempt
 
 
@@ -310,19 +312,19 @@ def test_the_example_task_takes_ten_lines(example):
 
 
 @pytest.mark.processes
-def test_the_example_control_is_clean(court, example):
+def test_the_example_control_is_clean(evaluator, example):
     task, _, kernel = example
-    attempt = judge(court, task, kernel)
+    attempt = judge(evaluator, task, kernel)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.cases == 12
 
 
 @pytest.mark.processes
-def test_the_example_bug_is_caught_as_told(court, example):
+def test_the_example_bug_is_caught_as_told(evaluator, example):
     task, _, kernel = example
     wrong = kernel.replace("axis=0) / n", "axis=0) / BLOCK")
     assert wrong != kernel
-    attempt = judge(court, task, wrong)
+    attempt = judge(evaluator, task, wrong)
     assert isinstance(attempt.verdict, Failed)
     size = attempt.failure.case.sizes["N"]
     assert size & (size - 1)

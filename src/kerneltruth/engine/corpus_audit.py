@@ -14,7 +14,7 @@ from kerneltruth.documents.model import parse
 from kerneltruth.documents.records import AttemptRecord, FailedRecord
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.evaluator import Court, Heard, Job, lost
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
 from kerneltruth.engine.requests import AuditRequest
@@ -23,7 +23,7 @@ from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
@@ -73,11 +73,11 @@ def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
     return list(ENTRIES if full else SELECTED)
 
 
-def _job(entry: Entry, options: AuditRequest) -> Job:
+def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:
     candidate = read_candidate(
         source(entry), f"{entry.name}.py", task_names=tuple(TASKS), task=entry.task
     )
-    return Job(
+    return EvaluationRequest(
         name=entry.name,
         task=entry.task,
         candidate=candidate,
@@ -88,24 +88,29 @@ def _job(entry: Entry, options: AuditRequest) -> Job:
 
 
 def _judge(
-    jobs: list[Job], options: AuditRequest, runner: Runner, store: RunStore, *, total: int
+    jobs: list[EvaluationRequest],
+    options: AuditRequest,
+    runner: Runner,
+    store: RunStore,
+    *,
+    total: int,
 ) -> Iterator[Step]:
-    court = Court(policy=Policy(), runner=runner)
+    evaluator = Evaluator(policy=Policy(), runner=runner)
     fingerprint = environment(runner.device)
-    court.warm()
+    evaluator.warm()
     done, cases = total - len(jobs), 0
     # By task, so that a judge finds the expectations of its last job again.
     ordered = sorted(jobs, key=lambda job: job.task)
     workers = options.workers or len(os.sched_getaffinity(0))
-    for event in run_jobs(ordered, court.hear, workers=workers):
+    for event in run_jobs(ordered, evaluator.evaluate, workers=workers):
         match event:
             case Progress(news=count):
                 cases += count
                 yield Step(done=done, total=total, text=f"{cases} cases")
-            case Done(job=job, result=heard):
+            case Done(job=job, result=evaluation):
                 done += 1
-                _keep(store, job, heard, fingerprint)
-                verdict = word(heard.attempt.verdict)
+                _keep(store, job, evaluation, fingerprint)
+                verdict = word(evaluation.attempt.verdict)
                 yield Step(done=done, total=total, text=f"{job.name}: {verdict}")
             case Lost(job=job, reason=reason):
                 done += 1
@@ -113,13 +118,18 @@ def _judge(
                 yield Step(done=done, total=total, text=f"{job.name}: {reason}", notable=True)
 
 
-def _keep(store: RunStore, job: Job, heard: Heard, fingerprint: dict[str, str | None]) -> None:
+def _keep(
+    store: RunStore,
+    job: EvaluationRequest,
+    evaluation: Evaluation,
+    fingerprint: dict[str, str | None],
+) -> None:
     more = {
-        "baselines": plain(heard.baselines),
-        "tags": list(heard.tags),
+        "baselines": plain(evaluation.baselines),
+        "tags": list(evaluation.tags),
         "role": next(e.role for e in ENTRIES if e.name == job.name),
     }
-    store_attempt(store, job, heard.attempt, fingerprint, more)
+    store_attempt(store, job, evaluation.attempt, fingerprint, more)
 
 
 def _document(

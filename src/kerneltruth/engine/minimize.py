@@ -11,7 +11,7 @@ from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import CaseRecord
 from kerneltruth.documents.verdicts import MinimizeDocument
 from kerneltruth.engine.devices import choose_device
-from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -19,8 +19,8 @@ from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     OF_SEVERAL_CALLS,
     Failed,
@@ -62,18 +62,18 @@ def _minimize(
     task = find(finding.task)
     here = choose_device(device)
     cache = cache_for(finding)
-    court = Court(
+    evaluator = Evaluator(
         device=here, targets=targets_of((finding,)), policy=Policy(), cache_root=cache_root()
     )
     try:
-        court.start()
+        evaluator.start()
         yield Step(done=0, total=evaluations, text="running the finding again")
-        controls = Controls(court.runner, cache, control_of)
-        with Trial(
-            task, candidate, court.runner, cache, deadline_s=deadline_s, controls=controls
-        ) as trial:
+        controls = Controls(evaluator.runner, cache, control_of)
+        with CandidateSession(
+            task, candidate, evaluator.runner, cache, deadline_s=deadline_s, controls=controls
+        ) as session:
             expectation = cache.get(task, finding.case)
-            verdict, _ = judge_again(trial, finding, expectation)
+            verdict, _ = judge_again(session, finding, expectation)
             if isinstance(verdict, UnsupportedHere | Infra):
                 raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
             if not is_bad(verdict):
@@ -82,9 +82,9 @@ def _minimize(
                 )
             failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
             effort = Effort(evaluations=evaluations, seconds=SECONDS)
-            diagnosis = diagnose(trial, failure, (), effort)
+            diagnosis = diagnose(session, failure, (), effort)
             small = cache.get(task, diagnosis.minimal)
-            ruling, _, placed = trial.call(small, config=finding.config)
+            ruling, _, placed = session.call(small, config=finding.config)
             text = standalone_script(
                 task=task,
                 candidate=candidate,
@@ -98,7 +98,7 @@ def _minimize(
         _write(target, text)
         yield Step(done=evaluations, total=evaluations, text=f"wrote {target}")
     finally:
-        court.close()
+        evaluator.close()
     minimal = replace(diagnosis.minimal, strategy="minimized")
     return MinimizeDocument(
         finding=str(path),

@@ -14,7 +14,7 @@ from kerneltruth.codec import content_hash, plain
 from kerneltruth.documents.model import parse
 from kerneltruth.documents.records import AttemptRecord, CaseRecord, FailedRecord
 from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
-from kerneltruth.engine.evaluator import Court, Job, without_diagnosis
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
 from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckRequest
@@ -24,8 +24,8 @@ from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_record, case_of
@@ -54,7 +54,7 @@ def _judge_file(
     identity = content_hash(
         [job.candidate.sha256, plain(job.plan), plain(policy), runner.device, runner.targets]
     )
-    court = Court(policy=policy, runner=runner)
+    evaluator = Evaluator(policy=policy, runner=runner)
     with open_run(
         options.out, command="check", identity=identity, device=runner.device, seed=options.seed
     ) as store:
@@ -62,14 +62,14 @@ def _judge_file(
         if done:
             kept = parse(AttemptRecord, done[0]["attempt"])
             return _document(options, kept, store, done[0]["finding"], seconds=kept.seconds)
-        attempt = yield from _judge(court, job)
+        attempt = yield from _judge(evaluator, job)
         finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
         store.finish()
         kept, seconds = attempt_record(attempt), time.monotonic() - start
         return _document(options, kept, store, finding, seconds=seconds)
 
 
-def _job(options: CheckRequest, policy: Policy) -> Job:
+def _job(options: CheckRequest, policy: Policy) -> EvaluationRequest:
     candidate, task = recognize(options.file, options.task, options.suite)
     domain: Domain = "core" if options.domain == "core" else "extended"
     plan = Plan(
@@ -91,7 +91,7 @@ def _job(options: CheckRequest, policy: Policy) -> Job:
         domain=plan.domain,
     )
     # By its name alone: the same file lies elsewhere on another machine.
-    return Job(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
+    return EvaluationRequest(name=options.file.name, task=task.key, candidate=candidate, plan=plan)
 
 
 def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ...]:
@@ -104,19 +104,19 @@ def _dtypes(names: tuple[str, ...], task: Task, domain: Domain) -> tuple[str, ..
     return tuple(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
 
 
-def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
+def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None, Attempt]:
     judgements: list[Judgement] = []
     task = find(job.task)
-    total = job.plan.total(task, court.runner.device)
-    with Trial(
+    total = job.plan.total(task, evaluator.runner.device)
+    with CandidateSession(
         task,
         job.candidate,
-        court.runner,
-        court.cache,
+        evaluator.runner,
+        evaluator.cache,
         deadline_s=job.plan.deadline_s,
-        controls=court.controls,
-    ) as trial:
-        for event in try_candidate(trial, job.plan):
+        controls=evaluator.controls,
+    ) as session:
+        for event in evaluate_cases(session, job.plan):
             if isinstance(event, AttemptEnded):
                 attempt = event.attempt
                 break
@@ -126,7 +126,7 @@ def _judge(court: Court, job: Job) -> Generator[Step, None, Attempt]:
         if attempt.failure is not None:
             yield Step(done=total, total=total, text="looking for the smallest failing case")
             others = [j for j in judgements if j is not attempt.failure]
-            found = diagnose(trial, attempt.failure, others, EFFORT)
+            found = diagnose(session, attempt.failure, others, EFFORT)
             return found.told(attempt)
     if not (judgements or attempt.skipped) and isinstance(attempt.verdict, Unrefereeable):
         raise UserError(

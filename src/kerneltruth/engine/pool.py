@@ -70,7 +70,7 @@ class Then(Generic[J, R]):
 
     Attributes:
         wanted: whether a result goes on.
-        hear: called in the worker's process with some jobs and their results, gives one after the
+        work: called in the worker's process with some jobs and their results, gives one after the
             other the results that take their place.
         lost: the result of a job whose worker died twice.
         batch: the most jobs at once, those of one task together; while there are fewer and judges
@@ -78,7 +78,7 @@ class Then(Generic[J, R]):
     """
 
     wanted: Callable[[J, R], bool]
-    hear: Callable[[Sequence[tuple[J, R]]], Iterable[R]]
+    work: Callable[[Sequence[tuple[J, R]]], Iterable[R]]
     lost: Callable[[J, R, str], R]
     batch: int = 64
 
@@ -121,15 +121,15 @@ class _Second(Generic[J, R]):
             self.judge.stop()
             self.judge = None
         if self.judge is None:
-            self.judge = _Judge(self._hear)
+            self.judge = _Judge(self._work)
         items = self._next(self.judge.last_task)
         del self._queue[: len(items)]
         self._left = list(items)
         self.judge.give(_Batch(task=items[-1][0].task, items=items))
 
-    def _hear(self, batch: _Batch[J, R], tell: Callable[[Any], None]) -> None:
+    def _work(self, batch: _Batch[J, R], tell: Callable[[Any], None]) -> None:
         """In the worker's process."""
-        for result in self._then.hear(batch.items):
+        for result in self._then.work(batch.items):
             tell(result)
 
     def _next(self, own: str | None) -> tuple[tuple[J, R], ...]:
@@ -184,11 +184,11 @@ class _Second(Generic[J, R]):
 class _Judge(Generic[J, R]):
     """A judge process as the parent sees it."""
 
-    def __init__(self, hear: Callable[[J, Callable[[Any], None]], R]) -> None:
+    def __init__(self, work: Callable[[J, Callable[[Any], None]], R]) -> None:
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=_serve, args=(theirs, self.pipe, os.getpid(), hear), daemon=True
+            target=_serve, args=(theirs, self.pipe, os.getpid(), work), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -230,7 +230,7 @@ def _serve(
     pipe: Connection,
     parents_end: Connection,
     parent: int,
-    hear: Callable[[J, Callable[[Any], None]], R],
+    work: Callable[[J, Callable[[Any], None]], R],
 ) -> None:
     """The judge's side: one job after the other until the parent says to stop."""
     # Judges forked later hold the parent's end of this pipe too, so its death closes nothing.
@@ -244,7 +244,7 @@ def _serve(
             if job is None:
                 break
             try:
-                result = hear(job, lambda news: pipe.send(("progress", news)))
+                result = work(job, lambda news: pipe.send(("progress", news)))
             except (UserError, EnvironmentFault) as error:
                 pipe.send(("stopped", error))
                 continue
@@ -260,35 +260,35 @@ def _serve(
 
 def run_jobs(
     jobs: Iterable[J],
-    hear: Callable[[J, Callable[[Any], None]], R],
+    work: Callable[[J, Callable[[Any], None]], R],
     *,
     workers: int,
     then: Then[J, R] | None = None,
     until: float = math.inf,
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
-    """Hear every job once; yields progress and exactly one `Done` or `Lost` for each.
+    """Do every job once; yields progress and exactly one `Done` or `Lost` for each.
 
-    Of jobs that are not done at the moment `until`, nothing more is heard.
+    Of jobs that are not done at the moment `until`, nothing more is done.
 
     Args:
         jobs: in order of preference, taken as they are needed; jobs of one task are given to one
             judge where possible.
-        hear: called in a judge process, which was forked from this one, with a job and a function
+        work: called in a judge process, which was forked from this one, with a job and a function
             that reports progress.
         workers: the most judges at once.
         then: a second stage, beside the judges.
         until: when judges are ended, on the monotonic clock.
 
     Raises:
-        UserError, EnvironmentFault: `hear` raised it.
-        InternalError: `hear` raised anything else.
+        UserError, EnvironmentFault: `work` raised it.
+        InternalError: `work` raised anything else.
     """
     waiting = Waiting(jobs)
     tries: dict[int, int] = {}
     judges: list[_Judge[J, R]] = []
     second = None if then is None else _Second(then)
     try:
-        judges = [_Judge(hear) for _ in range(min(workers, waiting.ahead()))]
+        judges = [_Judge(work) for _ in range(min(workers, waiting.ahead()))]
         for judge in judges:
             _hand_out(judge, waiting, judges)
         while True:
@@ -305,7 +305,7 @@ def run_jobs(
                     yield from second.listen()
                     continue
                 judge = busy[pipe]
-                for event in _listen(judge, judges, waiting, tries, hear):
+                for event in _listen(judge, judges, waiting, tries, work):
                     goes_on = (
                         second is not None
                         and isinstance(event, Done)
@@ -323,7 +323,7 @@ def _listen(
     judges: list[_Judge[J, R]],
     waiting: Waiting[J],
     tries: dict[int, int],
-    hear: Callable[[J, Callable[[Any], None]], R],
+    work: Callable[[J, Callable[[Any], None]], R],
 ) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
     """Take one message of a judge, or its death."""
     job = judge.job
@@ -333,7 +333,7 @@ def _listen(
     except (EOFError, ConnectionError):
         judge.stop()
         tries[id(job)] = tries.get(id(job), 1) + 1
-        replacement: _Judge[J, R] = _Judge(hear)
+        replacement: _Judge[J, R] = _Judge(work)
         judges[judges.index(judge)] = replacement
         if tries[id(job)] <= TRIES:
             waiting.again(job)

@@ -16,9 +16,9 @@ from typing import Any
 from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import is_bad, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -119,13 +119,13 @@ def prove(
         proof.seconds = time.monotonic() - start
         tell(proof)
 
-    with Trial(task, candidate, runner, cache, deadline_s=60.0) as trial:
+    with CandidateSession(task, candidate, runner, cache, deadline_s=60.0) as session:
         for dtype in chosen:
             if task.foreign and dtype != chosen[0]:
                 # The author's own sizes, which may be large, are of the author's dtype.
-                trial.task = replace(task, first={})
+                session.task = replace(task, first={})
             here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
-            _judge(trial, here, dtype, proof, until, told)
+            _judge(session, here, dtype, proof, until, told)
     if task.foreign:
         # What a problem is in another dtype, its author does not say.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
@@ -136,7 +136,7 @@ def prove(
 
 
 def _judge(
-    trial: Trial,
+    session: CandidateSession,
     plan: Plan,
     dtype: str,
     proof: Proof,
@@ -146,7 +146,7 @@ def _judge(
     if time.monotonic() > until:
         proof.skipped[NO_TIME] += 1
         return
-    for count, event in enumerate(try_candidate(trial, plan), 1):
+    for count, event in enumerate(evaluate_cases(session, plan), 1):
         if isinstance(event, AttemptEnded):
             attempt = event.attempt
             proof.cases[dtype] = attempt.cases

@@ -1,4 +1,4 @@
-"""Judges on a Ray cluster: actors that each warm up once and hear one job after the other.
+"""Judges on a Ray cluster: actors that each warm up once and do one job after the other.
 
 The driver hands out jobs, and an outcome counts when it reaches the driver: a job whose actor or
 node was lost before that is handed out again, so that none is lost and none is counted twice.
@@ -48,11 +48,11 @@ def run_on_ray(
     judges: int | None,
     placement: Placement,
 ) -> Iterator[Done[J, R] | Lost[J]]:
-    """Hear every job once on a cluster; yields exactly one `Done` or `Lost` for each.
+    """Do every job once on a cluster; yields exactly one `Done` or `Lost` for each.
 
     Args:
         jobs: in order of preference, taken as they are needed.
-        make: called once in each judge; gives what hears a job there. It travels to the nodes.
+        make: called once in each judge; gives what does a job there. It travels to the nodes.
         address: `ray://host:port`, `host:port`, `auto`, or None for a cluster on this machine.
         judges: the most at once; None means as many as the cluster has room for.
         placement: what each takes.
@@ -136,18 +136,18 @@ def _capacity(ray: Any, placement: Placement) -> int:
 
 
 class _RayJudge:
-    """The actor: warms up once, then hears jobs."""
+    """The actor: warms up once, then does jobs."""
 
     def __init__(self, make: Callable[[], Callable[[Any], Any]]) -> None:
-        self._hear = make()
+        self._work = make()
 
     def ready(self) -> bool:
         """Answers once the judge is warm."""
         return True
 
-    def hear(self, job: Any) -> Any:
+    def work(self, job: Any) -> Any:
         """The result of one job."""
-        return self._hear(job)
+        return self._work(job)
 
 
 class _Pool:
@@ -223,4 +223,4 @@ class _Pool:
             self._ray.kill(judge)
             return
         self._last_task[judge] = job.task
-        self._busy[judge.hear.remote(job)] = (judge, job)
+        self._busy[judge.work.remote(job)] = (judge, job)

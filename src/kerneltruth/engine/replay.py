@@ -15,18 +15,18 @@ from kerneltruth.documents import records
 from kerneltruth.documents.records import FailKind
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.engine.devices import TARGETS, choose_device
-from kerneltruth.engine.evaluator import Court
+from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runs.records import Finding, load_finding
@@ -58,18 +58,18 @@ def _replay_all(
     found = [(path, finding_at(path)) for path in files]
     here = choose_device(device)
     targets = targets_of(finding for _, finding in found)
-    court = Court(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
+    evaluator = Evaluator(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
     results: list[ReplayResult] = []
     try:
-        court.start()
+        evaluator.start()
         now = environment(here)
         for path, finding in found:
-            result = _replay(court, path, finding, now, from_snapshot, deadline_s)
+            result = _replay(evaluator, path, finding, now, from_snapshot, deadline_s)
             results.append(result)
             said = f"{finding.id}: {'reproduced' if result.reproduced else result.reason}"
             yield Step(done=len(results), total=len(found), text=said)
     finally:
-        court.close()
+        evaluator.close()
     return ReplayDocument(
         findings=len(results),
         reproduced=sum(r.reproduced for r in results),
@@ -105,7 +105,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _replay(
-    court: Court,
+    evaluator: Evaluator,
     path: Path,
     finding: Finding,
     now: dict[str, str | None],
@@ -140,8 +140,10 @@ def _replay(
         return records.replace(result, reason=reason)
     if from_snapshot:
         expectation = _from_snapshot(cache, path, finding, expectation)
-    with Trial(task, candidate, court.runner, cache, deadline_s=deadline_s) as trial:
-        verdict, digest = judge_again(trial, finding, expectation)
+    with CandidateSession(
+        task, candidate, evaluator.runner, cache, deadline_s=deadline_s
+    ) as session:
+        verdict, digest = judge_again(session, finding, expectation)
     output = _output(finding, digest, now)
     reason = ""
     if (verdict.verdict, _kind(verdict)) != (result.recorded, result.recorded_kind):
@@ -185,24 +187,24 @@ def cache_for(finding: Finding) -> ExpectationCache:
 
 
 def judge_again(
-    trial: Trial, finding: Finding, expectation: Expectation
+    session: CandidateSession, finding: Finding, expectation: Expectation
 ) -> tuple[Verdict, str | None]:
-    """The verdict on a finding's case, as the trial gave it, and the digest of the output."""
-    loaded = trial.loaded()
+    """The verdict on a finding's case, as the session gave it, and the digest of the output."""
+    loaded = session.loaded()
     if loaded.ended != "returned":
         return CompileError(detail=loaded.message or loaded.ended), None
-    ruling, observation, _ = trial.call(expectation, config=finding.config)
+    ruling, observation, _ = session.call(expectation, config=finding.config)
     verdict = ruling.with_form if is_of_form(finding.verdict) else ruling.verdict
-    if isinstance(finding.verdict, CompileError) and trial.runner.targets:
-        refused = trial.compile(expectation, observation.launches, finding.config)
+    if isinstance(finding.verdict, CompileError) and session.runner.targets:
+        refused = session.compile(expectation, observation.launches, finding.config)
         verdict = refused or verdict
     if isinstance(verdict, Failed):
-        probes = probe(trial, expectation, ruling, config=finding.config)
+        probes = probe(session, expectation, ruling, config=finding.config)
         verdict = probes.refine(verdict)
     if not is_bad(verdict):
-        cases = generate(trial.task, seed=0, count=_IN_BETWEEN, device=trial.runner.device)
-        others = (trial.cache.get(trial.task, case) for case in cases)
-        verdict = seen_again(trial, finding.verdict, expectation, others) or verdict
+        cases = generate(session.task, seed=0, count=_IN_BETWEEN, device=session.runner.device)
+        others = (session.cache.get(session.task, case) for case in cases)
+        verdict = seen_again(session, finding.verdict, expectation, others) or verdict
     digest = tensors_digest(ruling.outputs) if ruling.outputs else None
     return verdict, digest
 

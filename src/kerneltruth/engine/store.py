@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.engine.evaluator import Job
+from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runs.records import attempt_record, finding_of
@@ -18,7 +18,7 @@ from kerneltruth.tasks.registry import find
 
 def store_attempt(
     store: RunStore,
-    job: Job,
+    job: EvaluationRequest,
     attempt: Attempt,
     environment: Mapping[str, str | None],
     more: Mapping[str, Any] | None = None,

@@ -16,8 +16,9 @@ from kerneltruth.commands.ground import check_baselines
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.engine.candidate_list import listed, outcome_of, right_of
 from kerneltruth.engine.devices import device_name
-from kerneltruth.engine.evaluator import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.events import Step
+from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.pool import Done, Lost, Progress, Then, run_jobs
 from kerneltruth.engine.ray import Placement, run_on_ray
 from kerneltruth.engine.requests import CASES, RunRequest
@@ -29,7 +30,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import Effort
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_record
@@ -118,7 +119,7 @@ class _Run:
     ) -> None:
         self._options = options
         self._store = store
-        self._court = Court(policy=Policy(), runner=runner)
+        self._evaluator = Evaluator(policy=Policy(), runner=runner)
         self._device = runner.device
         self._compares = options.baselines and "exe" in options.stages
         self._entries = entries
@@ -150,33 +151,35 @@ class _Run:
             match event:
                 case Progress():
                     continue
-                case Done(job=job, result=heard):
+                case Done(job=job, result=evaluation):
                     pass
                 case Lost(job=job, reason=reason):
-                    heard = lost(job, reason)
+                    evaluation = lost(job, reason)
             entry = by_key[job.name]
-            if isinstance(heard.attempt.verdict, Infra) and spoilt is not None:
+            if isinstance(evaluation.attempt.verdict, Infra) and spoilt is not None:
                 spoilt.append(entry)
                 continue
-            self._keep(entry, job, heard)
+            self._keep(entry, job, evaluation)
             yield self._step(entry.key)
 
     def _events(
-        self, jobs: Iterable[Job], judges: int
-    ) -> Iterator[Done[Job, Heard] | Progress[Job] | Lost[Job]]:
+        self, jobs: Iterable[EvaluationRequest], judges: int
+    ) -> Iterator[
+        Done[EvaluationRequest, Evaluation] | Progress[EvaluationRequest] | Lost[EvaluationRequest]
+    ]:
         if self._options.executor == "local":
-            self._court.warm()
+            self._evaluator.warm()
             timed = Then(
-                wanted=lambda job, heard: job.timed and heard.perf is None,
-                hear=Timing(self._court, baselines=self._options.against or None).time,
+                wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
+                work=PerfStage(self._evaluator, baselines=self._options.against or None).time,
                 lost=_not_timed,
             )
-            yield from run_jobs(jobs, self._court.hear, workers=judges, then=timed)
+            yield from run_jobs(jobs, self._evaluator.evaluate, workers=judges, then=timed)
             return
         on_cpu = self._device == "cpu"
         yield from run_on_ray(
             jobs,
-            CourtFactory(
+            EvaluatorFactory(
                 device=self._device,
                 targets=self._options.targets,
                 policy=Policy(),
@@ -188,7 +191,7 @@ class _Run:
             placement=Placement() if on_cpu else Placement(gpus=1 / JUDGES_PER_GPU),
         )
 
-    def _jobs(self, entries: list[Entry]) -> Iterator[Job]:
+    def _jobs(self, entries: list[Entry]) -> Iterator[EvaluationRequest]:
         """Jobs as they are asked for; what cannot be one has its outcome at once."""
         options = self._options
         only_call = options.stages == ("call",)
@@ -205,7 +208,7 @@ class _Run:
             except UserError as error:
                 self._refuse(entry, str(error))
                 continue
-            yield Job(
+            yield EvaluationRequest(
                 name=entry.key,
                 task=entry.task.key,
                 candidate=candidate,
@@ -235,13 +238,16 @@ class _Run:
         self._store.append(entry.key, {**line, **about})
         self._count(about["stages"])
 
-    def _keep(self, entry: Entry, job: Job, heard: Heard) -> None:
-        more = {**_about(entry, heard.attempt, self._options.stages), "tags": list(heard.tags)}
-        if heard.baselines:
-            more["baselines"] = plain(heard.baselines)
-        if heard.perf is not None:
-            more["stages"]["perf"] = heard.perf
-        store_attempt(self._store, job, heard.attempt, self._fingerprint, more)
+    def _keep(self, entry: Entry, job: EvaluationRequest, evaluation: Evaluation) -> None:
+        more = {
+            **_about(entry, evaluation.attempt, self._options.stages),
+            "tags": list(evaluation.tags),
+        }
+        if evaluation.baselines:
+            more["baselines"] = plain(evaluation.baselines)
+        if evaluation.perf is not None:
+            more["stages"]["perf"] = evaluation.perf
+        store_attempt(self._store, job, evaluation.attempt, self._fingerprint, more)
         self._count(more["stages"])
 
     def _count(self, stages: dict[str, Any]) -> None:
@@ -316,10 +322,10 @@ def not_valid(lines: Iterable[dict[str, Any]]) -> tuple[NoValidBaseline, ...]:
     )
 
 
-def _not_timed(job: Job, heard: Heard, reason: str) -> Heard:
+def _not_timed(job: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
     """What is left where a right candidate could not be timed for no fault of its own."""
     del job
-    return replace(heard, perf={"outcome": "infra", "detail": reason})
+    return replace(evaluation, perf={"outcome": "infra", "detail": reason})
 
 
 def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:

@@ -17,7 +17,7 @@ from kerneltruth.engine.proof import NO_TIME, Flag, Proof, by_category, prove
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
@@ -56,7 +56,7 @@ def _audit_suite(
 
     until = math.inf if options.budget_s is None else start + options.budget_s
 
-    def hear(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
+    def evaluate(job: ProofJob, report: Callable[[Proof], None]) -> Proof | None:
         if time.monotonic() > until:
             return None
         proof = _proof(job, runner, cache, options, until=until, tell=report)
@@ -70,7 +70,7 @@ def _audit_suite(
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
     # A case that takes longer than that is given up.
     late = until + AFTER_BUDGET_S
-    for event in run_jobs(in_turn, hear, workers=_judges(options), until=late):
+    for event in run_jobs(in_turn, evaluate, workers=_judges(options), until=late):
         match event:
             case Progress(job=job, news=proof):
                 begun[job.task] = proof

@@ -18,11 +18,11 @@ from kerneltruth.explain.shown import shown
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import said
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.reference import real_parts
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     OF_SEVERAL_CALLS,
     CompileError,
@@ -78,19 +78,19 @@ class Diagnosis:
 
 
 def diagnose(
-    trial: Trial, failure: Judgement, others: Sequence[Judgement], effort: Effort
+    session: CandidateSession, failure: Judgement, others: Sequence[Judgement], effort: Effort
 ) -> Diagnosis:
     """Minimize and localize a failure.
 
     Args:
-        trial: of the candidate; its children are called again.
-        failure: the judgement to explain, as the trial's probes refined it.
+        session: of the candidate; its children are called again.
+        failure: the judgement to explain, as the session's probes refined it.
         others: judgements of other cases of the same candidate.
         effort: the budget.
     """
-    inquiry = Inquiry(trial=trial, failure=failure, until=time.monotonic() + effort.seconds)
+    inquiry = Inquiry(session=session, failure=failure, until=time.monotonic() + effort.seconds)
     told: tuple[str, tuple[str, ...]] = (_message(failure.verdict), (word(failure.verdict),))
-    if not _can_be_asked_again(failure.verdict, trial, effort):
+    if not _can_be_asked_again(failure.verdict, session, effort):
         return Diagnosis(minimal=failure.case, explanation=told[0], tags=told[1], evaluations=0)
     again = inquiry.ask(failure.case)
     shrunk = _shrink(inquiry, effort)
@@ -101,19 +101,19 @@ def diagnose(
     explanation, tags = told
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
-        minimal=replace(shrunk.value, domain=domain(shrunk.value, trial.task)),
-        shown="" if smallest is None else shown(*smallest, several=trial.task.random),
+        minimal=replace(shrunk.value, domain=domain(shrunk.value, session.task)),
+        shown="" if smallest is None else shown(*smallest, several=session.task.random),
         explanation=explanation,
         tags=tags,
         evaluations=shrunk.evaluations,
-        error_map=None if again is None else _map(trial, *again),
+        error_map=None if again is None else _map(session, *again),
     )
 
 
-def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
+def _can_be_asked_again(verdict: Verdict, session: CandidateSession, effort: Effort) -> bool:
     """Whether calling again can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
-        return trial.deadline_s <= effort.seconds
+        return session.deadline_s <= effort.seconds
     # Of some faults one case alone shows nothing.
     return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
 
@@ -121,16 +121,16 @@ def _can_be_asked_again(verdict: Verdict, trial: Trial, effort: Effort) -> bool:
 def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:
     return minimize_case(
         inquiry.failure.case,
-        inquiry.trial.task,
+        inquiry.session.task,
         inquiry.fails,
-        literalize=lambda case: _literal(inquiry.trial, case),
+        literalize=lambda case: _literal(inquiry.session, case),
         budget=Budget(
             evaluations=effort.evaluations,
             seconds=max(inquiry.until - time.monotonic(), 0.0),
             clock=time.monotonic,
             first_s=FIRST_S,
         ),
-        blocks=sorted(inquiry.trial.blocks),
+        blocks=sorted(inquiry.session.blocks),
     )
 
 
@@ -138,10 +138,10 @@ def _explain(
     inquiry: Inquiry, expectation: Expectation, ruling: Ruling, others: Sequence[Judgement]
 ) -> tuple[str, tuple[str, ...]]:
     """One or two sentences on a failure, and their tags."""
-    trial, failure = inquiry.trial, inquiry.failure
+    session, failure = inquiry.session, inquiry.failure
     assert isinstance(failure.verdict, Failed)
-    reduced = tuple(d.symbol for d in trial.task.dims if d.role in ("reduced", "contracted"))
-    values = _values(trial, expectation, ruling)
+    reduced = tuple(d.symbol for d in session.task.dims if d.role in ("reduced", "contracted"))
+    values = _values(session, expectation, ruling)
     evidence = Evidence(
         case=failure.case,
         verdict=failure.verdict,
@@ -151,7 +151,7 @@ def _explain(
             for name, t in expectation.inputs.tensors.items()
             if t is not None and name != OUT
         },
-        blocks=tuple(sorted(trial.blocks)),
+        blocks=tuple(sorted(session.blocks)),
         reduced=reduced,
         siblings=(*siblings_of(others), *inquiry.siblings),
         output=_named(failure.verdict, values) if len(expectation.outputs) > 1 else None,
@@ -185,12 +185,12 @@ def _message(verdict: Verdict) -> str:
             return ""
 
 
-def _map(trial: Trial, expectation: Expectation, ruling: Ruling) -> ErrorMap | None:
-    values = _values(trial, expectation, ruling)
+def _map(session: CandidateSession, expectation: Expectation, ruling: Ruling) -> ErrorMap | None:
+    values = _values(session, expectation, ruling)
     return None if values is None else map_of(values)
 
 
-def _values(trial: Trial, expectation: Expectation, ruling: Ruling) -> Values | None:
+def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling) -> Values | None:
     """The wrong output of the ruling that localization looks at."""
     references = [o.reference for o in expectation.outputs]
     for expected, got, difference in zip(
@@ -212,7 +212,7 @@ def _values(trial: Trial, expectation: Expectation, ruling: Ruling) -> Values | 
                 reference=expected.reference.to(torch.float64),
                 wrong=wrong,
                 name=expected.spec.name,
-                several=accept is not None or trial.task.random,
+                several=accept is not None or session.task.random,
                 claims=said(ruling.claims),
                 dtype=expected.dtype,
             )
@@ -226,9 +226,9 @@ def _named(verdict: Failed, values: Values | None) -> str | None:
     return verdict.output
 
 
-def _literal(trial: Trial, case: Case) -> Case:
+def _literal(session: CandidateSession, case: Case) -> Case:
     """The case with its drawn values written out."""
-    inputs = trial.cache.get(trial.task, case).inputs
+    inputs = session.cache.get(session.task, case).inputs
     literals = tuple(
         (name, tuple(t.to(torch.float64).reshape(-1).tolist()))
         for name, t in inputs.tensors.items()

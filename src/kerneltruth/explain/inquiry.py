@@ -11,10 +11,10 @@ from kerneltruth.cases.layouts import LAYOUTS, effective_layout
 from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
 from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
 from kerneltruth.oracle.probes import CAUSES, SYMPTOMS, depends, needs_contiguous, probe
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -33,13 +33,13 @@ class Inquiry:
     """What is asked of a candidate, and what came of it.
 
     Attributes:
-        trial: of the candidate; its children are called.
+        session: of the candidate; its children are called.
         failure: the judgement that is looked into.
         until: `time.monotonic()` after which nothing is asked that can be done without.
         siblings: every case that was judged on the way.
     """
 
-    trial: Trial
+    session: CandidateSession
     failure: Judgement
     until: float
     siblings: list[Sibling] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Inquiry:
     _rulings: dict[str, Ruling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found = self.trial.convicted
+        found = self.session.convicted
         if found is not None and found[0] == (self.failure.case.identity, self.failure.config):
             self._rulings[self.failure.case.identity] = found[1]
 
@@ -64,16 +64,16 @@ class Inquiry:
 
     def ask(self, case: Case) -> tuple[Expectation, Ruling] | None:
         """Judge a case as the failure was judged; None if it cannot be judged."""
-        case = replace(case, domain=domain(case, self.trial.task))
-        expectation = self.trial.cache.get(self.trial.task, case)
+        case = replace(case, domain=domain(case, self.session.task))
+        expectation = self.session.cache.get(self.session.task, case)
         if expectation.invalid is not None or expectation.unrefereeable is not None:
             return None
         ruling = self._rulings.get(case.identity)
         if ruling is None:
-            ruling, observation, _ = self.trial.call(expectation, config=self.failure.config)
+            ruling, observation, _ = self.session.call(expectation, config=self.failure.config)
             if self._of_a_target:
                 launches, config = observation.launches, self.failure.config
-                refused = self.trial.compile(expectation, launches, config)
+                refused = self.session.compile(expectation, launches, config)
                 ruling = ruling if refused is None else replace(ruling, verdict=refused)
         if is_of_form(self.failure.verdict):
             ruling = replace(ruling, verdict=ruling.with_form)
@@ -92,7 +92,7 @@ class Inquiry:
         if answer is None or not self._alike(*answer):
             return False
         expectation, ruling = answer
-        if self.trial.objection(expectation, ruling.verdict) is not None:
+        if self.session.objection(expectation, ruling.verdict) is not None:
             return False
         first = self.failure.case.identity
         self._rulings = {k: r for k, r in self._rulings.items() if k == first}
@@ -104,17 +104,17 @@ class Inquiry:
         if not isinstance(wanted, Failed) or not isinstance(found, Failed):
             return _alike(wanted, found)
         if wanted.kind == "assumes_contiguous":
-            placed = self.trial.cache.layouts.of(
-                self.trial.task, expectation.case, expectation.inputs
+            placed = self.session.cache.layouts.of(
+                self.session.task, expectation.case, expectation.inputs
             ).placed
             config = self.failure.config
-            return bool(needs_contiguous(self.trial, expectation, placed, config=config))
+            return bool(needs_contiguous(self.session, expectation, placed, config=config))
         if found.kind in SYMPTOMS and wanted.kind in CAUSES:
             config = self.failure.config
-            return depends(self.trial, expectation, ruling, wanted.kind, config=config)
+            return depends(self.session, expectation, ruling, wanted.kind, config=config)
         if wanted.causes and found.kind in SYMPTOMS:
             # The kind is that of most wrong elements, and others show something else.
-            probes = probe(self.trial, expectation, ruling, config=self.failure.config)
+            probes = probe(self.session, expectation, ruling, config=self.failure.config)
             refined = probes.refine(found)
             return isinstance(refined, Failed) and refined.kind == wanted.kind
         return found.kind == wanted.kind
@@ -127,7 +127,7 @@ class Inquiry:
                 asked at the failure's size too, where it may well fail.
         """
         case = replace(self.failure.case, literals=())
-        for dtype in self.trial.task.dtypes:
+        for dtype in self.session.task.dtypes:
             if dtype == case.dtype or self.late:
                 continue
             if small.identity == case.identity or self._passes(replace(small, dtype=dtype)):
@@ -143,7 +143,7 @@ class Inquiry:
 
     def _laid_otherwise(self, case: Case) -> Iterator[Case]:
         """The case in each other layout; a rank that lacks one has it as another one."""
-        tensors = self.trial.cache.get(self.trial.task, case).inputs.tensors.values()
+        tensors = self.session.cache.get(self.session.task, case).inputs.tensors.values()
         seen = set()
         for layout in (case.layout, *LAYOUTS):
             lies = tuple(effective_layout(layout, t.shape) for t in tensors if t is not None)
@@ -155,7 +155,7 @@ class Inquiry:
         """The case with a dim larger than 0 or 1, until one fails."""
         for size in (2, 3, 5):
             larger = case.with_dims(**{symbol: size})
-            if self.late or not self.trial.task.allows(larger.sizes, larger.settings):
+            if self.late or not self.session.task.allows(larger.sizes, larger.settings):
                 return
             if not self._passes(larger):
                 return
@@ -166,7 +166,7 @@ class Inquiry:
         Asked however late it is, since a claim stands or falls with it.
         """
         case = replace(self.failure.case, literals=()).with_dims(**{symbol: size})
-        if self.trial.task.allows(case.sizes, case.settings):
+        if self.session.task.allows(case.sizes, case.settings):
             self._passes(case)
 
     def ask_smaller(self, symbols: Sequence[str]) -> None:
@@ -176,7 +176,7 @@ class Inquiry:
             size = case.sizes[symbol]
             for k in range(1, HALVINGS + 1):
                 smaller = case.with_dims(**{symbol: size >> k})
-                if self.late or not self.trial.task.allows(smaller.sizes, smaller.settings):
+                if self.late or not self.session.task.allows(smaller.sizes, smaller.settings):
                     break
                 if size >> k >= 1:
                     self._passes(smaller)

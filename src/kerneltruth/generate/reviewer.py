@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
-from kerneltruth.engine.evaluator import Court, Heard, Job, Timing, lost
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
+from kerneltruth.engine.perf_stage import PerfStage
 from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.stages import stages_of
@@ -22,7 +23,7 @@ from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.review import Review
 from kerneltruth.generate.transcript import Exchange
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.entries import Entry, candidate_of, enroll
 from kerneltruth.suites.replies import code_of
@@ -55,7 +56,7 @@ class Reviewer:
             suite: its name.
         """
         self._runner = runner
-        self._court = Court(policy=Policy(), runner=runner)
+        self._evaluator = Evaluator(policy=Policy(), runner=runner)
         self._tasks = tasks
         self._suite = suite
         self._workers = options.workers or len(os.sched_getaffinity(0))
@@ -69,7 +70,7 @@ class Reviewer:
     def review(self, exchanges: Sequence[Exchange]) -> Iterator[Reviewed]:
         """Judge answers; the same source for the same task is judged once."""
         waiting: dict[str, list[Exchange]] = {}
-        jobs: dict[str, Job] = {}
+        jobs: dict[str, EvaluationRequest] = {}
         for exchange in exchanges:
             entry = self._entry(exchange)
             name = f"{entry.task.key}@{entry.sha256}"
@@ -84,23 +85,25 @@ class Reviewer:
                     yield Reviewed(exchange=each, review=refused)
         if not jobs:
             return
-        self._court.warm()
+        self._evaluator.warm()
         timed = Then(
-            wanted=lambda job, heard: job.timed and heard.perf is None,
+            wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
             # Of others a review says nothing.
-            hear=Timing(self._court, baselines=("eager",)).time,
+            work=PerfStage(self._evaluator, baselines=("eager",)).time,
             # One that could not be timed is right nevertheless.
-            lost=lambda job, heard, reason: heard,
+            lost=lambda job, evaluation, reason: evaluation,
         )
-        for event in run_jobs(jobs.values(), self._court.hear, workers=self._workers, then=timed):
+        for event in run_jobs(
+            jobs.values(), self._evaluator.evaluate, workers=self._workers, then=timed
+        ):
             match event:
-                case Done(job=job, result=heard):
+                case Done(job=job, result=evaluation):
                     pass
                 case Lost(job=job, reason=reason):
-                    heard = lost(job, reason)
+                    evaluation = lost(job, reason)
                 case _:
                     continue
-            review = self._review_of(job, heard)
+            review = self._review_of(job, evaluation)
             for each in waiting[job.name]:
                 yield Reviewed(exchange=each, review=review)
 
@@ -115,13 +118,13 @@ class Reviewer:
                 return entry
         raise InternalError(f"{exchange.task} is no task of {self._suite}")
 
-    def _job(self, name: str, entry: Entry) -> Job:
-        """A job for the court.
+    def _job(self, name: str, entry: Entry) -> EvaluationRequest:
+        """A job for the evaluator.
 
         Raises:
             UserError: the source is no candidate.
         """
-        return Job(
+        return EvaluationRequest(
             name=name,
             task=entry.task.key,
             candidate=candidate_of(entry),
@@ -130,7 +133,7 @@ class Reviewer:
             timed=self._runner.device != "cpu",
         )
 
-    def _review_of(self, job: Job, heard: Heard) -> Review | None:
-        stages = stages_of(heard.attempt)
-        review = review_of(find(job.task), heard.attempt, stages, heard.perf)
+    def _review_of(self, job: EvaluationRequest, evaluation: Evaluation) -> Review | None:
+        stages = stages_of(evaluation.attempt)
+        review = review_of(find(job.task), evaluation.attempt, stages, evaluation.perf)
         return None if review.outcome == "infra" else review

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kerneltruth.oracle.arguments import USUAL, Surroundings
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
 from kerneltruth.runner.source_state import may_keep_state
 
@@ -21,7 +21,7 @@ DRAWS = 8
 
 
 def kept_from_before(
-    trial: Trial, expectation: Expectation, *, config: int, models: bool = True
+    session: CandidateSession, expectation: Expectation, *, config: int, models: bool = True
 ) -> Failed | Expectation | None:
     """The verdict on a case that was right and is wrong when it is called after other calls.
 
@@ -30,53 +30,57 @@ def kept_from_before(
     is returned, to be judged as any other.
 
     Args:
-        trial: of the candidate.
+        session: of the candidate.
         expectation: of the case.
-        config: see `Trial.call`.
+        config: see `CandidateSession.call`.
         models: whether one model is called twice, too. A task's own may keep state, which only
             controls can tell.
     """
     case = expectation.case
-    other = trial.cache.get(trial.task, replace(case, seed=case.seed ^ 1))
+    other = session.cache.get(session.task, replace(case, seed=case.seed ^ 1))
     if other.invalid is None and other.unrefereeable is None:
-        wrong = _wrong(trial, other, config)
+        wrong = _wrong(session, other, config)
         if wrong is not None:
-            trial.close()
-            alone = _wrong(trial, other, config)
+            session.close()
+            alone = _wrong(session, other, config)
             return other if alone is not None else _kept("with other values", wrong)
-    wrong = _wrong(trial, expectation, config)
+    wrong = _wrong(session, expectation, config)
     if wrong is not None:
         return _kept("after other cases", wrong)
-    if not trial.is_model or not models:
+    if not session.is_model or not models:
         return None
     # Calls of other cases build a model each.
-    wrong = _wrong(trial, expectation, config, around=Surroundings(reused=True))
+    wrong = _wrong(session, expectation, config, around=Surroundings(reused=True))
     return None if wrong is None else _kept("of the same model", wrong)
 
 
 def kept_from_others(
-    trial: Trial, expectation: Expectation, verdict: Verdict, *, config: int
+    session: CandidateSession, expectation: Expectation, verdict: Verdict, *, config: int
 ) -> Failed | None:
     """The verdict on a wrong value that a fresh child has right: other cases left something behind.
 
     It costs a child, so only a source that may keep state is asked.
     """
     of_values = isinstance(verdict, Failed) and verdict.kind in ("value", "nan", "inf")
-    if not of_values or not may_keep_state(trial.candidate.source):
+    if not of_values or not may_keep_state(session.candidate.source):
         return None
-    trial.close()
-    ruling, _, _ = trial.call(expectation, config=config)
+    session.close()
+    ruling, _, _ = session.call(expectation, config=config)
     return None if is_bad(ruling.verdict) else _kept("after other cases", verdict)
 
 
 def _wrong(
-    trial: Trial, expectation: Expectation, config: int, *, around: Surroundings = USUAL
+    session: CandidateSession,
+    expectation: Expectation,
+    config: int,
+    *,
+    around: Surroundings = USUAL,
 ) -> Verdict | None:
     """The verdict on a call if it is a bad one that PyTorch does not share."""
-    ruling, _, _ = trial.call(expectation, config=config, around=around)
+    ruling, _, _ = session.call(expectation, config=config, around=around)
     if not is_bad(ruling.verdict):
         return None
-    shared = trial.objection(expectation, ruling.verdict, around=around) is not None
+    shared = session.objection(expectation, ruling.verdict, around=around) is not None
     return None if shared else ruling.verdict
 
 
@@ -86,41 +90,48 @@ def _kept(when: str, verdict: Verdict) -> Failed:
     return Failed(kind="kept_state", detail=detail, output=getattr(verdict, "output", None))
 
 
-def drawn_alike(trial: Trial, expectation: Expectation, *, config: int) -> Failed | None:
+def drawn_alike(
+    session: CandidateSession, expectation: Expectation, *, config: int
+) -> Failed | None:
     """The verdict on a random case where all calls give the same result, though PyTorch's differ.
 
     The generators that a candidate may draw a seed from are seeded anew for each of these calls.
     """
-    first = _drawn(trial, expectation, 0, config)
-    if first is None or not _alike(trial, expectation, first, range(1, _FIRST_LOOK), config):
+    first = _drawn(session, expectation, 0, config)
+    if first is None or not _alike(session, expectation, first, range(1, _FIRST_LOOK), config):
         return None
-    if trial.controls is None or not trial.controls.draws_differ(trial.task, expectation, DRAWS):
+    if session.controls is None or not session.controls.draws_differ(
+        session.task, expectation, DRAWS
+    ):
         return None
-    alike = _alike(trial, expectation, first, range(_FIRST_LOOK, _FIRST_LOOK + DRAWS), config)
+    alike = _alike(session, expectation, first, range(_FIRST_LOOK, _FIRST_LOOK + DRAWS), config)
     return _same_draw(_FIRST_LOOK + DRAWS) if alike else None
 
 
 def seen_again(
-    trial: Trial, verdict: Verdict, expectation: Expectation, others: Iterable[Expectation]
+    session: CandidateSession,
+    verdict: Verdict,
+    expectation: Expectation,
+    others: Iterable[Expectation],
 ) -> Failed | None:
     """A verdict of this module found once more, on a case that was called just now.
 
     Args:
-        trial: of the candidate.
+        session: of the candidate.
         verdict: that was found before.
         expectation: of its case.
         others: cases to call in between.
     """
     kind = verdict.kind if isinstance(verdict, Failed) else None
     if kind == "same_draw":
-        first = _drawn(trial, expectation, 0, 0)
-        alike = first is not None and _alike(trial, expectation, first, range(1, DRAWS), 0)
+        first = _drawn(session, expectation, 0, 0)
+        alike = first is not None and _alike(session, expectation, first, range(1, DRAWS), 0)
         return _same_draw(DRAWS) if alike else None
     if kind != "kept_state":
         return None
     for other in others:
-        trial.call(other)
-    kept = kept_from_before(trial, expectation, config=0)
+        session.call(other)
+    kept = kept_from_before(session, expectation, config=0)
     return kept if isinstance(kept, Failed) else None
 
 
@@ -141,18 +152,24 @@ def _random_elements(expectation: Expectation) -> int:
 
 
 def _alike(
-    trial: Trial, expectation: Expectation, first: str, draws: Iterable[int], config: int
+    session: CandidateSession,
+    expectation: Expectation,
+    first: str,
+    draws: Iterable[int],
+    config: int,
 ) -> bool:
-    return all(_drawn(trial, expectation, draw, config) == first for draw in draws)
+    return all(_drawn(session, expectation, draw, config) == first for draw in draws)
 
 
-def _drawn(trial: Trial, expectation: Expectation, draw: int, config: int) -> str | None:
+def _drawn(
+    session: CandidateSession, expectation: Expectation, draw: int, config: int
+) -> str | None:
     """The digest of a call's outputs, if it returns some."""
-    ruling, _, _ = trial.call(expectation, config=config, around=Surroundings(draw=draw))
+    ruling, _, _ = session.call(expectation, config=config, around=Surroundings(draw=draw))
     return tensors_digest(ruling.outputs) if ruling.outputs else None
 
 
-def differ(trial: Trial, expectation: Expectation, draws: int) -> bool:
+def differ(session: CandidateSession, expectation: Expectation, draws: int) -> bool:
     """Whether all of so many calls give different outputs."""
-    seen = [_drawn(trial, expectation, draw, 0) for draw in range(draws)]
+    seen = [_drawn(session, expectation, draw, 0) for draw in range(draws)]
     return None not in seen and len(set(seen)) == draws

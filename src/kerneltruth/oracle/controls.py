@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from kerneltruth.oracle.again import differ
 from kerneltruth.oracle.arguments import USUAL, Surroundings
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.recent import Recent
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     Crashed,
     Declined,
@@ -70,7 +70,7 @@ class Controls:
         self._runner = runner
         self._cache = cache
         self._source = source
-        self._open: Trial | None = None
+        self._open: CandidateSession | None = None
         self._seen: Recent[_Seen] = Recent(lambda _: 0, limit_bytes=_KEPT_BYTES)
 
     def objection(
@@ -105,8 +105,8 @@ class Controls:
 
     def draws_differ(self, task: Task, expectation: Expectation, draws: int) -> bool:
         """Whether so many of PyTorch's own calls all give different results."""
-        trial = self._trial(task, DRAW_S)
-        return trial is not None and differ(trial, expectation, draws)
+        session = self._session(task, DRAW_S)
+        return session is not None and differ(session, expectation, draws)
 
     def close(self, *, wait: bool = False) -> None:
         """End the child; another is started when it is needed."""
@@ -117,10 +117,10 @@ class Controls:
     def _look(
         self, task: Task, expectation: Expectation, deadline_s: float, around: Surroundings
     ) -> _Seen:
-        trial = self._trial(task, deadline_s)
-        if trial is None:
+        session = self._session(task, deadline_s)
+        if session is None:
             return _Seen()
-        ruling, _, _ = trial.call(expectation, around=Surroundings(reused=around.reused))
+        ruling, _, _ = session.call(expectation, around=Surroundings(reused=around.reused))
         said = _said(ruling.with_form)
         if said is None:
             return _Seen()
@@ -133,7 +133,7 @@ class Controls:
             of_form=not is_bad(ruling.verdict),
         )
 
-    def _trial(self, task: Task, deadline_s: float) -> Trial | None:
+    def _session(self, task: Task, deadline_s: float) -> CandidateSession | None:
         if self._open is not None and self._open.task.key == task.key:
             return self._open
         candidate = self._source(task)
@@ -144,7 +144,9 @@ class Controls:
         else:
             # A problem's own model is a user's code, and gets a process of its own.
             self.close()
-            self._open = Trial(task, candidate, self._runner, self._cache, deadline_s=deadline_s)
+            self._open = CandidateSession(
+                task, candidate, self._runner, self._cache, deadline_s=deadline_s
+            )
         return self._open
 
 

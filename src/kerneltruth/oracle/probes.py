@@ -25,8 +25,8 @@ from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.verdict import Cause, Failed, FailKind, Passed, Verdict
 
 if TYPE_CHECKING:
+    from kerneltruth.oracle.candidate_session import CandidateSession
     from kerneltruth.oracle.judge import Ruling
-    from kerneltruth.oracle.trial import Trial
 
 REPEATS = 2
 # Sums whose order changes from call to call differ by a few roundings.
@@ -100,7 +100,9 @@ def _said(cause: Cause) -> str:
     return "does not change" if one else "do not change"
 
 
-def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int) -> Probes:
+def probe(
+    session: CandidateSession, expectation: Expectation, ruling: Ruling, *, config: int
+) -> Probes:
     """Repeat a failing call with the same and with other surroundings; compare element by element.
 
     Asks nothing where no value is wrong, unless strides may be the reason.
@@ -108,12 +110,12 @@ def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int
     verdict = ruling.verdict
     if not isinstance(verdict, Failed):
         return Probes()
-    found = Probes(causes=_causes(trial, expectation, ruling, config))
+    found = Probes(causes=_causes(session, expectation, ruling, config))
     restless = bool(found.causes) and found.causes[0].kind == "nondeterministic"
     if verdict.kind not in _OF_STRIDES or restless:
         return found
-    placed = trial.cache.layouts.of(trial.task, expectation.case, expectation.inputs).placed
-    strides = needs_contiguous(trial, expectation, placed, config=config)
+    placed = session.cache.layouts.of(session.task, expectation.case, expectation.inputs).placed
+    strides = needs_contiguous(session, expectation, placed, config=config)
     if not strides:
         return found
     first = placed[strides[0]]
@@ -126,18 +128,23 @@ def probe(trial: Trial, expectation: Expectation, ruling: Ruling, *, config: int
 
 
 def depends(
-    trial: Trial, expectation: Expectation, ruling: Ruling, kind: FailKind, *, config: int
+    session: CandidateSession,
+    expectation: Expectation,
+    ruling: Ruling,
+    kind: FailKind,
+    *,
+    config: int,
 ) -> bool:
     """Whether some wrong element changes with what a verdict of that kind blames."""
     wrong = wrong_elements(expectation, ruling)
     return any(
         any(bool((w & c).any()) for w, c in zip(wrong, changed, strict=True))
-        for _, changed in _changes(trial, expectation, ruling, (kind,), config)
+        for _, changed in _changes(session, expectation, ruling, (kind,), config)
     )
 
 
 def needs_contiguous(
-    trial: Trial, expectation: Expectation, placed: dict[str, Placed], *, config: int
+    session: CandidateSession, expectation: Expectation, placed: dict[str, Placed], *, config: int
 ) -> tuple[str, ...]:
     """The inputs whose layout alone breaks a kernel that is right once all are contiguous.
 
@@ -148,7 +155,7 @@ def needs_contiguous(
 
     def passes(names: Sequence[str]) -> bool:
         around = Surroundings(contiguous=frozenset(names))
-        again, _, _ = trial.call(expectation, config=config, around=around)
+        again, _, _ = session.call(expectation, config=config, around=around)
         return isinstance(again.verdict, Passed)
 
     if not strided or not passes(strided):
@@ -189,14 +196,14 @@ def wrong_elements(expectation: Expectation, ruling: Ruling) -> list[torch.Tenso
 
 
 def _causes(
-    trial: Trial, expectation: Expectation, ruling: Ruling, config: int
+    session: CandidateSession, expectation: Expectation, ruling: Ruling, config: int
 ) -> tuple[Cause, ...]:
     """Each wrong element has the first cause that its changes show; the others share one."""
     left = wrong_elements(expectation, ruling)
     total = sum(int(w.sum()) for w in left)
     counts: dict[FailKind, int] = {}
     if total:
-        for kind, changed in _changes(trial, expectation, ruling, tuple(CAUSES), config):
+        for kind, changed in _changes(session, expectation, ruling, tuple(CAUSES), config):
             both = [w & c for w, c in zip(left, changed, strict=True)]
             counts[kind] = counts.get(kind, 0) + sum(int(b.sum()) for b in both)
             left = [w & ~b for w, b in zip(left, both, strict=True)]
@@ -220,7 +227,7 @@ def _symptom(ruling: Ruling, left: Sequence[torch.Tensor]) -> FailKind:
 
 
 def _changes(
-    trial: Trial,
+    session: CandidateSession,
     expectation: Expectation,
     ruling: Ruling,
     kinds: Sequence[FailKind],
@@ -229,10 +236,10 @@ def _changes(
     """Causes of these kinds, and which elements of each output change with them."""
 
     def again(around: Surroundings) -> tuple[torch.Tensor, ...]:
-        return _again(trial, expectation, ruling, around, config)
+        return _again(session, expectation, ruling, around, config)
 
     bounds = [expected.bound for expected in expectation.outputs]
-    if not trial.task.random:
+    if not session.task.random:
         for kind in kinds:
             for around in CAUSES[kind]:
                 seen = zip(ruling.outputs, again(around), bounds, strict=False)
@@ -256,10 +263,14 @@ def _changes(
 
 
 def _again(
-    trial: Trial, expectation: Expectation, ruling: Ruling, around: Surroundings, config: int
+    session: CandidateSession,
+    expectation: Expectation,
+    ruling: Ruling,
+    around: Surroundings,
+    config: int,
 ) -> tuple[torch.Tensor, ...]:
     """The outputs of another call; those of the first where their forms differ."""
-    outputs = trial.call(expectation, config=config, around=around)[0].outputs
+    outputs = session.call(expectation, config=config, around=around)[0].outputs
     first = ruling.outputs
     return outputs if [o.shape for o in outputs] == [o.shape for o in first] else first
 

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltruth.documents.model import plain
-from kerneltruth.engine.evaluator import Court, CourtFactory, Heard, Job, Timing, lost, not_timed
+from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
+from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.submissions import _not_timed, not_valid
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import Supply
@@ -29,11 +30,11 @@ def attempt(verdict, language="triton"):
 
 def job(name="one", **more):
     settings = {"task": "kernelbenchx/relu", "candidate": CANDIDATE, "plan": Plan(), "timed": True}
-    return Job(name=name, **settings | more)
+    return EvaluationRequest(name=name, **settings | more)
 
 
-def heard(verdict=None, perf=None):
-    return Heard(attempt=attempt(verdict or Passed()), perf=perf)
+def evaluation(verdict=None, perf=None):
+    return Evaluation(attempt=attempt(verdict or Passed()), perf=perf)
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -41,13 +42,13 @@ def test_whose_kernel_may_be_timed_is_gone_from_the_device_before_others_are(tim
     """Contexts that end beside laps would disturb them, and nobody would notice."""
     asked = []
 
-    def trial(*about, ends_first, **more):
+    def session(*about, ends_first, **more):
         asked.append(ends_first)
         raise MemoryError("none left")
 
-    monkeypatch.setattr("kerneltruth.engine.evaluator.Trial", trial)
-    court = Court(policy=Policy(), runner=SimpleNamespace(device="cpu"))
-    assert "none left" in court.hear(job(timed=timed)).attempt.verdict.reason
+    monkeypatch.setattr("kerneltruth.engine.evaluator.CandidateSession", session)
+    evaluator = Evaluator(policy=Policy(), runner=SimpleNamespace(device="cpu"))
+    assert "none left" in evaluator.evaluate(job(timed=timed)).attempt.verdict.reason
     assert asked == [timed]
 
 
@@ -110,13 +111,15 @@ def keepers(monkeypatch, tmp_path):
 
 @pytest.fixture
 def stage():
-    court = SimpleNamespace(runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: None)
-    return Timing(court)
+    evaluator = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"), evaluate=lambda job, report: None
+    )
+    return PerfStage(evaluator)
 
 
 def test_one_timekeeper_times_all_that_come(stage, keepers):
-    first = [*stage.time([(job("one"), heard()), (job("two"), heard())])]
-    second = [*stage.time([(job("three"), heard())])]
+    first = [*stage.time([(job("one"), evaluation()), (job("two"), evaluation())])]
+    second = [*stage.time([(job("three"), evaluation())])]
     assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
     assert keepers.count == 1
     assert keepers.asked == ["kernelbenchx/relu"] * 3
@@ -126,7 +129,7 @@ def test_baselines_of_a_few_tasks_get_ready_and_those_of_others_while_they_are_t
     stage, keepers
 ):
     names = ("relu", "relu", "gelu", "softmax", "relu")
-    batch = [(job(task=f"kernelbenchx/{name}"), heard()) for name in names]
+    batch = [(job(task=f"kernelbenchx/{name}"), evaluation()) for name in names]
     assert len([*stage.time(batch)]) == len(batch)
     assert keepers.ready == [["relu", "gelu"]]
     assert keepers.beside == [["softmax", "relu"], []]
@@ -134,28 +137,28 @@ def test_baselines_of_a_few_tasks_get_ready_and_those_of_others_while_they_are_t
 
 
 @pytest.mark.parametrize("against", [(), ("eager",)])
-def test_a_court_elsewhere_times_against_the_same(monkeypatch, keepers, against):
+def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, against):
     made = SimpleNamespace(
         runner=SimpleNamespace(device="cuda:0"),
-        hear=lambda job, report: heard(),
+        evaluate=lambda job, report: evaluation(),
         start=lambda: None,
         warm=lambda: None,
     )
-    monkeypatch.setattr("kerneltruth.engine.evaluator.Court", lambda **how: made)
-    factory = CourtFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
+    monkeypatch.setattr("kerneltruth.engine.perf_stage.Evaluator", lambda **how: made)
+    factory = EvaluatorFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
     assert factory()(job()).perf == {"outcome": "timed"}
     assert keepers.baselines == (against or None)
 
 
 def test_the_stage_may_be_told_whom_to_time_against(stage, keepers):
-    assert [*stage.time([(job(), heard())])]
+    assert [*stage.time([(job(), evaluation())])]
     assert keepers.baselines is None
-    assert [*Timing(stage._court, baselines=("eager",)).time([(job(), heard())])]
+    assert [*PerfStage(stage._evaluator, baselines=("eager",)).time([(job(), evaluation())])]
     assert keepers.baselines == ("eager",)
 
 
 def test_what_was_judged_stays_with_it(stage, keepers):
-    before = Heard(attempt=attempt(Passed()), tags=("tag",))
+    before = Evaluation(attempt=attempt(Passed()), tags=("tag",))
     (after,) = [*stage.time([(job(), before)])]
     assert (after.attempt, after.tags) == (before.attempt, ("tag",))
 
@@ -165,7 +168,7 @@ def test_what_was_judged_stays_with_it(stage, keepers):
 )
 def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, error):
     keepers.answer = error
-    (after,) = [*stage.time([(job(), heard())])]
+    (after,) = [*stage.time([(job(), evaluation())])]
     assert after.perf["outcome"] == "infra"
     assert str(error) in after.perf["detail"]
 
@@ -173,28 +176,28 @@ def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, e
 def test_a_fault_of_the_machine_is_one(stage, keepers):
     keepers.answer = EnvironmentFault("no device")
     with pytest.raises(EnvironmentFault, match="no device"):
-        [*stage.time([(job(), heard())])]
+        [*stage.time([(job(), evaluation())])]
 
 
 @pytest.mark.parametrize(
     ("job_", "result", "timed"),
     [
-        (job(), heard(), True),
-        (job(), heard(perf={"outcome": "not_run", "detail": "exe: fail"}), False),
-        (job(timed=False), heard(), False),
+        (job(), evaluation(), True),
+        (job(), evaluation(perf={"outcome": "not_run", "detail": "exe: fail"}), False),
+        (job(timed=False), evaluation(), False),
     ],
 )
 def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, result, timed):
-    court = SimpleNamespace(
-        runner=SimpleNamespace(device="cuda:0"), hear=lambda job, report: result
+    evaluator = SimpleNamespace(
+        runner=SimpleNamespace(device="cuda:0"), evaluate=lambda job, report: result
     )
-    after = Timing(court).hear_and_time(job_)
+    after = PerfStage(evaluator).evaluate_and_time(job_)
     assert bool(keepers.asked) is timed
     assert after.perf == ({"outcome": "timed"} if timed else result.perf)
 
 
 def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
-    after = _not_timed(job(), heard(), "the process that times died twice")
+    after = _not_timed(job(), evaluation(), "the process that times died twice")
     assert isinstance(after.attempt.verdict, Passed)
     assert after.perf == {"outcome": "infra", "detail": "the process that times died twice"}
 
@@ -222,30 +225,30 @@ TORCH = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
 
 
 @pytest.fixture(scope="module")
-def court(tmp_path_factory):
-    court = Court(policy=Policy(), targets=(), cache_root=tmp_path_factory.mktemp("cache"))
-    yield court
-    court.close()
+def evaluator(tmp_path_factory):
+    evaluator = Evaluator(policy=Policy(), targets=(), cache_root=tmp_path_factory.mktemp("cache"))
+    yield evaluator
+    evaluator.close()
 
 
 @pytest.fixture
-def judged(court, monkeypatch):
+def judged(evaluator, monkeypatch):
     """Judge a source that may be timed afterwards; gives the shapes that were rehearsed."""
 
     def judge(source, *, timed=True, keeps=True):
         rehearsed = []
 
-        def rehearse(trial, calls, *, budget_s):
+        def rehearse(session, calls, *, budget_s):
             assert budget_s > 0
             rehearsed.extend(calls)
 
         monkeypatch.setattr("kerneltruth.engine.evaluator.not_timed", on_a_gpu)
-        monkeypatch.setattr(Trial, "rehearse", rehearse)
+        monkeypatch.setattr(CandidateSession, "rehearse", rehearse)
         if not keeps:
-            monkeypatch.setattr(court.runner, "_cache_root", None)
+            monkeypatch.setattr(evaluator.runner, "_cache_root", None)
         candidate = read_candidate(source, "k.py", task_names=("relu",), task="relu")
         plan = Plan(cases=2, dtypes=("float32",), compile=False)
-        court.hear(job(candidate=candidate, plan=plan, timed=timed))
+        evaluator.evaluate(job(candidate=candidate, plan=plan, timed=timed))
         return [a.shape for given in rehearsed for a in given if isinstance(a, Supply)]
 
     return judge

@@ -6,24 +6,24 @@ from pathlib import Path
 
 from kerneltruth.explain import diagnosis
 from kerneltruth.explain.diagnosis import Effort, diagnose
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.protocol import Binary, Launch, Observation
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 
 import torch
-from scripted import RELU, returned, trial_of
+from scripted import RELU, returned, session_of
 
 
 def diagnosed(answer, seconds=60.0, **runner):
     """Each call's arguments with how often it was made, and the failing and the smallest case."""
-    trial = trial_of(RELU, answer, **runner)
-    *_, ended = try_candidate(trial, Plan(cases=8, dtypes=("float32",)))
+    session = session_of(RELU, answer, **runner)
+    *_, ended = evaluate_cases(session, Plan(cases=8, dtypes=("float32",)))
     failure = ended.attempt.failure
-    before = len(trial.runner.calls)
-    found = diagnose(trial, failure, (), Effort(evaluations=200, seconds=seconds))
-    return Counter(call.arguments for call in trial.runner.calls), found, failure, before
+    before = len(session.runner.calls)
+    found = diagnose(session, failure, (), Effort(evaluations=200, seconds=seconds))
+    return Counter(call.arguments for call in session.runner.calls), found, failure, before
 
 
 def test_a_kind_that_most_wrong_elements_give_shrinks_though_others_show_something_else():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.engine.evaluator import Heard
+from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.engine.pool import Done
 from kerneltruth.generate import reviewer
 from kerneltruth.generate.chat import Reply
@@ -42,13 +42,13 @@ def on_a_gpu(monkeypatch, tmp_path):
         asked.append(baselines)
         return Keeper()
 
-    def one_after_the_other(jobs, hear, *, workers, then):
+    def one_after_the_other(jobs, evaluate, *, workers, then):
         for job in jobs:
             ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
             right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
-            heard = Heard(attempt=right)
-            assert then.wanted(job, heard)
-            (timed,) = then.hear([(job, heard)])
+            evaluation = Evaluation(attempt=right)
+            assert then.wanted(job, evaluation)
+            (timed,) = then.work([(job, evaluation)])
             yield Done(job=job, result=timed)
 
     monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", keeper)

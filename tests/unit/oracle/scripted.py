@@ -1,4 +1,4 @@
-"""Small tasks, and a runner whose child is a Python function: a trial without a process."""
+"""Small tasks, and a runner whose child is a Python function: a session without a process."""
 
 from dataclasses import dataclass, field
 
@@ -7,9 +7,9 @@ import torch
 from kerneltruth.cases.case import Case
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.judge import rule
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.protocol import Observation, TensorResult
 from kerneltruth.tasks.spec import task
@@ -139,12 +139,12 @@ class _Session:
         self.runner.waited.append(wait)
 
 
-def trial_of(declared, answer, *, source="", language="torch", ends_first=False, **runner):
-    """A trial whose candidate is a function of the call."""
+def session_of(declared, answer, *, source="", language="torch", ends_first=False, **runner):
+    """A session whose candidate is a function of the call."""
     candidate = Candidate(
         source=source, path="f.py", sha256="0" * 64, language=language, entry=declared.name
     )
-    return Trial(
+    return CandidateSession(
         declared,
         candidate,
         ScriptedRunner(answer, **runner),

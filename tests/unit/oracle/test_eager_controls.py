@@ -1,12 +1,12 @@
-"""PyTorch's own function under the same trial: what it fails says nothing of a kernel."""
+"""PyTorch's own function under the same session: what it fails says nothing of a kernel."""
 
 from dataclasses import replace
 
 import pytest
-from scripted import RELU, ScriptedRunner, case_of, declare, returned, trial_of
+from scripted import RELU, ScriptedRunner, case_of, declare, returned, session_of
 
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.course import Plan, try_candidate
 from kerneltruth.oracle.verdict import Failed, Passed, Void, word
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.protocol import Observation
@@ -44,11 +44,11 @@ def writes(call):
 
 
 def tried(answer, control, *, declared=RELU, cases=24, **plan):
-    trial = trial_of(declared, answer)
+    session = session_of(declared, answer)
     runner = ScriptedRunner(control)
-    trial.controls = Controls(runner, trial.cache, lambda task: TORCH)
-    *judged, ended = try_candidate(trial, Plan(cases=cases, dtypes=("float32",), **plan))
-    trial.controls.close()
+    session.controls = Controls(runner, session.cache, lambda task: TORCH)
+    *judged, ended = evaluate_cases(session, Plan(cases=cases, dtypes=("float32",), **plan))
+    session.controls.close()
     return ended.attempt, [event.judgement for event in judged], runner
 
 
@@ -90,14 +90,14 @@ def test_pytorch_is_not_asked_of_cases_that_pass():
 
 def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
     runner = ScriptedRunner(refuses)
-    trial = trial_of(RELU, wrong)
-    controls = Controls(runner, trial.cache, lambda task: TORCH)
-    expectation = trial.cache.get(RELU, case_of(RELU))
+    session = session_of(RELU, wrong)
+    controls = Controls(runner, session.cache, lambda task: TORCH)
+    expectation = session.cache.get(RELU, case_of(RELU))
     verdict = Failed(kind="value", detail="")
     for _ in range(2):
         assert controls.objection(RELU, expectation, verdict, deadline_s=5) is not None
     assert (len(runner.calls), runner.opened) == (1, ["run"])
-    other = trial.cache.get(RELU, case_of(RELU, N=6))
+    other = session.cache.get(RELU, case_of(RELU, N=6))
     controls.objection(RELU, other, verdict, deadline_s=5)
     assert (len(runner.calls), runner.opened) == (2, ["run"])
     controls.close(wait=True)
@@ -108,11 +108,11 @@ def test_a_case_is_put_to_pytorch_once_for_all_candidates_of_a_task():
 def test_functions_of_our_own_follow_one_another_in_one_child(foreign, loaded):
     runner = ScriptedRunner(refuses)
     other = replace(declare("gelu(x[M, N])", lambda x: x.clamp(min=0)), foreign=foreign)
-    trial = trial_of(RELU, wrong)
-    controls = Controls(runner, trial.cache, lambda task: replace(TORCH, entry=task.entry))
+    session = session_of(RELU, wrong)
+    controls = Controls(runner, session.cache, lambda task: replace(TORCH, entry=task.entry))
     verdict = Failed(kind="value", detail="")
     for task in (RELU, other):
-        expectation = trial.cache.get(task, case_of(task))
+        expectation = session.cache.get(task, case_of(task))
         assert controls.objection(task, expectation, verdict, deadline_s=5) is not None
     assert (runner.opened, runner.loaded_instead) == (["run"], loaded)
     controls.close()

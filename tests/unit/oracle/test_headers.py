@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import CompileError, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import Observation, TensorArgument, TensorResult
@@ -73,10 +73,10 @@ PLAN = Plan(cases=4, dtypes=("float32",), domain="core", compile=False)
 def attempt(runner):
     candidate = read_candidate(SOURCE, "relu.py", task_names=("relu",), task="relu")
     assert candidate.language == "cuda"
-    with Trial(
+    with CandidateSession(
         find("relu"), candidate, runner, ExpectationCache(Policy()), deadline_s=5.0
-    ) as trial:
-        *_, last = try_candidate(trial, PLAN)
+    ) as session:
+        *_, last = evaluate_cases(session, PLAN)
     return last.attempt
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from scripted import MATMUL, RELU, case_of, declare, returned, tensor_in, trial_of
+from scripted import MATMUL, RELU, case_of, declare, returned, session_of, tensor_in
 
 from kerneltruth.oracle.probes import REPEATS, Probes, depends, probe
 from kerneltruth.oracle.verdict import Cause, Crashed, Failed, Passed
@@ -13,12 +13,12 @@ from kerneltruth.tasks.spec import Claim, Output
 
 
 def probed(answer, declared=RELU, **case):
-    trial = trial_of(declared, answer)
-    expectation = trial.cache.get(declared, case_of(declared, **case))
-    ruling, _, _ = trial.call(expectation)
-    trial.runner.calls.clear()
-    found = probe(trial, expectation, ruling, config=2)
-    return found, found.refine(ruling.verdict), trial.runner.calls
+    session = session_of(declared, answer)
+    expectation = session.cache.get(declared, case_of(declared, **case))
+    ruling, _, _ = session.call(expectation)
+    session.runner.calls.clear()
+    found = probe(session, expectation, ruling, config=2)
+    return found, found.refine(ruling.verdict), session.runner.calls
 
 
 def shares(found):
@@ -243,11 +243,11 @@ def test_a_probe_for_one_cause_looks_at_wrong_elements_alone():
         out[0, 0] = poisoned(call)
         return out
 
-    trial = trial_of(RELU, unwritten)
-    expectation = trial.cache.get(RELU, case_of(RELU))
-    ruling, _, _ = trial.call(expectation)
-    assert depends(trial, expectation, ruling, "uninitialized", config=0)
-    assert not depends(trial, expectation, ruling, "out_of_bounds", config=0)
+    session = session_of(RELU, unwritten)
+    expectation = session.cache.get(RELU, case_of(RELU))
+    ruling, _, _ = session.call(expectation)
+    assert depends(session, expectation, ruling, "uninitialized", config=0)
+    assert not depends(session, expectation, ruling, "out_of_bounds", config=0)
 
 
 def flat(argument, shape):

@@ -24,10 +24,10 @@ from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.flashinfer.forms import FORM
@@ -95,8 +95,8 @@ def test_a_definitions_own_reference_is_a_candidate_that_passes(opened, runner, 
     data_set = opened(definition)
     task = data_set[f"flashinfer/{definition['name']}"]
     own = data_set.own_reference(task.key)
-    with Trial(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
-        *_, last = try_candidate(trial, Plan(cases=4, compile=False))
+    with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
+        *_, last = evaluate_cases(session, Plan(cases=4, compile=False))
     assert isinstance(last, AttemptEnded)
     assert isinstance(last.attempt.verdict, Passed), last.attempt.failure or last.attempt.verdict
 
@@ -119,8 +119,8 @@ def test_what_overflows_in_half_precision_alone_is_wrong(opened, runner):
     task = data_set["flashinfer/squares"]
     own = data_set.own_reference(task.key)
     plan = Plan(cases=32, compile=False, deadline_s=20.0)
-    with Trial(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
-        *_, last = try_candidate(trial, plan)
+    with CandidateSession(task, own, runner, ExpectationCache(Policy()), deadline_s=20) as session:
+        *_, last = evaluate_cases(session, plan)
     assert isinstance(last.attempt.verdict, Failed)
     assert last.attempt.verdict.kind in ("inf", "nan")
 

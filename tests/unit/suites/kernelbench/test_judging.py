@@ -10,10 +10,10 @@ from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, timed_cases
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.reference import reference
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed, Unrefereeable
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -108,8 +108,8 @@ def made(runner, schemas):
 
 def attempt_of(runner, task, candidate, cases=10, dtypes=None):
     cache = ExpectationCache(Policy())
-    with Trial(task, candidate, runner, cache, deadline_s=20) as trial:
-        *_, last = try_candidate(trial, Plan(cases=cases, dtypes=dtypes, compile=False))
+    with CandidateSession(task, candidate, runner, cache, deadline_s=20) as session:
+        *_, last = evaluate_cases(session, Plan(cases=cases, dtypes=dtypes, compile=False))
     assert isinstance(last, AttemptEnded)
     return last.attempt
 
@@ -444,8 +444,10 @@ def test_where_the_model_gives_nan_in_float16_a_candidate_may_too(runner, made):
     suite, task = made(NARROW)
     plan = Plan(cases=4, compile=False, dtypes=("float16",))
     cache = ExpectationCache(Policy())
-    with Trial(task, suite.own_model("level1/1"), runner, cache, deadline_s=20) as trial:
-        *judged, last = try_candidate(trial, plan)
+    with CandidateSession(
+        task, suite.own_model("level1/1"), runner, cache, deadline_s=20
+    ) as session:
+        *judged, last = evaluate_cases(session, plan)
     assert last.attempt.failed == 0
     verdicts = {type(event.judgement.verdict) for event in judged}
     assert Unrefereeable in verdicts

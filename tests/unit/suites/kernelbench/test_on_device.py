@@ -11,7 +11,7 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine import proof
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache, expect, expect_timed
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.host import Runner
@@ -126,13 +126,13 @@ def test_an_audit_tries_the_files_own_sizes_in_its_own_dtype(made, runner, monke
     suite, task = made(LARGE)
     tried = {}
 
-    def watched(trial, plan):
-        events = list(try_candidate(trial, plan))
+    def watched(session, plan):
+        events = list(evaluate_cases(session, plan))
         cases = [event.judgement.case for event in events[:-1]]
         tried[plan.dtypes] = [case.settings[SIZES] == FILE for case in cases]
         return events
 
-    monkeypatch.setattr(proof, "try_candidate", watched)
+    monkeypatch.setattr(proof, "evaluate_cases", watched)
     cache, plan = ExpectationCache(Policy()), Plan(cases=2)
     prove(task, suite.own_model("level1/1"), runner, cache, plan=plan)
     assert tried == {

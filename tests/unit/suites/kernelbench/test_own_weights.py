@@ -7,9 +7,9 @@ from torch import nn
 from kerneltruth.engine.evaluator import not_timed
 from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import AttemptEnded, CaseJudged, Plan, try_candidate
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import AttemptEnded, CaseJudged, Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -98,8 +98,10 @@ def judged(runner, tmp_path):
         suite = Problems({"level1/1": problem(source)}, runner, tmp_path)
         task = suite["kernelbench/level1/1"]
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
-        with Trial(task, candidate, runner, ExpectationCache(Policy()), deadline_s=20) as trial:
-            *events, last = try_candidate(trial, Plan(cases=cases, compile=False))
+        with CandidateSession(
+            task, candidate, runner, ExpectationCache(Policy()), deadline_s=20
+        ) as session:
+            *events, last = evaluate_cases(session, Plan(cases=cases, compile=False))
         assert isinstance(last, AttemptEnded)
         return last.attempt, [e.judgement.case for e in events if isinstance(e, CaseJudged)]
 

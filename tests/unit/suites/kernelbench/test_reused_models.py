@@ -3,10 +3,10 @@
 import pytest
 
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import AttemptEnded, Plan, evaluate_cases
 from kerneltruth.oracle.controls import Controls
-from kerneltruth.oracle.course import AttemptEnded, Plan, try_candidate
 from kerneltruth.oracle.expectation import ExpectationCache
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -68,8 +68,10 @@ def verdict(runner, tmp_path):
         candidate = read_candidate(written, "new.py", task_names=("ModelNew",), task="ModelNew")
         cache = ExpectationCache(Policy())
         controls = Controls(runner, cache, lambda task: suite.own_model(task.name))
-        with Trial(task, candidate, runner, cache, deadline_s=20, controls=controls) as trial:
-            *_, last = try_candidate(trial, Plan(cases=6, compile=False))
+        with CandidateSession(
+            task, candidate, runner, cache, deadline_s=20, controls=controls
+        ) as session:
+            *_, last = evaluate_cases(session, Plan(cases=6, compile=False))
         controls.close()
         assert isinstance(last, AttemptEnded)
         return last.attempt.verdict

@@ -14,12 +14,12 @@ import torch
 from kerneltruth.codec import plain
 from kerneltruth.commands.head_start import cache_root
 from kerneltruth.corpus import ENTRIES, Entry, source
-from kerneltruth.engine.evaluator import Court, Job
+from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, Lost, run_jobs
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.oracle.course import Plan, try_candidate
-from kerneltruth.oracle.trial import Trial
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import Declined, Passed, is_bad, word
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
@@ -41,7 +41,7 @@ class Kind:
 
 
 @dataclass(slots=True, kw_only=True)
-class Heard:
+class Evaluation:
     """What came of one kernel's cases: every one is counted under exactly one kind or reason."""
 
     verdict: str = "lost"
@@ -70,65 +70,73 @@ def chosen(role: str, only: Sequence[str]) -> list[Entry]:
     return [e for e in found if not only or e.name in only]
 
 
-def job_of(entry: Entry, plan: Plan) -> Job:
+def job_of(entry: Entry, plan: Plan) -> EvaluationRequest:
     """The hearing of a kernel without explanation and without the peers' checks."""
-    return Job(name=entry.name, task=entry.task, candidate=candidate_of(entry), plan=plan)
+    return EvaluationRequest(
+        name=entry.name, task=entry.task, candidate=candidate_of(entry), plan=plan
+    )
 
 
-def hear_all(
-    jobs: Sequence[Job],
+def evaluate_all(
+    jobs: Sequence[EvaluationRequest],
     *,
     device: str,
     workers: int | None = None,
     runner: Runner | None = None,
-) -> Iterator[tuple[Job, Heard]]:
+) -> Iterator[tuple[EvaluationRequest, Evaluation]]:
     """Judge every job, with a runner that is warming up or one of its own; yields as they end."""
     torch.set_num_threads(1)
-    court = Court(
+    evaluator = Evaluator(
         device=device, targets=(), policy=Policy(), cache_root=cache_root(), runner=runner
     )
     try:
-        court.start()
-        court.warm()
+        evaluator.start()
+        evaluator.warm()
         ordered = sorted(jobs, key=lambda job: job.task not in DEAR)
         judges = workers or len(os.sched_getaffinity(0))
         for event in run_jobs(
-            ordered, lambda job, report: hear(court, job, report), workers=judges
+            ordered, lambda job, report: evaluate(evaluator, job, report), workers=judges
         ):
             if isinstance(event, Done):
                 yield event.job, event.result
             elif isinstance(event, Lost):
-                yield event.job, Heard(skipped=Counter({event.reason: 1}))
+                yield event.job, Evaluation(skipped=Counter({event.reason: 1}))
     finally:
-        court.close()
+        evaluator.close()
 
 
-def hear(court: Court, job: Job, report: Callable[[int], None]) -> Heard:
+def evaluate(
+    evaluator: Evaluator, job: EvaluationRequest, report: Callable[[int], None]
+) -> Evaluation:
     """Judge one job, counting its cases."""
-    heard = Heard()
+    evaluation = Evaluation()
     start = time.monotonic()
-    with Trial(
-        find(job.task), job.candidate, court.runner, court.cache, deadline_s=job.plan.deadline_s
-    ) as trial:
-        for event in try_candidate(trial, job.plan):
+    with CandidateSession(
+        find(job.task),
+        job.candidate,
+        evaluator.runner,
+        evaluator.cache,
+        deadline_s=job.plan.deadline_s,
+    ) as session:
+        for event in evaluate_cases(session, job.plan):
             if isinstance(event, AttemptEnded):
-                heard.verdict = word(event.attempt.verdict)
-                heard.unrefereeable.update(event.attempt.unrefereeable)
-                heard.skipped.update(event.attempt.skipped)
+                evaluation.verdict = word(event.attempt.verdict)
+                evaluation.unrefereeable.update(event.attempt.unrefereeable)
+                evaluation.skipped.update(event.attempt.skipped)
                 break
-            _count(heard, event.judgement.case, event.judgement.verdict, event.judgement.stats)
+            _count(evaluation, event.judgement.case, event.judgement.verdict, event.judgement.stats)
             report(1)
-    heard.seconds = time.monotonic() - start
-    return heard
+    evaluation.seconds = time.monotonic() - start
+    return evaluation
 
 
-def _count(heard: Heard, case: Any, verdict: Any, stats: Any) -> None:
+def _count(evaluation: Evaluation, case: Any, verdict: Any, stats: Any) -> None:
     said = "flagged" if is_bad(verdict) else word(verdict)
-    heard.kinds[Kind(case.strategy, case.dtype, case.layout, said)] += 1
+    evaluation.kinds[Kind(case.strategy, case.dtype, case.layout, said)] += 1
     if isinstance(verdict, Declined):
-        heard.declined[verdict.reason.splitlines()[0]] += 1
+        evaluation.declined[verdict.reason.splitlines()[0]] += 1
     elif is_bad(verdict) and not isinstance(verdict, Passed):
-        heard.flagged.append(
+        evaluation.flagged.append(
             {
                 "case": case.summary(),
                 "strategy": case.strategy,

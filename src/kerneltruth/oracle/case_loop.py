@@ -1,4 +1,4 @@
-"""The course of a trial: cases in order, a call and a ruling for each, and what it comes to."""
+"""Cases in order, a call and a ruling for each, and what it comes to."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from kerneltruth.oracle.attempt import (
     Judgement,
     Mismatch,
 )
+from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling, wrong_form
 from kerneltruth.oracle.probes import probe
-from kerneltruth.oracle.trial import Trial
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -69,7 +69,7 @@ class Plan:
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
         deadline_s: wall time allowed for one call.
-        stop_at_first: whether the first failing case ends the trial.
+        stop_at_first: whether the first failing case ends the session.
         compile: whether every launch is also compiled for the runner's targets.
     """
 
@@ -128,7 +128,7 @@ class _Noted:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of one trial; every case that was generated ends in exactly one of them."""
+    """Counts of one session; every case that was generated ends in exactly one of them."""
 
     cases: int = 0
     failed: int = 0
@@ -202,13 +202,13 @@ class _Tally:
         return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
 
 
-def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
+def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
     start = time.monotonic()
     tally = _Tally()
-    early = _load_verdict(trial.loaded(), load_allowance(trial.candidate))
+    early = _load_verdict(session.loaded(), load_allowance(session.candidate))
     if early is None:
-        for judgement in _judge_cases(trial, plan, tally):
+        for judgement in _judge_cases(session, plan, tally):
             yield CaseJudged(judgement=judgement)
             tally.add(judgement)
             if plan.stop_at_first and tally.failure is not None:
@@ -216,14 +216,14 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
         tally.convict_of_form()
     yield AttemptEnded(
         attempt=Attempt(
-            task=trial.task.key,
+            task=session.task.key,
             candidate=CandidateRef(
-                sha256=trial.candidate.sha256,
-                path=trial.candidate.path,
-                language=trial.candidate.language,
-                entry=trial.candidate.entry,
+                sha256=session.candidate.sha256,
+                path=session.candidate.path,
+                language=session.candidate.language,
+                entry=session.candidate.entry,
             ),
-            torch_only=is_torch_only(trial.candidate),
+            torch_only=is_torch_only(session.candidate),
             verdict=early or _final(tally, plan.cases),
             cases=tally.cases,
             failed=tally.failed,
@@ -231,12 +231,12 @@ def try_candidate(trial: Trial, plan: Plan) -> Iterator[Event]:
             unrefereeable=dict(tally.unrefereeable),
             skipped=dict(tally.skipped),
             failure=tally.failure,
-            binaries=tuple(trial.binaries),
+            binaries=tuple(session.binaries),
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,
-            headers=trial.headers,
-            own_weights=trial.own_weights,
+            headers=session.headers,
+            own_weights=session.own_weights,
             void=dict(tally.void),
             interface=tuple(noted.note() for noted in tally.noted.values()),
         )
@@ -289,29 +289,29 @@ def _not_answered(tally: _Tally) -> UnsupportedHere | Infra:
     return replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
 
 
-def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
-    device = trial.runner.device
-    total = trial.cache.count(
-        (trial.task.key, plan, device), lambda: plan.total(trial.task, device)
+def _judge_cases(session: CandidateSession, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
+    device = session.runner.device
+    total = session.cache.count(
+        (session.task.key, plan, device), lambda: plan.total(session.task, device)
     )
     right: list[Expectation] = []
-    for count, case in enumerate(_cases(trial, plan, total)):
+    for count, case in enumerate(_cases(session, plan, total)):
         if tally.cases >= total:
             break
-        expectation = trial.cache.get(trial.task, case)
+        expectation = session.cache.get(session.task, case)
         if expectation.invalid is not None:
             tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
             continue
-        cannot = trial.cannot_take(expectation)
+        cannot = session.cannot_take(expectation)
         if cannot is not None:
             tally.skipped[cannot] += 1
             continue
         if expectation.unrefereeable is not None:
             yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
             continue
-        for config in _configs(trial, count):
-            judgement = _judge_one(trial, plan, expectation, config, tally.noted.keys())
-            if trial.keeps_its_weights(case, judgement.verdict):
+        for config in _configs(session, count):
+            judgement = _judge_one(session, plan, expectation, config, tally.noted.keys())
+            if session.keeps_its_weights(case, judgement.verdict):
                 break
             yield judgement
             if is_bad(judgement.verdict) and plan.stop_at_first:
@@ -319,7 +319,7 @@ def _judge_cases(trial: Trial, plan: Plan, tally: _Tally) -> Iterator[Judgement]
             if isinstance(judgement.verdict, Passed) and config == 0:
                 _keep(right, expectation)
     if tally.failure is None:
-        yield from _called_again(trial, plan, tally, right)
+        yield from _called_again(session, plan, tally, right)
 
 
 def _keep(right: list[Expectation], expectation: Expectation) -> None:
@@ -331,19 +331,19 @@ def _keep(right: list[Expectation], expectation: Expectation) -> None:
 
 
 def _called_again(
-    trial: Trial, plan: Plan, tally: _Tally, right: Sequence[Expectation]
+    session: CandidateSession, plan: Plan, tally: _Tally, right: Sequence[Expectation]
 ) -> Iterator[Judgement]:
     """What only further calls of right cases show to be wrong."""
     if not right:
         return
-    kept = kept_from_before(trial, right[0], config=0, models=trial.controls is not None)
+    kept = kept_from_before(session, right[0], config=0, models=session.controls is not None)
     if isinstance(kept, Failed):
         yield _of_several_calls(right[0], kept)
         return
     if kept is not None:
-        yield _judge_one(trial, plan, kept, 0, tally.noted.keys())
-    drawn = telling(right) if trial.task.random and tally.failure is None else None
-    same = None if drawn is None else drawn_alike(trial, drawn, config=0)
+        yield _judge_one(session, plan, kept, 0, tally.noted.keys())
+    drawn = telling(right) if session.task.random and tally.failure is None else None
+    same = None if drawn is None else drawn_alike(session, drawn, config=0)
     if drawn is not None and same is not None:
         yield _of_several_calls(drawn, same)
 
@@ -357,41 +357,41 @@ def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
     )
 
 
-def _cases(trial: Trial, plan: Plan, total: int) -> Iterator[Case]:
+def _cases(session: CandidateSession, plan: Plan, total: int) -> Iterator[Case]:
     """The planned cases: one first, to see the launch, then the rest with its block sizes.
 
     Three times as many are offered as are wanted, so that cases that cannot be judged are replaced.
     """
-    settings = {**plan.chosen(), "device": trial.runner.device}
+    settings = {**plan.chosen(), "device": session.runner.device}
     seen: set[str] = set()
-    first = next(generate(trial.task, count=1, **settings), None)
+    first = next(generate(session.task, count=1, **settings), None)
     if first is not None:
         seen.add(first.identity)
         yield first
-        if trial.own_weights is not None and (again := trial.as_taken(first)) is not None:
+        if session.own_weights is not None and (again := session.as_taken(first)) is not None:
             yield again
-    blocks = tuple(sorted(trial.blocks))
+    blocks = tuple(sorted(session.blocks))
     for case in generate(
-        trial.task, count=3 * total, blocks=blocks, thresholds=trial.thresholds, **settings
+        session.task, count=3 * total, blocks=blocks, thresholds=session.thresholds, **settings
     ):
         if case.identity not in seen:
             seen.add(case.identity)
-            if (taken := trial.as_taken(case)) is not None:
+            if (taken := session.as_taken(case)) is not None:
                 yield taken
 
 
-def _configs(trial: Trial, count: int) -> Iterator[int]:
+def _configs(session: CandidateSession, count: int) -> Iterator[int]:
     """Which configurations of an autotuned kernel a case runs under: all in turn over the cases.
 
     The number is known only after the first call, so the first case takes the others afterwards.
     """
-    yield count % trial.configs
+    yield count % session.configs
     if count == 0:
-        yield from range(1, min(trial.configs, CONFIGS_ON_FIRST_CASE))
+        yield from range(1, min(session.configs, CONFIGS_ON_FIRST_CASE))
 
 
 def _judge_one(
-    trial: Trial,
+    session: CandidateSession,
     plan: Plan,
     expectation: Expectation,
     config: int,
@@ -399,14 +399,14 @@ def _judge_one(
 ) -> Judgement:
     """Judge one case; `noted` has the mismatches of form that PyTorch does not share."""
     start = time.monotonic()
-    ruling, observation, _ = trial.call(expectation, config=config)
+    ruling, observation, _ = session.call(expectation, config=config)
     verdict = ruling.verdict
     core = expectation.case.domain == "core"
-    if plan.compile and trial.runner.targets and not is_bad(verdict):
-        refused = trial.compile(expectation, observation.launches, config)
+    if plan.compile and session.runner.targets and not is_bad(verdict):
+        refused = session.compile(expectation, observation.launches, config)
         if refused is not None:
             verdict = refused if core else Declined(reason=refused.detail)
-    beyond = trial.task.beyond(expectation.case.settings)
+    beyond = session.task.beyond(expectation.case.settings)
     if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
         verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
     judgement = Judgement(
@@ -419,14 +419,14 @@ def _judge_one(
     )
     new_form = any((m.kind, m.output) not in noted for m in ruling.interface)
     if is_bad(verdict) or new_form:
-        objection = trial.objection(expectation, verdict)
+        objection = session.objection(expectation, verdict)
         if objection is not None:
             return replace(judgement, verdict=Void(reason=objection))
     if is_bad(verdict):
-        trial.convicted = (expectation.case.identity, config), ruling
-        probes = probe(trial, expectation, ruling, config=config)
+        session.convicted = (expectation.case.identity, config), ruling
+        probes = probe(session, expectation, ruling, config=config)
         judgement = replace(judgement, verdict=probes.refine(verdict))
-        kept = kept_from_others(trial, expectation, judgement.verdict, config=config)
+        kept = kept_from_others(session, expectation, judgement.verdict, config=config)
         if kept is not None:
             return replace(_of_several_calls(expectation, kept), config=config)
     elif not (core and ruling.interface):

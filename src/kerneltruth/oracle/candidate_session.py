@@ -1,7 +1,7 @@
-"""A candidate on trial: its child processes, and what they have shown so far.
+"""A candidate, its child processes, and what they have shown so far.
 
-The course of events is in `course`. The explaining layers above use `Trial.call` to ask further
-questions of the same candidate.
+`case_loop` puts the cases to it. The explaining layers above use `CandidateSession.call` to ask
+further questions of the same candidate.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SPARE = 0.25
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
 
 
-class Trial:
+class CandidateSession:
     """A candidate, its child processes, and what they have shown so far."""
 
     def __init__(
@@ -62,15 +62,15 @@ class Trial:
         ends_first: bool = False,
         controls: Controls | None = None,
     ) -> None:
-        """A trial; no child is started yet.
+        """A session; no child is started yet.
 
         Args:
             task: what the candidate is to compute.
-            candidate: who is on trial.
+            candidate: that the session is with.
             runner: whose children run it.
             cache: of what is due.
             deadline_s: for one call.
-            ends_first: whether the trial's end waits for that of its children.
+            ends_first: whether the session's end waits for that of its children.
             controls: PyTorch's own function, asked before a case convicts; None asks nobody.
         """
         self._ends_first = ends_first
@@ -94,7 +94,7 @@ class Trial:
         self._compiled: set[tuple[Any, ...]] = set()
         self._refused: dict[tuple[Any, ...], CompileError] = {}
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> CandidateSession:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,12 +107,14 @@ class Trial:
                 session.close(wait=wait or self._ends_first)
         self._run = self._compile = None
 
-    def followed_by(self, task: Task, candidate: Candidate, *, deadline_s: float) -> Trial:
+    def followed_by(
+        self, task: Task, candidate: Candidate, *, deadline_s: float
+    ) -> CandidateSession:
         """A trial of another candidate in the child of this one, which ends with it.
 
         For the judge's own: whatever one leaves in the process, the next one finds.
         """
-        trial = Trial(task, candidate, self.runner, self.cache, deadline_s=deadline_s)
+        trial = CandidateSession(task, candidate, self.runner, self.cache, deadline_s=deadline_s)
         trial._run, self._run = self._run, None
         if trial._run is not None:
             trial._run.load_instead(candidate)

@@ -1,15 +1,15 @@
-"""A trial: what the child is called with, what is learned from launches, what is compiled."""
+"""A session: what the child is called with, what is learned from launches, what is compiled."""
 
 import time
 from dataclasses import replace
 
 import pytest
 import torch
-from scripted import RELU, case_of, returned, trial_of
+from scripted import RELU, case_of, returned, session_of
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.arguments import Surroundings, poison_of
-from kerneltruth.oracle.trial import MAX_CONFIGS
+from kerneltruth.oracle.candidate_session import MAX_CONFIGS
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.protocol import Binary, Launch, Observation, Supply
 
@@ -32,80 +32,84 @@ def launching(*launches):
     return lambda call: returned(right(call), launches=launches)
 
 
-def expected(trial, **case):
-    return trial.cache.get(RELU, case_of(RELU, **case))
+def expected(session, **case):
+    return session.cache.get(RELU, case_of(RELU, **case))
 
 
 def test_a_call_gives_the_ruling_the_observation_and_where_the_inputs_lay():
-    trial = trial_of(RELU, right)
-    ruling, observation, placed = trial.call(expected(trial))
+    session = session_of(RELU, right)
+    ruling, observation, placed = session.call(expected(session))
     assert ruling.verdict == Passed()
     assert observation.ended == "returned"
     assert list(placed) == ["x"]
 
 
 def test_the_candidate_is_loaded_once_and_only_when_it_is_needed():
-    trial = trial_of(RELU, right)
-    assert trial.runner.opened == []
-    trial.call(expected(trial))
-    trial.call(expected(trial))
-    assert trial.runner.opened == ["run"]
+    session = session_of(RELU, right)
+    assert session.runner.opened == []
+    session.call(expected(session))
+    session.call(expected(session))
+    assert session.runner.opened == ["run"]
 
 
-def test_leaving_a_trial_ends_its_children():
-    trial = trial_of(RELU, launching(launch()), compiled=lambda call: Observation(ended="returned"))
-    with trial:
-        trial.call(expected(trial))
-        trial.compile(expected(trial), (launch(),), 0)
-        assert trial.runner.opened == ["run", "compile"]
-    assert trial.runner.opened == []
+def test_leaving_a_session_ends_its_children():
+    session = session_of(
+        RELU, launching(launch()), compiled=lambda call: Observation(ended="returned")
+    )
+    with session:
+        session.call(expected(session))
+        session.compile(expected(session), (launch(),), 0)
+        assert session.runner.opened == ["run", "compile"]
+    assert session.runner.opened == []
 
 
 @pytest.mark.parametrize("ends_first", [False, True])
 def test_the_next_may_begin_before_children_have_ended_or_not(ends_first):
-    with trial_of(RELU, right, ends_first=ends_first) as trial:
-        trial.call(expected(trial))
-    assert trial.runner.waited == [ends_first]
+    with session_of(RELU, right, ends_first=ends_first) as session:
+        session.call(expected(session))
+    assert session.runner.waited == [ends_first]
 
 
 def test_a_call_can_have_other_surroundings():
-    trial = trial_of(RELU, right)
-    expectation = expected(trial, layout="transposed")
-    trial.call(expectation)
-    trial.call(expectation, around=Surroundings(small_poison=True))
-    trial.call(expectation, around=Surroundings(small_guards=True))
-    trial.call(expectation, around=Surroundings(contiguous=frozenset(["x"])))
-    plain, poisoned, guarded, contiguous = trial.runner.calls
-    assert {c.poison for c in trial.runner.calls} == {poison_of(expectation.case, 0)}
-    assert [c.small_poison for c in trial.runner.calls] == [False, True, False, False]
-    assert [c.small_guards for c in trial.runner.calls] == [False, False, True, False]
+    session = session_of(RELU, right)
+    expectation = expected(session, layout="transposed")
+    session.call(expectation)
+    session.call(expectation, around=Surroundings(small_poison=True))
+    session.call(expectation, around=Surroundings(small_guards=True))
+    session.call(expectation, around=Surroundings(contiguous=frozenset(["x"])))
+    plain, poisoned, guarded, contiguous = session.runner.calls
+    assert {c.poison for c in session.runner.calls} == {poison_of(expectation.case, 0)}
+    assert [c.small_poison for c in session.runner.calls] == [False, True, False, False]
+    assert [c.small_guards for c in session.runner.calls] == [False, False, True, False]
     assert plain.arguments == poisoned.arguments != guarded.arguments
     assert plain.arguments[0].strides == guarded.arguments[0].strides == (1, 3)
     assert contiguous.arguments[0].strides == (5, 1)
-    for call in trial.runner.calls:
+    for call in session.runner.calls:
         assert torch.equal(call.tensors["x"], plain.tensors["x"])
 
 
 def test_block_sizes_come_from_the_source_and_from_launches():
-    trial = trial_of(RELU, launching(launch(BLOCK=64, FLAG=True, eps=0.5)), source="BLOCK = 32\n")
-    assert trial.blocks == {32}
-    trial.call(expected(trial))
-    assert trial.blocks == {32, 64}
+    session = session_of(
+        RELU, launching(launch(BLOCK=64, FLAG=True, eps=0.5)), source="BLOCK = 32\n"
+    )
+    assert session.blocks == {32}
+    session.call(expected(session))
+    assert session.blocks == {32, 64}
 
 
 def test_the_number_of_configurations_is_learned_from_launches_up_to_a_limit():
-    trial = trial_of(RELU, launching(launch(configs=5), launch(configs=10**6)))
-    trial.call(expected(trial))
-    assert trial.configs == MAX_CONFIGS
+    session = session_of(RELU, launching(launch(configs=5), launch(configs=10**6)))
+    session.call(expected(session))
+    assert session.configs == MAX_CONFIGS
 
 
 def test_given_inputs_are_run_and_not_judged():
-    trial = trial_of(RELU, lambda call: call.tensors["x"] * 0)
+    session = session_of(RELU, lambda call: call.tensors["x"] * 0)
     case = case_of(RELU)
-    observation, placed = trial.run(case, materialize(RELU, case), poison=1)
+    observation, placed = session.run(case, materialize(RELU, case), poison=1)
     assert observation.ended == "returned"
     assert list(placed) == ["x"]
-    assert trial.runner.calls[0].poison == poison_of(case, 1)
+    assert session.runner.calls[0].poison == poison_of(case, 1)
 
 
 def compiling(**binary):
@@ -113,38 +117,38 @@ def compiling(**binary):
     made = Observation(
         ended="returned", binaries=(found, Binary(kernel="k", target="sm_80", **binary))
     )
-    return trial_of(RELU, launching(launch()), compiled=lambda call: made)
+    return session_of(RELU, launching(launch()), compiled=lambda call: made)
 
 
 def test_a_launch_is_compiled_once():
-    trial = compiling(ok=True)
+    session = compiling(ok=True)
     for _ in range(2):
-        assert trial.compile(expected(trial), (launch(BLOCK=8),), 0) is None
-    assert len(trial.runner.calls) == 1
-    trial.compile(expected(trial), (launch(BLOCK=16),), 0)
-    assert len(trial.runner.calls) == 2
-    assert len(trial.binaries) == 4
+        assert session.compile(expected(session), (launch(BLOCK=8),), 0) is None
+    assert len(session.runner.calls) == 1
+    session.compile(expected(session), (launch(BLOCK=16),), 0)
+    assert len(session.runner.calls) == 2
+    assert len(session.binaries) == 4
 
 
 def test_the_first_target_that_refuses_is_named():
-    trial = compiling(ok=False, error="too much shared memory")
-    refused = trial.compile(expected(trial), (launch(),), 0)
+    session = compiling(ok=False, error="too much shared memory")
+    refused = session.compile(expected(session), (launch(),), 0)
     assert (refused.target, refused.detail) == ("sm_80", "k: too much shared memory")
 
 
 def test_what_was_refused_is_refused_again():
     """The first time may have been beyond the core, where it is declined."""
-    trial = compiling(ok=False, error="too much shared memory")
-    first = trial.compile(expected(trial), (launch(),), 0)
-    assert trial.compile(expected(trial), (launch(),), 0) == first
-    assert trial.compile(expected(trial), (replace(launch(), kernel="other"),), 0) is not None
-    assert len(trial.runner.calls) == 2
+    session = compiling(ok=False, error="too much shared memory")
+    first = session.compile(expected(session), (launch(),), 0)
+    assert session.compile(expected(session), (launch(),), 0) == first
+    assert session.compile(expected(session), (replace(launch(), kernel="other"),), 0) is not None
+    assert len(session.runner.calls) == 2
 
 
 def test_nothing_launched_is_nothing_to_compile():
-    trial = compiling(ok=True)
-    assert trial.compile(expected(trial), (), 0) is None
-    assert trial.runner.opened == []
+    session = compiling(ok=True)
+    assert session.compile(expected(session), (), 0) is None
+    assert session.runner.opened == []
 
 
 SHAPES = tuple((Supply(name="x", dtype="float32", shape=(n,)),) for n in (8, 9))
@@ -152,10 +156,10 @@ SHAPES = tuple((Supply(name="x", dtype="float32", shape=(n,)),) for n in (8, 9))
 
 def rehearsed(answer, *, budget_s=5.0):
     """Which shapes were rehearsed in which configurations."""
-    with trial_of(RELU, right, rehearsal=answer) as trial:
-        trial.call(expected(trial))
-        trial.rehearse(SHAPES, budget_s=budget_s)
-        return [(r.arguments[0].shape[0], r.config) for r in trial.runner.rehearsed]
+    with session_of(RELU, right, rehearsal=answer) as session:
+        session.call(expected(session))
+        session.rehearse(SHAPES, budget_s=budget_s)
+        return [(r.arguments[0].shape[0], r.config) for r in session.runner.rehearsed]
 
 
 def test_each_shape_is_rehearsed_in_as_many_configurations_as_it_has():

@@ -1,4 +1,4 @@
-"""Commands that only look: `tasks`, `doctor`."""
+"""`tasks`: what kernels can be judged on."""
 
 from __future__ import annotations
 
@@ -29,17 +29,3 @@ def tasks(
     from kerneltruth.suites.listing import list_tasks
 
     show_document(list_tasks(name, suite), tasks_view, as_json)
-
-
-@app.command()
-def doctor(
-    as_json: AsJson = False,
-    device: Annotated[str, typer.Option("--device", help="Ignored: all are shown.")] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
-) -> None:
-    """Say what this machine can do, what is missing, and how to add it."""
-    del device, seed
-    from kerneltruth.engine.doctor import examine
-    from kerneltruth.report.tasks_view import doctor_view
-
-    show_document(examine(), doctor_view, as_json)

@@ -1,4 +1,4 @@
-"""The course of a trial: which cases are judged, when it stops, and what it comes to."""
+"""The course of a session: which cases are judged, when it stops, and what it comes to."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from scripted import RELU, declare, returned, trial_of
+from scripted import RELU, declare, returned, session_of
 
-from kerneltruth.oracle import course
+from kerneltruth.oracle import case_loop
 from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged
-from kerneltruth.oracle.course import CONFIGS_ON_FIRST_CASE, Plan, try_candidate
+from kerneltruth.oracle.case_loop import CONFIGS_ON_FIRST_CASE, Plan, evaluate_cases
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -29,11 +29,11 @@ def right(call):
 
 
 def tried(answer, declared=RELU, cases=6, plan=None, **runner):
-    trial = trial_of(declared, answer, **runner)
-    *judged, ended = try_candidate(trial, replace(plan or Plan(), cases=cases))
+    session = session_of(declared, answer, **runner)
+    *judged, ended = evaluate_cases(session, replace(plan or Plan(), cases=cases))
     assert isinstance(ended, AttemptEnded)
     assert all(isinstance(event, CaseJudged) for event in judged)
-    return ended.attempt, [event.judgement for event in judged], trial
+    return ended.attempt, [event.judgement for event in judged], session
 
 
 def test_a_right_candidate_passes_every_case_that_was_planned():
@@ -62,11 +62,11 @@ def test_the_core_domain_alone_is_judged_where_the_plan_says_so():
 def test_a_large_case_is_called_again_only_where_there_is_no_other(large, kept):
     right = []
     for number, is_large in enumerate(large):
-        course._keep(right, SimpleNamespace(is_large=is_large, number=number))
+        case_loop._keep(right, SimpleNamespace(is_large=is_large, number=number))
     assert [expectation.number for expectation in right] == kept
 
 
-def test_the_first_failure_ends_the_trial():
+def test_the_first_failure_ends_the_session():
     attempt, judged, _ = tried(lambda call: call.tensors["x"] + 100)
     assert (attempt.cases, attempt.failed, len(judged)) == (1, 1, 1)
     assert attempt.verdict.kind == "value"
@@ -238,10 +238,10 @@ def test_an_answer_that_was_cut_off_is_said_to_be(source, ends):
     ],
 )
 def test_a_candidate_that_does_not_load_is_judged_by_that_alone(loaded, verdict, monkeypatch):
-    monkeypatch.setattr("kerneltruth.oracle.course.load_allowance", lambda candidate: 30.0)
-    attempt, judged, trial = tried(right, loaded=loaded)
+    monkeypatch.setattr("kerneltruth.oracle.case_loop.load_allowance", lambda candidate: 30.0)
+    attempt, judged, session = tried(right, loaded=loaded)
     assert attempt.verdict == verdict
-    assert (judged, trial.runner.calls) == ([], [])
+    assert (judged, session.runner.calls) == ([], [])
 
 
 def test_a_case_that_the_operator_refuses_is_counted_as_skipped():
@@ -258,10 +258,10 @@ def test_a_case_that_the_operator_refuses_is_counted_as_skipped():
 
 def test_a_case_without_teeth_is_counted_and_the_candidate_not_run_on_it():
     vague = declare("relu(x[M, N])", torch.relu, admissible=(lambda x: x * 9 + 9,))
-    attempt, _, trial = tried(right, vague, cases=3)
+    attempt, _, session = tried(right, vague, cases=3)
     assert word(attempt.verdict) == "unrefereeable"
     assert sum(attempt.unrefereeable.values()) > 0
-    assert trial.runner.calls == []
+    assert session.runner.calls == []
 
 
 def test_the_worst_ratio_is_over_the_cases_that_passed():
@@ -298,8 +298,8 @@ def test_a_kernel_that_does_not_compile_for_a_target_fails_in_the_core_domain():
 
 
 def test_nothing_is_compiled_where_the_plan_says_so():
-    _, _, trial = tried(autotuned(1), targets=("sm_90",), plan=Plan(compile=False))
-    assert {call.mode for call in trial.runner.calls} == {"run"}
+    _, _, session = tried(autotuned(1), targets=("sm_90",), plan=Plan(compile=False))
+    assert {call.mode for call in session.runner.calls} == {"run"}
 
 
 def test_the_cases_are_counted_by_dtype_and_no_dtype_loses_one():
@@ -321,11 +321,11 @@ def test_a_wrong_answer_and_one_that_never_came_count_apart_in_their_dtype():
 
 def test_how_many_cases_a_plan_takes_is_counted_once_for_all_candidates(monkeypatch):
     counted = []
-    monkeypatch.setattr(course, "enough_cases", lambda *_, **__: counted.append(1) or 5)
-    first, second = (trial_of(RELU, right) for _ in "12")
+    monkeypatch.setattr(case_loop, "enough_cases", lambda *_, **__: counted.append(1) or 5)
+    first, second = (session_of(RELU, right) for _ in "12")
     second.cache = first.cache
     for plan in (Plan(promises=True), Plan(promises=True, seed=1)):
-        for trial in (first, second):
-            *_, ended = try_candidate(trial, plan)
+        for session in (first, second):
+            *_, ended = evaluate_cases(session, plan)
             assert ended.attempt.cases >= 5
     assert len(counted) == 2

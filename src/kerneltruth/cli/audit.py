@@ -1,0 +1,96 @@
+"""`audit`: the built-in corpus judged, or a suite proved."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import (
+    AsJson,
+    Device,
+    Out,
+    Seed,
+    Timeout,
+    Workers,
+    follow,
+    show_document,
+)
+from kerneltruth.errors import Interrupted
+from kerneltruth.report import exit_codes
+
+
+@app.command()
+def audit(
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+    out: Out = None,
+    workers: Workers = None,
+    timeout: Timeout = 20.0,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Judge the whole corpus, not only a part.")
+    ] = False,
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=1, help="Cases per kernel (32), or per task and dtype (16)."),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option("--suite", help="In place of the corpus, prove this suite's tasks."),
+    ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option("--timed", help="Time the suite's PyTorch functions against themselves."),
+    ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0.0, help="Seconds after which an audit of --suite ends."),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option(help="Run the peers' checks on the same kernels.")
+    ] = True,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+    ] = None,
+) -> None:
+    """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
+    from kerneltruth.documents.runs import AuditDocument
+    from kerneltruth.engine.requests import AuditRequest
+    from kerneltruth.engine.start import run_audit
+    from kerneltruth.report.audit_view import audit_view
+
+    options = AuditRequest(
+        device=device,
+        seed=seed,
+        out=out,
+        workers=workers,
+        deadline_s=timeout,
+        only=tuple(only or ()),
+        full=full,
+        cases=cases or (32 if suite is None else 16),
+        promises=suite is not None and cases is None,
+        baselines=baselines,
+        targets=tuple(target or ("sm_90",)),
+        suite=suite,
+        timed=timed,
+        budget_s=budget,
+    )
+    document = follow(run_audit(options), quiet=as_json)
+    if isinstance(document, AuditDocument):
+        show_document(document, audit_view, as_json)
+        raise typer.Exit(exit_codes.of_audit(document))
+    if timed:
+        from kerneltruth.report.timed_audit_view import timed_audit_view
+
+        show_document(document, timed_audit_view, as_json)
+        stopped = document["interrupted"]
+        raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_timed_suite(document))
+    from kerneltruth.report.suite_view import suite_view
+
+    show_document(document, suite_view, as_json)
+    raise typer.Exit(exit_codes.of_suite(document))

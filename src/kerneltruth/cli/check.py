@@ -1,0 +1,97 @@
+"""`check`: one kernel file judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kerneltruth.cli.application import app
+from kerneltruth.cli.options import (
+    Annotations,
+    AsJson,
+    Device,
+    DrawnSeed,
+    JUnit,
+    Out,
+    Timeout,
+    follow,
+    hand_over,
+    show_document,
+)
+from kerneltruth.cli.seeds import settled_seed
+from kerneltruth.report import exit_codes
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The kernel file to judge.")],
+    task: Annotated[
+        str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+    ] = None,
+    dtype: Annotated[
+        list[str] | None, typer.Option("--dtype", help="Only these dtypes (repeatable).")
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
+    ] = None,
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            "--cases", min=1, help="Cases to judge (48, or more where the task promises more)."
+        ),
+    ] = None,
+    bounds: Annotated[
+        str, typer.Option("--bounds", help="spread, calibrated or fixed.")
+    ] = "spread",
+    tf32: Annotated[
+        bool, typer.Option(help="Whether fp32 matrix products may use TF32, Triton's default.")
+    ] = True,
+    domain: Annotated[str, typer.Option("--domain", help="core or extended.")] = "extended",
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+    ] = None,
+    junit: JUnit = None,
+    annotations: Annotations = False,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    seed: DrawnSeed = None,
+    out: Out = None,
+    timeout: Timeout = 20.0,
+) -> None:
+    """Judge one kernel file."""
+    from kerneltruth.engine.requests import CheckRequest
+    from kerneltruth.engine.start import run_check
+    from kerneltruth.report.verdict_view import check_view
+
+    options = CheckRequest(
+        file=file,
+        task=task,
+        suite=suite,
+        dtypes=tuple(dtype or ()),
+        strategies=tuple(strategy or ()),
+        cases=cases,
+        bounds=bounds,
+        tf32=tf32,
+        domain=domain,
+        targets=tuple(target or ("sm_90",)),
+        device=device,
+        seed=settled_seed(seed, out),
+        out=out,
+        deadline_s=timeout,
+    )
+    document = follow(run_check(options), quiet=as_json)
+    show_document(document, check_view, as_json)
+    from kerneltruth.report.outcomes import of_check
+
+    hand_over(
+        lambda: of_check(document, file, device=device),
+        junit=junit,
+        annotations=annotations,
+        as_json=as_json,
+    )
+    raise typer.Exit(exit_codes.of_check(document.verdict))
