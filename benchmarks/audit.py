@@ -1,6 +1,6 @@
 """`kerneltruth audit` as a user runs it: seconds and memory, with a cold and a warm cache.
 
-    python benchmarks/audit.py [--device auto] [--full] [--workers N] [--keep DIR]
+    python benchmarks/audit.py [--device auto] [--workers N] [--keep DIR]
 
 Memory is the peak of the sum of PSS (each shared page counted once) over the command and all its
 descendants, sampled five times a second. Sampling takes a little of the processor's time itself.
@@ -148,7 +148,6 @@ def report(runs: list[Measured]) -> list[str]:
 
 def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="judge the whole corpus")
     parser.add_argument("--workers", type=int, help="judges; the command's own default if left out")
     parser.add_argument("--keep", type=Path, help="keep the cold run's directory here")
     parser.add_argument("--only", action="append", default=[], help="only this kernel (repeatable)")
@@ -156,7 +155,7 @@ def main() -> int:
     device = machine.device_of(options)
     # Orphans of the command come to this process, so that none of them escapes the sampler.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    arguments = ["--device", device, *(["--full"] if options.full else [])]
+    arguments = ["--device", device]
     arguments += ["--workers", str(options.workers)] if options.workers else []
     arguments += [word for name in options.only for word in ("--only", name)]
     runs: list[Measured] = []
@@ -181,9 +180,8 @@ def main() -> int:
             for r in runs
         ]
     }
-    name, shown = ("audit-full", "audit --full") if options.full else ("audit", "audit")
-    title = f"`kerneltruth {shown}`: time and memory"
-    machine.publish(name, title, about, report(runs), folder=options.results, data=data)
+    title = "`kerneltruth audit`: time and memory"
+    machine.publish("audit", title, about, report(runs), folder=options.results, data=data)
     return max(r.code for r in runs)
 
 

@@ -1,11 +1,10 @@
 """Put the audit's printed output into the README, between its `audit:begin` and `audit:end` marks.
 
-    python benchmarks/refresh_readme.py [FILE] [--run] [--full] [--check]
+    python benchmarks/refresh_readme.py [FILE] [--run] [--check]
 
 Without FILE it takes benchmarks/results/audit-cpu.txt, or else the newest audit-*.txt there. With
---run it runs the audit first (with --full, of the whole corpus) and writes that file, the command
-as its first line. With --check it changes nothing, and its exit
-code is 1 if the README shows another output.
+--run it runs the audit first and writes that file, the command as its first line. With --check it
+changes nothing, and its exit code is 1 if the README shows another output.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ COUNTS = "controls clean"
 
 def main() -> int:
     options = _options()
-    source = _run(options.device, full=options.full) if options.run else options.file or _newest()
+    source = _run(options.device) if options.run else options.file or _newest()
     if source is None:
         print("no audit-*.txt in benchmarks/results; use --run", file=sys.stderr)
         return 1
@@ -43,7 +42,6 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", type=Path, help="what `kerneltruth audit` printed")
     parser.add_argument("--run", action="store_true", help="run the audit first")
-    parser.add_argument("--full", action="store_true", help="for --run: the whole corpus")
     parser.add_argument("--device", default="auto", help="for --run: auto, cpu or cuda[:N]")
     parser.add_argument("--check", action="store_true", help="only compare")
     return parser.parse_args()
@@ -57,18 +55,16 @@ def _newest() -> Path | None:
     return found[-1] if found else None
 
 
-def _run(device: str, *, full: bool) -> Path:
+def _run(device: str) -> Path:
     """Run the audit and keep what it prints."""
     here = choose_device(device)
-    more = ["--full"] if full else []
-    command = [sys.executable, "-m", "kerneltruth", "audit", *more, "--device", here]
+    command = [sys.executable, "-m", "kerneltruth", "audit", "--device", here]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if COUNTS not in ran.stdout:
         raise SystemExit(f"the audit printed no result (exit code {ran.returncode})")
     machine.RESULTS.mkdir(exist_ok=True)
     path = machine.RESULTS / f"audit-{machine.slug(machine.facts(here))}.txt"
-    shown = " ".join(["$ kerneltruth audit", *more])
-    path.write_text(f"{shown}\n{ran.stdout}", encoding="utf-8")
+    path.write_text(f"$ kerneltruth audit\n{ran.stdout}", encoding="utf-8")
     return path
 
 

@@ -42,7 +42,7 @@ def make(run: Path, device: str, only: list[str]) -> None:
     if (run / "run.json").exists():
         # Made by this script, and to be made again: a finished run takes no new results.
         shutil.rmtree(run)
-    names = [word for name in only for word in ("--only", name)] or ["--full"]
+    names = [word for name in only for word in ("--only", name)]
     command(["audit", "--no-baselines", "--device", device, "--out", str(run), *names])
     shutil.rmtree(run / "inputs", ignore_errors=True)
     (run / "inputs").mkdir()

@@ -32,9 +32,6 @@ def audit(
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Judge only these kernels (repeatable).")
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Judge the whole corpus, not only a part.")
-    ] = False,
     cases: Annotated[
         int | None,
         typer.Option("--cases", min=1, help="Cases per kernel (32), or per task and dtype (16)."),
@@ -71,7 +68,6 @@ def audit(
         workers=workers,
         deadline_s=timeout,
         only=tuple(only or ()),
-        full=full,
         cases=cases or (32 if suite is None else 16),
         promises=suite is not None and cases is None,
         baselines=baselines,

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from kerneltruth.corpus import (
-    pointwise,
-    published,
-    reductions,
-    rows_and_matrices,
-    selection,
-    structured,
-)
+from kerneltruth.corpus import pointwise, published, reductions, rows_and_matrices, structured
 from kerneltruth.corpus.entry import Entry, source
 
 ENTRIES: tuple[Entry, ...] = (
@@ -20,7 +13,4 @@ ENTRIES: tuple[Entry, ...] = (
     *structured.ENTRIES,
 )
 
-_CHOSEN = {e.name for e in published.ENTRIES} | {*selection.CONTROLS, *selection.BUGS}
-SELECTED: tuple[Entry, ...] = tuple(e for e in ENTRIES if e.name in _CHOSEN)
-
-__all__ = ["ENTRIES", "SELECTED", "Entry", "source"]
+__all__ = ["ENTRIES", "Entry", "source"]

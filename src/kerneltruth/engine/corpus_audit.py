@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from kerneltruth.codec import content_hash, plain
-from kerneltruth.corpus import ENTRIES, SELECTED, Entry, source
+from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import parse
 from kerneltruth.documents.records import AttemptRecord, FailedRecord
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
@@ -39,7 +39,7 @@ def audit_corpus(
     options: AuditRequest, runner: Runner, start: float
 ) -> Generator[Step, None, AuditDocument]:
     """Judge the corpus with a runner that is warming up; `start` is when the command began."""
-    entries = _chosen(options.only, full=options.full)
+    entries = _chosen(options.only)
     device = runner.device
     jobs = [_job(entry, options) for entry in entries]
     identity = content_hash(
@@ -57,7 +57,7 @@ def audit_corpus(
     return document
 
 
-def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
+def _chosen(only: tuple[str, ...]) -> list[Entry]:
     known = {entry.name: entry for entry in ENTRIES}
     unknown = [name for name in only if name not in known]
     if unknown:
@@ -68,9 +68,7 @@ def _chosen(only: tuple[str, ...], *, full: bool) -> list[Entry]:
             f"--only {unknown[0]!r}: none of the {len(known)} kernels of the corpus has that name; "
             f"nearest: {', '.join(near)}"
         )
-    if only:
-        return [known[name] for name in dict.fromkeys(only)]
-    return list(ENTRIES if full else SELECTED)
+    return [known[name] for name in dict.fromkeys(only or known)]
 
 
 def _job(entry: Entry, options: AuditRequest) -> EvaluationRequest:

@@ -91,7 +91,6 @@ class AuditRequest:
     workers: int | None = None
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
-    full: bool = False
     cases: int = 32
     promises: bool = False
     baselines: bool = True
