@@ -131,7 +131,7 @@ def decode(read: Callable[[int], bytes | bytearray], *, limit: int) -> Message:
     header, payload = read(header_size), read(payload_size)
     try:
         message = _unpack(json.loads(header), payload)
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProtocolError(f"malformed message: {error}") from error
     if not isinstance(message, Message):
         raise ProtocolError(f"{type(message).__name__} is not a message")

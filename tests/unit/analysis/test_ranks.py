@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from results_for_tests import result
 from scipy import stats
 
@@ -67,3 +69,24 @@ def test_tasks_without_facts_are_no_pairs():
     (row,) = complexity([result("t0"), result("t1")], facts)
     assert (row.exe.pairs, row.exe.value) == (1, None)
     assert complexity([result("t0")], {}) == ()
+
+
+PAIRS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=4, max_size=40)
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_the_interval_of_a_rank_correlation_holds_it(pairs):
+    found = rank_correlation(*zip(*pairs, strict=True))
+    assert found.value is None or -1 <= found.low <= found.value <= found.high <= 1
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_a_rank_correlation_sees_order_alone_and_changes_sign_with_it(pairs):
+    x, y = zip(*pairs, strict=True)
+    found = rank_correlation(x, y).value
+    cubed = rank_correlation([n**3 for n in x], y).value
+    turned = rank_correlation([-n for n in x], y).value
+    assert cubed == found
+    assert found is None or turned == pytest.approx(-found)

@@ -1,6 +1,8 @@
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kerneltruth.explain.minimize import Budget, minimize
 
@@ -118,3 +120,23 @@ def test_a_predicate_that_raises_is_not_taken_for_an_answer():
 
     with pytest.raises(RuntimeError, match="lost"):
         minimize(9, lower, fails, key=identity, budget=budget())
+
+
+@settings(deadline=None)
+@given(st.integers(0, 300), st.sets(st.integers(0, 300)))
+def test_what_is_found_fails_and_no_simpler_offer_does(start, failing):
+    shrunk = minimize(start, lower, failing.__contains__, key=identity, budget=budget())
+    assert shrunk.value in failing | {start}
+    assert not [n for n in lower(shrunk.value) if n in failing and n < shrunk.value]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 300), st.sets(st.integers(0, 300)), st.integers(0, 20))
+def test_the_trail_falls_within_the_budget_and_only_failing_values_are_on_it(start, failing, most):
+    shrunk = minimize(
+        start, lower, failing.__contains__, key=identity, budget=budget(evaluations=most)
+    )
+    assert shrunk.trail == tuple(sorted(set(shrunk.trail), reverse=True))
+    assert failing.issuperset(shrunk.trail[1:])
+    assert (shrunk.trail[0], shrunk.trail[-1]) == (start, shrunk.value)
+    assert shrunk.evaluations <= most

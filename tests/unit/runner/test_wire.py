@@ -1,10 +1,13 @@
 """Messages cross the wall as they are."""
 
 import io
+import json
 import struct
 from dataclasses import asdict, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kerneltruth.runner.protocol import (
     Capture,
@@ -22,7 +25,7 @@ from kerneltruth.runner.protocol import (
     TensorResult,
 )
 from kerneltruth.runner.track import offered_scalar
-from kerneltruth.runner.wire import MAGIC, decode, encode, pieces
+from kerneltruth.runner.wire import MAGIC, VERSION, decode, encode, pieces
 
 POOL = bytes(range(64))
 SUPPLY = Supply(name="x", dtype="float32", shape=(2, 3), pool=POOL, shown=True)
@@ -136,3 +139,86 @@ def test_contents_that_begin_elsewhere_than_they_could_are_refused():
     data = encode(shown(bytes(8))).replace(b"[0, 8]", b"[1, 8]")
     with pytest.raises(ProtocolError, match="outside of the payload"):
         decode(io.BytesIO(data).read, limit=2**20)
+
+
+NUMBERS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+RESULTS = st.builds(
+    TensorResult,
+    dtype=st.sampled_from(["float32", "int8", "complex32"]),
+    shape=st.lists(st.integers(0, 2**40), max_size=5).map(tuple),
+    strides=st.lists(st.integers(0, 2**40), max_size=5).map(tuple),
+    device=st.text(),
+    data=st.binary(max_size=200),
+    alias=st.none() | st.text(),
+)
+OBSERVATIONS = st.builds(
+    Observation,
+    ended=st.text(),
+    message=st.text(),
+    results=st.lists(RESULTS, max_size=3).map(tuple),
+    buffers=st.dictionaries(st.text(), st.binary(max_size=200), max_size=3),
+)
+
+
+@settings(deadline=None)
+@given(OBSERVATIONS)
+def test_an_observation_arrives_as_it_was_sent(observation):
+    assert crossed(observation) == observation
+
+
+@settings(deadline=None)
+@given(st.text(), NUMBERS, NUMBERS)
+def test_an_attribute_arrives_as_it_was_sent(name, value, default):
+    sent = Stock(arguments=(ScalarArgument(name=name, value=value, default=default),))
+    assert crossed(sent) == sent
+
+
+def refused(data):
+    """Whether `decode` refuses the bytes in the way that its callers expect."""
+
+    def read(count):
+        chunk = stream.read(count)
+        if len(chunk) < count:
+            raise EOFError
+        return chunk
+
+    stream = io.BytesIO(data)
+    try:
+        decode(read, limit=2**20)
+    except (ProtocolError, EOFError):
+        return True
+    return False
+
+
+@settings(deadline=None)
+@given(OBSERVATIONS, st.data())
+def test_a_message_that_is_cut_short_is_never_read(observation, data):
+    sent = encode(observation)
+    assert refused(sent[: data.draw(st.integers(0, len(sent) - 1))])
+
+
+@settings(deadline=None)
+@given(st.recursive(NUMBERS | st.floats(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_a_header_of_any_json_but_a_message_is_refused(value):
+    header = json.dumps(value).encode()
+    assert refused(struct.pack("<4sHIQ", MAGIC, VERSION, len(header), 0) + header)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"~bytes": [float("inf"), 0]},
+        {"~bytes": [0, float("nan")]},
+        {"~bytes": 3},
+        {"~bytes": [-1, 1]},
+        {"~kind": "Show", "slot": {"~bytes": [0]}},
+        {"~kind": ["Show"]},
+        {"~kind": "Nothing"},
+        {"~kind": "Show", "more": 1},
+        {"~kind": "TensorArgument"},
+    ],
+    ids=repr,
+)
+def test_a_malformed_header_is_refused(value):
+    header = json.dumps(value).encode()
+    assert refused(struct.pack("<4sHIQ", MAGIC, VERSION, len(header), 0) + header)
