@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -189,22 +190,8 @@ def geometric_mean(
 
 
 def student(df: int, *, confidence: float = CONFIDENCE) -> float:
-    """The quantile of Student's t that holds the central `confidence`.
-
-    From three degrees of freedom on by Cornish and Fisher's expansion, within 1% at 95%.
-    """
-    p = (1 + confidence) / 2
-    if df == 1:
-        return math.tan(math.pi * (p - 0.5))
-    if df == 2:
-        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
-    z = _normal(confidence)
-    return (
-        z
-        + (z**3 + z) / (4 * df)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
-    )
+    """The quantile of Student's t that holds the central `confidence`."""
+    return float(special.stdtrit(df, (1 + confidence) / 2))
 
 
 def _normal(confidence: float) -> float:
