@@ -11,14 +11,14 @@ from typing import Any
 import kerneltruth
 
 CORPUS = Path(kerneltruth.__file__).parent / "corpus" / "controls"
-WORST = "At [1, 250] (input=9.905) 0.0828 is due and 0.0827 is there."
+WORST = "At [1, 250] (input=9.905) expected 0.0828, got 0.0827."
 TOLD = (
     ("value", ("last_tile",), "Only in the last partial tile of size 64, columns 192 to 256."),
     ("value", ("gain",), "Each wrong row is off by its own factor, 0.9989 to 0.9992."),
-    ("nan", ("input_inf",), "NaN is there where a number is due, only where x is infinite."),
+    ("nan", ("input_inf",), "NaN where a finite value is expected, only where x is infinite."),
     ("uninitialized", ("uninitialized",), "It leaves part of its output unwritten."),
     ("out_of_bounds", ("reads_out_of_bounds",), "It reads beyond the elements of an input."),
-    ("dtype", ("dtype",), "The output is float32, and bfloat16 is due."),
+    ("dtype", ("dtype",), "The output is float32; expected bfloat16."),
 )
 
 

@@ -200,7 +200,7 @@ def test_nan_beyond_a_magnitude(evaluator):
     text = sigmoid(change="y = tl.exp(x) / (tl.exp(x) + 1.0) + 0.0 * tl.exp(-x)")
     found = diagnosed(evaluator, text, case_of("sigmoid", M=3, N=100, recipe="exp_edge"))
     assert found.tags[-2:] == ("threshold", "nan")
-    head = "NaN stands where a number is due, only where |input| > "
+    head = "NaN where a finite value is expected, only where |input| > "
     assert found.explanation.startswith(head)
     assert 87 < float(found.explanation.removeprefix(head).split()[0].rstrip(".,")) < 89.5
     assert found.minimal.sizes == {"M": 1, "N": 1}
@@ -239,7 +239,7 @@ def test_off_by_one_row(evaluator):
     )
     found = diagnosed(evaluator, sigmoid(load=load), case_of("sigmoid", M=5, N=100))
     assert "shifted" in found.tags
-    assert found.explanation.startswith("Off by one: each row holds what is due in the next one.")
+    assert found.explanation.startswith("Off by one: each row holds the value of the next one.")
     assert found.minimal.sizes == {"M": 2, "N": 1}
 
 
@@ -247,7 +247,7 @@ def test_transposed(evaluator):
     load = "x = tl.load(x_ptr + (row * n_cols + cols) % n_cols * n_rows + row, mask=mask)"
     found = diagnosed(evaluator, sigmoid(load=load), case_of("sigmoid", M=33, N=33))
     assert "transposed" in found.tags
-    assert found.explanation.startswith("The output is the transpose of what is due.")
+    assert found.explanation.startswith("The output is the expected one transposed.")
 
 
 def test_nondeterministic(evaluator):

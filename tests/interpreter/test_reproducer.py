@@ -305,10 +305,10 @@ def ran(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("wrong shape", "output 0 has shape (7, 3), (3, 7) is due"),
-        ("wrong dtype", "output 0 is torch.float64, torch.float32 is due"),
+        ("wrong shape", "output 0 has shape (7, 3); expected (3, 7)"),
+        ("wrong dtype", "output 0 is torch.float64; expected torch.float32"),
         ("wrong count", "it returned 2 outputs, 1 are due"),
-        ("no tensor", "output 0 is a int, a tensor is due"),
+        ("no tensor", "output 0 is a int; expected a tensor"),
         ("raises", "it raised ValueError: odd"),
         ("mutates", "it changed its input x"),
         ("writes the guard", "it wrote outside of the elements of x"),

@@ -201,7 +201,7 @@ def _timing(perf: Mapping[str, Any]) -> Timing | None:
 
 
 def is_sure(shape: Mapping[str, Any]) -> bool:
-    """Whether the times of a shape are neither suspect nor of results that nobody could grade."""
+    """Whether the times of a shape are neither suspect nor of results that could not be graded."""
     graded = shape.get("graded") or {}
     return SUSPECT not in (shape.get("flags") or ()) and not graded.get("not_graded")
 

@@ -85,7 +85,7 @@ def fit_all(right: Floats, total: Floats) -> dict[str, Fit]:
 
 def _fit(model: Any, design: Floats, k: Floats, n: Floats, null: float | None) -> Fit:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Of separation, which is looked for here and told: the likelihood converges all the same.
+        # Warns of separation, which this module reports itself; the likelihood converges anyway.
         warnings.simplefilter("ignore")
         fitted = np.asarray(model.fit(maxiter=100, tol=1e-12).fittedvalues)
     separated = bool((np.minimum(fitted, 1 - fitted) < 1e-6).any())

@@ -82,7 +82,7 @@ def portability(study: Study, *, baseline: str = EAGER) -> Portability | None:
         if result.judged:
             seen = kernels.setdefault((result.task, result.sha256), {})
             device = study.device_of(result)
-            # Of runs on one device the first that has a time counts.
+            # The first run with a time counts for a device.
             if device not in seen or (result.timed and not seen[device].timed):
                 seen[device] = result
     shared = {key: seen for key, seen in kernels.items() if len(seen) > 1}

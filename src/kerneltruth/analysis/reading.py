@@ -6,10 +6,10 @@ A study may hold several runs. Three sets of attempts matter, each within the on
     distinct    one of each: the same submission judged again on another device counts once
     answers     one round of each, for methods that work in rounds: the best, or the last
 
-Kernels of the built-in corpus, which `audit` judged, are nobody's answers: beside runs of
+Kernels of the built-in corpus, which `audit` judged, are no model's answers: beside runs of
 candidates they are attempts alone.
 
-Methods that work in rounds are told what the judge says and go on from their best round, so that
+Methods that work in rounds get the judge's verdict and go on from their best round, so that
 is their answer unless the last one is asked for.
 """
 
@@ -133,7 +133,7 @@ def study_of(
     if corpus and not of_corpus:
         more.append(
             f"{corpus} attempts are of the built-in corpus, which an audit judged; they are "
-            "nobody's answers and count in no table"
+            "no model's answers and count in no table"
         )
     if len(distinct) < len(own):
         again = len(own) - len(distinct)

@@ -217,7 +217,7 @@ class Result:
     def against(self, baseline: str = "eager") -> Against | None:
         """How a correct candidate stands against a baseline that it was timed against; else None.
 
-        A wrong kernel's speed is nobody's gain.
+        A wrong kernel's speed does not count.
         """
         return self.timing.against.get(baseline) if self.timing and self.correct else None
 

@@ -39,7 +39,7 @@ _ROW_GAP = 5
 _OFFSET_BYTES = 16
 # Poison repeats after this many bytes; odd, so that it never lines up with a row.
 _POISON_PERIOD = 65_521
-# Of buffers with more elements and no gaps, only the ends are poisoned.
+# Larger buffers without gaps are poisoned at their ends only.
 _LARGE = 2**16
 
 _BITS: dict[int, Any] = {

@@ -104,7 +104,7 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
 
 
 def with_out(inputs: Inputs, shape: tuple[int, ...], dtype: str, seed: int) -> Inputs:
-    """The inputs with a tensor in which the result is asked for; what it holds, nobody may use."""
+    """The inputs with a tensor for the result; a kernel may not use what it holds."""
     rng = stream(seed, "values", OUT)
     drawn = RECIPES["uniform"].draw(1, max(prod(shape), 1), dtype, rng)
     tensor = rounded(drawn.reshape(-1)[: prod(shape)].reshape(shape), dtype)

@@ -30,7 +30,7 @@ DRAWS = 5
 RECIPES = ("uniform", "normal")
 # Factors with few bits: a product with one is rounded alike everywhere, if at all.
 _FACTORS = tuple(k / 64 for k in range(32, 65))
-# Of matrices whose determinants must stay near 1.
+# Applies to matrices whose determinants must stay near 1.
 _NEAR_ONE = tuple(1 - k / 2**14 for k in range(33))
 _WHOLE = ("tril", "triu", "stochastic", "mask", *MATRIX_KINDS)
 
@@ -74,7 +74,7 @@ class Pool:
         return values.reshape(self.shape).clone()
 
     def choose(self, rng: Stream, count: int) -> Choices:
-        """Windows for so many calls, all different while there are enough."""
+        """Windows for that many calls, all different while there are enough."""
         if self.fixed:
             return Choices(starts=(0,) * count)
         starts = tuple(rng.integers(count, 0, self.windows).mul_(self.step).tolist())

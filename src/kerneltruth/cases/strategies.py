@@ -211,7 +211,7 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
 def enough_cases(task: Task, *, least: int, **chosen: Any) -> int:
     """The count from which on the cases of a task try all of its promises, but `least` at least.
 
-    `chosen` is what `generate` is told. A promise that such cases never try counts for nothing.
+    `chosen` are arguments of `generate`. A promise that such cases never try is left out.
     """
     left = list(promises_of(task))
     count = 0

@@ -114,7 +114,7 @@ def _can_be_asked_again(verdict: Verdict, session: CandidateSession, effort: Eff
     """Whether calling again can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
         return session.deadline_s <= effort.seconds
-    # Of some faults one case alone shows nothing.
+    # One case alone does not show some faults.
     return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
 
 

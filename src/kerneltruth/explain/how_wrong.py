@@ -1,4 +1,4 @@
-"""How wrong elements differ from what is due: NaN, zeros, a factor, a shift, a clip, ... Pure.
+"""How wrong elements differ from right ones: NaN, zeros, a factor, a shift, a clip, ... Pure.
 
 Every function returns a pattern that all wrong elements fit, or None.
 """
@@ -45,15 +45,15 @@ def not_finite(got: Tensor, want: Tensor) -> Pattern | None:
         shown = "a number" if bool(got.isfinite().all()) else "something else"
         return Pattern(tag="nan_swallowed", clause=f"NaN is swallowed: {shown} stands in its place")
     if bool((got.isnan() & ~want.isnan()).all()):
-        return Pattern(tag="nan", clause="NaN stands where a number is due")
+        return Pattern(tag="nan", clause="NaN where a finite value is expected")
     if bool((got.isinf() & want.isfinite()).all()):
         sign = {True: "+", False: "-"}.get(bool((got > 0).all()), "")
         sign = sign if bool((got > 0).all()) or bool((got < 0).all()) else ""
-        return Pattern(tag="inf", clause=f"{sign}inf stands where a finite number is due")
+        return Pattern(tag="inf", clause=f"{sign}inf where a finite value is expected")
     if bool((want.isinf() & got.isfinite()).all()):
-        return Pattern(tag="inf_missing", clause="a finite number stands where infinity is due")
+        return Pattern(tag="inf_missing", clause="a finite value where infinity is expected")
     if bool((~got.isfinite() & want.isfinite()).all()):
-        return Pattern(tag="nan", clause="NaN or infinity stands where a number is due")
+        return Pattern(tag="nan", clause="NaN or infinity where a finite value is expected")
     return None
 
 
@@ -71,7 +71,7 @@ def misplaced(values: Values, tolerance: float) -> Pattern | None:
     if rank >= 2 and min(want.shape[-2:]) > 1:
         turned = want.transpose(-1, -2).reshape(want.shape)
         if same(got, turned):
-            return Pattern(tag="transposed", clause="the output is the transpose of what is due")
+            return Pattern(tag="transposed", clause="the output is the expected one transposed")
     for axis in reversed(range(rank)):
         size, word = want.shape[axis], line_word(rank, axis)
         if size < 3 or not _varies(want, axis, tolerance * scale):
@@ -84,7 +84,7 @@ def misplaced(values: Values, tolerance: float) -> Pattern | None:
                 late, early = got.narrow(axis, 0, size - 1), want.narrow(axis, 1, size - 1)
             if same(late, early):
                 holds = "the one before" if step > 0 else "the next one"
-                clause = f"off by one: each {word} holds what is due in {holds}"
+                clause = f"off by one: each {word} holds the value of {holds}"
                 return Pattern(tag="shifted", clause=clause)
     return None
 
@@ -145,7 +145,7 @@ def _everywhere(values: Values) -> bool:
 
 
 def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
-    """The one factor between what is due and what is there, if it explains the error."""
+    """The one factor between expected and returned values, if it explains the error."""
     largest = _largest(want)
     telling = want.abs() >= 0.01 * largest
     if largest == 0 or int(telling.sum()) < 2:
@@ -265,7 +265,7 @@ def rounded(evidence: Evidence, values: Values) -> Pattern | None:
 
 
 def _systematic(errors: torch.Tensor, want: torch.Tensor) -> bool:
-    """Whether errors are much of one sign, or in proportion to what is due: rounding has neither.
+    """Whether errors have one sign or a proportion to the right values; rounding has neither.
 
     A variance without its N / (N - 1), say, or a decay that is left out.
     """

@@ -1,7 +1,7 @@
 """Where and how an output is wrong, in one or two plain sentences. Pure over tensors.
 
 Nothing is claimed that some wrong element contradicts, or that chance would show too easily; where
-no pattern fits, the count and the worst element are told.
+no pattern fits, the count and the worst element are given.
 """
 
 from __future__ import annotations
@@ -161,4 +161,4 @@ def _worst(evidence: Evidence, values: Values) -> str:
     at += f"({', '.join(inputs)}) " if inputs else ""
     if values.several:
         return f"{at}{shown[1]} is there, which is no right answer"
-    return f"{at}{shown[0]} is due and {shown[1]} is there"
+    return f"{at}expected {shown[0]}, got {shown[1]}"

@@ -358,15 +358,15 @@ def check(outputs):
     problems = []
     for i, (out, spec) in enumerate(zip(outputs, EXPECTED)):
         if not torch.is_tensor(out):
-            problems.append(f"output {i} is a {type(out).__name__}, a tensor is due")
+            problems.append(f"output {i} is a {type(out).__name__}; expected a tensor")
             continue
         if out.dtype != getattr(torch, spec["output_dtype"]):
-            problems.append(f"output {i} is {out.dtype}, torch.{spec['output_dtype']} is due")
+            problems.append(f"output {i} is {out.dtype}; expected torch.{spec['output_dtype']}")
             continue
         if out.is_complex():
             out = torch.view_as_real(out.resolve_conj())
         if tuple(out.shape) != tuple(spec["shape"]):
-            problems.append(f"output {i} has shape {tuple(out.shape)}, {spec['shape']} is due")
+            problems.append(f"output {i} has shape {tuple(out.shape)}; expected {spec['shape']}")
             continue
         if not spec["judged"]:
             continue

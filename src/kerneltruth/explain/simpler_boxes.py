@@ -17,7 +17,7 @@ from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.
 FEW = 16
-# Of each tensor, so many values that are not 0 are moved into a smaller form.
+# Up to this many nonzero values of each tensor move into a smaller form.
 _PLACES = 3
 
 Kept = tuple[int, ...]

@@ -10,9 +10,10 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import effective_layout
 from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
+from kerneltruth.oracle.bounds import widening
 from kerneltruth.tasks.spec import Scalar
 
-# A twin differs in size alone, but then also in what is drawn: so many must agree.
+# A twin differs in size and so in what is drawn: this many must agree.
 SIZE_TWINS = 3
 # Fewer sizes would rise by luck.
 GROWING_SIZES = 5
@@ -235,8 +236,16 @@ def _growth(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
 
 
 def _ratios(symbol: str, line: list[Sibling]) -> list[float]:
-    """Errors over bounds by size, where they reach a failure; empty if none does."""
-    points = {s.case.sizes[symbol]: s.ratio for s in line if s.ratio is not None}
+    """Errors over bounds by size, where they reach a failure; empty if none does.
+
+    A bound is wider for longer sums, in float32 as much as a loop's rounding grows; a fault that
+    adds up grows like that, too, and shows beside the bound of a shorter sum.
+    """
+    points = {
+        s.case.sizes[symbol]: s.ratio * widening(s.case.sizes[symbol], s.case.dtype)
+        for s in line
+        if s.ratio is not None
+    }
     return [points[n] for n in sorted(points)] if any(s.failed for s in line) else []
 
 

@@ -14,8 +14,8 @@ from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.verdict import Failed, Verdict, is_bad
 from kerneltruth.runner.source_state import may_keep_state
 
-# A kernel whose calls agree by chance agrees in none of so many more; and where PyTorch's own calls
-# all differ, there are enough outcomes for that.
+# A kernel whose calls agree by chance differs in one of these further calls, if PyTorch's own
+# calls all differ.
 _FIRST_LOOK = 3
 DRAWS = 8
 
@@ -170,6 +170,6 @@ def _drawn(
 
 
 def differ(session: CandidateSession, expectation: Expectation, draws: int) -> bool:
-    """Whether all of so many calls give different outputs."""
+    """Whether several calls all give different outputs."""
     seen = [_drawn(session, expectation, draw, 0) for draw in range(draws)]
     return None not in seen and len(set(seen)) == draws

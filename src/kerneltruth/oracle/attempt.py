@@ -43,8 +43,8 @@ class ErrorMap:
         output: name of the output.
         shape: of the output. The picture shows it with all dims but the last folded into rows.
         lines: of one character per cell, from the first rows down. A cell stands for equal shares
-            of rows and columns: `.` none of its elements is wrong, `1` to `9` up to so many tenths
-            of them, `#` all.
+            of rows and columns: `.` none of its elements is wrong, `1` to `9` up to that many
+            tenths of them, `#` all.
     """
 
     output: str

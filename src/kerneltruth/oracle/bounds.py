@@ -48,9 +48,9 @@ SUMMED_IN_FULL = ("float32", "float64")
 # Terms whose sum, added one after the other, stays within an element's floor.
 FLOOR_TERMS = 100
 
-# Outputs of at most so many elements are compared with all implementations, or decoys, at once.
+# Outputs up to this many elements are compared with all implementations, or decoys, at once.
 SMALL = 2**16
-# Bounds of outputs with more are made of so many at a time, whole rows; shorter ones are no rows.
+# Bounds of larger outputs are made in parts of this many elements, whole rows at a time.
 PART = 2**17
 _LEAST_ROW = 4
 
@@ -68,7 +68,7 @@ FLOOR_ULPS: Mapping[str, tuple[float, float]] = {
     "float8_e5m2": (1.0, 0.5),
 }
 
-# Used by `fixed` where nobody has published a tolerance for the operator.
+# Used by `fixed` where no tolerance is published for the operator.
 FIXED_DEFAULT: Mapping[str, float] = {
     "float64": 1e-9,
     "float32": 1e-4,
@@ -261,9 +261,17 @@ class _Order:
 
 def _order(task: Task, case: Case, dtype: str, *, tf32: bool) -> _Order:
     terms = _terms(task, case)
+    finer = 1 + math.sqrt(terms / FINER_TERMS)
     if tf32 or dtype not in SUMMED_IN_FULL:
-        return _Order(1 + math.sqrt(terms / FINER_TERMS), 1.0)
-    return _Order(1 + math.sqrt(terms / FULL_TERMS), max(1.0, math.sqrt(terms / FLOOR_TERMS)))
+        return _Order(finer, 1.0)
+    return _Order(finer * widening(terms, dtype), max(1.0, math.sqrt(terms / FLOOR_TERMS)))
+
+
+def widening(terms: int, dtype: str) -> float:
+    """How much wider the spread counts where a loop may round every partial sum to `dtype`."""
+    if dtype not in SUMMED_IN_FULL:
+        return 1.0
+    return (1 + math.sqrt(terms / FULL_TERMS)) / (1 + math.sqrt(terms / FINER_TERMS))
 
 
 def _row_rms(values: torch.Tensor) -> torch.Tensor:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kerneltruth.oracle.controls import Controls
 
 MAX_CONFIGS = 64
-# Of the device's memory: who is judged meanwhile needs it more than who rehearses.
+# A rehearsal's share of the device's memory: judging needs the rest.
 SPARE = 0.25
 # How a rehearsal may end so that the next one finds its child.
 _GOES_ON = ("returned", "raised", "compile_failed", "unsupported")
@@ -68,10 +68,10 @@ class CandidateSession:
             task: what the candidate is to compute.
             candidate: that the session is with.
             runner: whose children run it.
-            cache: of what is due.
+            cache: of expectations.
             deadline_s: for one call.
             ends_first: whether the session's end waits for that of its children.
-            controls: PyTorch's own function, asked before a case convicts; None asks nobody.
+            controls: PyTorch's own function, called before a case convicts; None for none.
         """
         self._ends_first = ends_first
         self.task = task
@@ -243,7 +243,7 @@ class CandidateSession:
     def run(
         self, case: Case, inputs: Inputs, *, poison: int = 0
     ) -> tuple[Observation, dict[str, Placed]]:
-        """Call the candidate on given inputs; nobody judges the outcome here."""
+        """Call the candidate on given inputs, without judging the outcome."""
         self.loaded()
         assert self._run is not None
         laid = self.cache.layouts.of(self.task, case, inputs)

@@ -52,7 +52,7 @@ from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
 CONFIGS_ON_FIRST_CASE = 8
-# Of the planned cases, or of those that could be put to the kernel: a pass rests on no fewer.
+# A pass rests on at least this share of the planned cases, or of those the kernel was given.
 LEAST_JUDGED = 0.5
 
 
@@ -90,7 +90,7 @@ class Plan:
         return enough_cases(task, least=self.cases, device=device, **self.chosen())
 
     def chosen(self) -> dict[str, Any]:
-        """Which cases there are to judge, as `generate` is told."""
+        """The arguments of `generate` that choose the cases."""
         return {
             "strategies": self.strategies,
             "seed": self.seed,

@@ -33,7 +33,7 @@ def broken_claims(
     *,
     most: int | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims of the task's contract that the outputs break, at most the first so many.
+    """The claims of the task's contract that the outputs break, up to `most` of them.
 
     Complex outputs and references come as real and imaginary parts (see `reference.real_parts`).
 

@@ -57,7 +57,7 @@ class Controls:
 
     Args:
         runner: whose children they are.
-        cache: of what is due.
+        cache: of expectations.
         source: PyTorch's own function as a candidate; None where a task has none.
     """
 
@@ -95,7 +95,7 @@ class Controls:
             f"{task.key}>{expectation.case.identity}>{around.reused}",
             lambda: self._look(task, expectation, deadline_s, around),
         )
-        # A CPU may lack what a GPU has: that excuses who is refused alike, and nobody else.
+        # A CPU may lack what a GPU has: that excuses only a candidate that is refused alike.
         if seen.lacking and not isinstance(verdict, RuntimeFault):
             return None
         # A definition's own program need not return what the definition promises.
@@ -104,7 +104,7 @@ class Controls:
         return seen.objection
 
     def draws_differ(self, task: Task, expectation: Expectation, draws: int) -> bool:
-        """Whether so many of PyTorch's own calls all give different results."""
+        """Whether several of PyTorch's own calls all give different results."""
         session = self._session(task, DRAW_S)
         return session is not None and differ(session, expectation, draws)
 

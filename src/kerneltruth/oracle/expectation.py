@@ -34,7 +34,7 @@ def expect(task: Task, case: Case, policy: Policy) -> Expectation:
 
 
 def expect_on(task: Task, case: Case, inputs: Inputs, policy: Policy) -> Expectation:
-    """What is due on given inputs, such as stored ones."""
+    """What the judge expects on given inputs, such as stored ones."""
     with quietly():
         return _expect_on(task, case, inputs, policy)
 

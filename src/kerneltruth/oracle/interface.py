@@ -1,6 +1,6 @@
 """The form of a returned tensor: its shape and dtype, held apart from its values.
 
-A result of another dtype, or of shape `(1,)` where `()` is due, is compared in the promised form,
+A result of another dtype, or of shape `(1,)` in place of `()`, is compared in the promised form,
 so that a wrong value is never hidden behind its form. What cannot be brought into it has no values
 to compare, and is wrong by its form alone.
 """
@@ -30,11 +30,11 @@ def in_promised_form(
     found: list[tuple[FailKind, str]] = []
     shape = tuple(result.shape)
     if shape != want.shape:
-        found.append(("shape", f"shape {shape} where {want.shape} was due"))
+        found.append(("shape", f"shape {shape}; expected {want.shape}"))
         if not _only_dims_of_one(shape, want.shape):
             return Failed(kind="shape", detail=found[0][1], output=name)
     if result.dtype != want.promised:
-        detail = f"dtype {result.dtype} where {want.promised} was due"
+        detail = f"dtype {result.dtype}; expected {want.promised}"
         tensor = _converted(result, want) if result.dtype in DTYPES else None
         if tensor is None:
             return Failed(kind="dtype", detail=detail, output=name)

@@ -230,13 +230,13 @@ def returned_outputs(
 
 
 def _wrong_count(results: tuple[TensorResult | OtherResult, ...], due: int) -> Failed:
-    what = "a tensor was" if due == 1 else f"{due} tensors were"
+    what = "a tensor" if due == 1 else f"{due} tensors"
     if len(results) == 1 and isinstance(results[0], OtherResult) and not _is_none(results[0]):
-        return Failed(kind="type", detail=f"returned {results[0].noun} where {what} due")
+        return Failed(kind="type", detail=f"returned {results[0].noun}; expected {what}")
     if not any(not _is_none(r) for r in results):
-        return Failed(kind="type", detail=f"{RETURNED_NOTHING} where {what} due")
+        return Failed(kind="type", detail=f"{RETURNED_NOTHING}; expected {what}")
     outputs = "1 output" if len(results) == 1 else f"{len(results)} outputs"
-    detail = f"returned {outputs} where the task has {due}"
+    detail = f"returned {outputs}; the task has {due}"
     return Failed(kind="count", detail=detail)
 
 
@@ -253,7 +253,7 @@ def _formed(
     """An output in the promised form, or what is wrong with it whatever its values."""
     name = want.spec.name
     if isinstance(result, OtherResult):
-        detail = f"returned {result.noun} where a tensor was due"
+        detail = f"returned {result.noun}; expected a tensor"
         return Failed(kind="type", detail=detail, output=name)
     formed = in_promised_form(result, want)
     if isinstance(formed, Failed):

@@ -68,7 +68,7 @@ def moved_each_way(
 ) -> dict[str, list[torch.Tensor]]:
     """Each floating-point input under every move in MOVES; one draw of bits serves all.
 
-    Two moves take only the signs. Of these alone, two huge inputs that cancel would move alike
+    Two moves take only the signs. With these alone, two huge inputs that cancel would move alike
     half of the time, and the case would look settled: the others are anywhere between one ulp
     down and one up.
     """

@@ -12,7 +12,7 @@ import torch
 from kerneltruth.oracle.attempt import ErrorStats
 from kerneltruth.oracle.dtypes import NAMES, all_finite, largest, ulp_distance
 
-# Outputs of more elements are compared so many at a time.
+# Larger outputs are compared in parts of this many elements.
 PART = 2**17
 
 

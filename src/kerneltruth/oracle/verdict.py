@@ -3,7 +3,7 @@
 Every attempt on a case ends in exactly one of these. `Passed` and `Failed` are judgements of the
 kernel's output; `CompileError`, `RuntimeFault`, `Crashed` and `TimedOut` say that there was no
 output; `Declined` is a clear refusal in the extended domain, counted but not wrong; the last four
-say that no judgement was possible, and are nobody's fault or ours.
+say that no judgement was possible; the candidate is not at fault.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Failed:
 
     Attributes:
         output: the output that is wrong, if one is.
-        causes: of the wrong elements, the largest first; empty where nobody asked.
+        causes: of the wrong elements, the largest first; empty if not looked for.
         inputs: the inputs at whose layout it fails.
     """
 

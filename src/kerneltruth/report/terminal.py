@@ -26,7 +26,7 @@ def show(view: RenderableType) -> None:
 def say(text: str) -> None:
     """Write lines on standard output.
 
-    A reader of our pipe that has gone, as with `| head`, is nobody's fault: the rest is dropped,
+    A reader of our pipe that has gone, as with `| head`, is no error: the rest is dropped,
     and the exit code stays that of the verdict.
 
     Raises:

@@ -106,7 +106,7 @@ def install(targets: Sequence[str]) -> None:
     triton.compiler.compile = _compiling(triton.compiler.compile)
     JITFunction.run = _run_dry(JITFunction.run)
     launches.install()
-    # Line tables cost a tenth of the time and nobody reads them.
+    # Line tables cost a tenth of the time and are never read.
     knobs.compilation.disable_line_info = True
 
 

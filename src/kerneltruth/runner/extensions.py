@@ -93,7 +93,7 @@ def install(kit: str | None) -> None:
         UnsupportedHere: PyTorch's build tools lack what they import.
     """
     _find_ninja()
-    # Of which files an object was made is of no use in a folder that is the candidate's own.
+    # Dependency files are useless in a folder that is the candidate's own.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")
     try:
         tools = _tools()

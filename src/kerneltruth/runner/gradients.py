@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-# The weights of a result's elements repeat after so many; all are exact in every dtype.
+# The weights of a result's elements repeat after this many; all are exact in every dtype.
 _PERIOD = 7
 
 

@@ -259,7 +259,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return
 
     def _release(self, count: int) -> None:
-        """Check the bands of so many allocations, the oldest first, and let go of them."""
+        """Check the bands of the oldest `count` allocations, and let go of them."""
         old = [self._held.popleft() for _ in range(count)]
         self._held_bytes -= sum(a.memory.numel() for a in old)
         for allocation in old:

@@ -156,7 +156,7 @@ class Link:
     def kill(self, *, wait: bool = True) -> None:
         """End the child and all that it started, and wait until they are gone, unless told not to.
 
-        The warden and the zygote see to the end of those that nobody waits for.
+        The warden and the zygote end those that nothing waits for.
         """
         end = time.monotonic() + _KILL_S
         with contextlib.suppress(OSError):

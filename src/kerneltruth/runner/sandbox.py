@@ -161,7 +161,7 @@ def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:
 def kill_tree(*, spare: Collection[int] = (), deadline_s: float = 5.0) -> int:
     """Kill and reap all descendants of this process; returns how many could not be killed.
 
-    They are stopped first, and looked for again until nobody new turns up, so that a process that
+    They are stopped first, and looked for again until none is new, so that a process that
     forks faster than it is killed gets no further. Needs `adopt_orphans`, or daemons escape.
     """
     end = time.monotonic() + deadline_s

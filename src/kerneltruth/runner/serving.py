@@ -36,7 +36,7 @@ def main(wire: int) -> None:
         except EOFError:
             return
         if isinstance(message, Prepare):
-            # What fails now fails again, and is told, when the candidate is loaded.
+            # What fails now fails again, and is reported, when the candidate is loaded.
             with contextlib.suppress(Exception):
                 make_context(message.device)
                 rehearse(message.device)

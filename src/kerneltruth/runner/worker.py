@@ -228,7 +228,7 @@ class Worker:
 
     def _rehearse(self, asked: Rehearse) -> Observation:
         if self._device.type == "cuda":
-            # Of calls before, and of one that raised.
+            # Left from earlier calls, and from one that raised.
             torch.cuda.empty_cache()
             free, total = torch.cuda.mem_get_info(self._device)
             if free < asked.spare * total:

@@ -120,7 +120,7 @@ def problems_at(
 
 
 def room_of(judges: int) -> int:
-    """Elements of a call that each of so many judges has memory for on this machine."""
+    """Elements of a call that each of the judges has memory for on this machine."""
     return _memory() // judges // BYTES_PER_ELEMENT
 
 

@@ -26,7 +26,7 @@ from kerneltruth.runner.protocol import (
 )
 
 _POISON = bytes(16)
-# A call with more elements gets so many threads, at most; each thread takes address space.
+# The most threads of a call with more elements; each thread takes address space.
 _THREADS = 16
 _LARGE = 2**20
 
@@ -42,7 +42,7 @@ class Remote:
     """
 
     def __init__(self, candidate: Candidate, runner: Runner, *, judges: int = 1) -> None:
-        """No child is started yet; so many judges, each with children of its own, share cores."""
+        """Start no child yet; `judges`, each with children of its own, share the cores."""
         self._candidate = candidate
         self._threads = max(1, min(len(os.sched_getaffinity(0)) // judges, _THREADS))
         self._runner = runner

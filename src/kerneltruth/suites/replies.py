@@ -22,7 +22,7 @@ def code_of(reply: str) -> str:
     """The Python source in a reply.
 
     Thoughts between `<think>` tags at the beginning are passed over. A reply that is Python as it
-    stands is taken whole. Of several fenced blocks the longest that is Python counts, since replies
+    stands is taken whole. The longest fenced block that is Python counts, since replies
     show fragments beside the answer; a block that the reply's end cuts off counts too. Where
     nothing parses, the longest block or the whole text is left for the candidate's own verdict.
     """

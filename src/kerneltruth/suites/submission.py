@@ -11,7 +11,7 @@ MAX_SOURCE_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Where a candidate comes from, as rates are later broken down; None where nobody says.
+    """Where a candidate comes from, as rates are later broken down; None where unknown.
 
     Attributes:
         sample: which of several independent answers.

@@ -17,7 +17,7 @@ from kerneltruth.tasks.dropped import SURPRISE, surprise
 from kerneltruth.tasks.gpu import WELFORD_ULPS
 from kerneltruth.tasks.spec import Claim, Evidence
 
-# Of a right kernel, a claim of chance is broken once in a thousand million cases at most.
+# A right kernel breaks a claim of chance at most once in a thousand million cases.
 _LEVEL = 1e-9
 _DRAWS = 64
 _TF32_EPS = 2.0**-10

@@ -25,7 +25,7 @@ from kerneltruth.tasks.contract import Claim, Evidence
 
 # LAPACK's usual threshold, in units of rounding.
 THRESHOLD = 30.0
-# A float64 result below so many roundings of its matrix is a 0 that came out as noise.
+# A float64 result below this many roundings of its matrix is a 0 that came out as noise.
 _NOISE = 100.0
 # What cutting an element to TF32 takes off it, at most, and how often one of U or V is cut:
 # U @ diag(S) @ Vh cuts U, S, their product and Vh, which is twice for each on average.
@@ -134,7 +134,7 @@ def looks_like_tf32(
 ) -> Tensor:
     """Whether no element is further off than cuts of many terms add up to: [..., 1, 1].
 
-    Factors in bfloat16 are told by that.
+    Factors in bfloat16 show in this.
 
     Args:
         error: of each element of what was returned.
@@ -202,7 +202,7 @@ def triangular(name: str, x: Tensor, *, upper: bool) -> Claim:
 
 
 def exactly(name: str, x: Tensor, due: Tensor | float) -> Claim:
-    """That every element is what is due, with no rounding."""
+    """Every element is the expected one, with no rounding."""
     return Claim(name, _largest(x - due), 0.0)
 
 
@@ -253,7 +253,7 @@ def flushed(evidence: Evidence, n: int) -> float:
 
 
 def without_noise(x: Tensor, a: Tensor) -> Tensor:
-    """A float64 factor with 0 in place of what is only rounding: decoys are told by it.
+    """A float64 factor with 0 in place of what is only rounding, which tells decoys apart.
 
     Args:
         x: the factor, of one matrix or a batch of them.

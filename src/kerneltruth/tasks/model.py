@@ -24,7 +24,7 @@ from kerneltruth.tasks.promises import Promises
 
 # The suite whose tasks go by their bare name.
 CORE = "core"
-# The suites whose prompts someone else wrote: what these do not name, nobody was told.
+# The suites with published prompts: what these do not name, no author was asked for.
 PUBLISHED = ("kernelbenchx", "tritonbench", "earlier")
 # The hidden attribute that says how a case's call departs from the plain one, which is the default.
 CALL = "_call"
@@ -89,7 +89,7 @@ class Task:
             does not give is drawn as ever. It is the recipe `recipes.OWN`.
         first: the attributes of the first case, where the author's own inputs are that.
         further: attributes of which only the default is asked for, and why. What a kernel does
-            wrong at their other values is said and convicts nobody.
+            wrong at their other values is reported and fails no candidate.
         smaller: attributes with which a fault may be shown in few elements; no case begins there.
     """
 

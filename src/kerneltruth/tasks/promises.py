@@ -18,7 +18,7 @@ SEVERAL_RESULTS = "a call is given one tensor for its result, and here are sever
 # The arguments of functions that make tensors, which change no value.
 NOT_TRIED_OF_MAKERS = {
     "layout": "only strided tensors are compared",
-    "device": "a result is due on the device of the run, which is the default",
+    "device": "the result lies on the device of the run, which is the default",
     "requires_grad": "results are compared by their values",
     "memory_format": "the layout of a result is left open",
 }

@@ -68,7 +68,7 @@ def test_the_last_partial_tile_is_named_with_its_size():
 @pytest.mark.parametrize(
     ("kind", "wrong", "words"),
     [
-        ("nan", math.nan, "In output `scale`: NaN stands where a number is due"),
+        ("nan", math.nan, "In output `scale`: NaN where a finite value is expected"),
         ("value", 0.0, "In output `scale`: every element is 0 where it should not be."),
         ("shape", 0.0, "In output `scale`: 12 of 34 elements are wrong"),
     ],
@@ -155,14 +155,14 @@ def test_nan_above_a_threshold_names_the_input_and_the_value():
     output = torch.where(x > 45.0, NAN, reference)
     fault = explain(output, reference, inputs={"x": x}, of=case(N=512), kind="nan")
     assert fault.tags == ("threshold", "nan")
-    assert fault.sentence.startswith("NaN stands where a number is due, only where x > 4")
+    assert fault.sentence.startswith("NaN where a finite value is expected, only where x > 4")
 
 
 def test_infinity_for_large_magnitudes_of_either_sign_is_named():
     x = noise(512, low=-200, high=200)
     output = torch.where(x.abs() > 88.5, INF, x)
     fault = explain(output, x, inputs={"x": x}, of=case(N=512), kind="inf")
-    assert "inf stands where a finite number is due, only where |x| > " in fault.sentence
+    assert "inf where a finite value is expected, only where |x| > " in fault.sentence
 
 
 def test_nan_below_a_negative_threshold_is_named():
@@ -236,7 +236,7 @@ def test_a_threshold_that_two_elements_would_show_by_luck_is_not_claimed():
     output = torch.tensor([1.0, NAN], dtype=torch.float64)
     fault = explain(output, x, inputs={"x": x}, of=case(N=2), kind="nan")
     assert fault.tags == ("nan",)
-    assert fault.sentence.endswith("At [1] (x=2) 2 is due and nan is there.")
+    assert fault.sentence.endswith("At [1] (x=2) expected 2, got nan.")
 
 
 @pytest.mark.parametrize(("sign", "word"), [(1, "negative"), (-1, "positive")])
@@ -350,9 +350,9 @@ def test_a_transposed_output_that_is_not_square_is_named():
 @pytest.mark.parametrize(
     ("axis", "step", "words"),
     [
-        (0, 1, "each row holds what is due in the one before"),
-        (0, -1, "each row holds what is due in the next one"),
-        (1, 1, "each column holds what is due in the one before"),
+        (0, 1, "each row holds the value of the one before"),
+        (0, -1, "each row holds the value of the next one"),
+        (1, 1, "each column holds the value of the one before"),
     ],
 )
 def test_an_output_off_by_one_line_is_named(axis, step, words):
@@ -459,7 +459,7 @@ def test_without_a_pattern_the_worst_element_is_told():
     fault = explain(output, reference, wrong=torch.ones(6, 20, dtype=torch.bool))
     assert fault.tags == ("value",)
     assert fault.sentence.startswith("120 of 120 elements are wrong; at [2, 5]")
-    assert fault.sentence.endswith("is due and 50 is there.")
+    assert fault.sentence.endswith(", got 50.")
 
 
 # Causes
@@ -527,12 +527,12 @@ def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
             "aliased_output",
             "The output shares memory with the input `x`.",
         ),
-        ("shape", "shape (3,) where (4,) was due", "shape", "Shape (3,) where (4,) was due."),
+        ("shape", "shape (3,); expected (4,)", "shape", "Shape (3,); expected (4,)."),
         (
             "dtype",
-            "dtype float32 where float16 was due",
+            "dtype float32; expected float16",
             "dtype",
-            "Dtype float32 where float16 was due.",
+            "Dtype float32; expected float16.",
         ),
         ("count", "returned 2 outputs", "count", "Returned 2 outputs."),
     ],
@@ -730,4 +730,4 @@ def test_an_output_without_dims_is_told():
             values=Values(output=one * 2, reference=one, wrong=torch.tensor(True)),
         )
     )
-    assert fault.sentence == "1 of 1 element is wrong; 3 is due and 6 is there."
+    assert fault.sentence == "1 of 1 element is wrong; expected 3, got 6."

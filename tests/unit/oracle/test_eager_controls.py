@@ -59,7 +59,7 @@ def tried(answer, control, *, declared=RELU, cases=24, **plan):
         (only(strided, writes), "is not accepted either: wrote to its input `x`"),
         (
             only(strided, lambda call: right(call).double()),
-            "is not accepted either: dtype float64 where float32 was due",
+            "is not accepted either: dtype float64; expected float32",
         ),
         (
             only(strided, lambda call: right(call).unsqueeze(0)),

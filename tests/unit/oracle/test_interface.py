@@ -28,17 +28,17 @@ def notes(ruling):
 @pytest.mark.parametrize(
     ("declared", "case", "change", "note"),
     [
-        (RELU, {}, torch.Tensor.double, ("dtype", "dtype float64 where float32 was due")),
+        (RELU, {}, torch.Tensor.double, ("dtype", "dtype float64; expected float32")),
         (
             RELU,
             {"dtype": "float16"},
             torch.Tensor.float,
-            ("dtype", "dtype float32 where float16 was due"),
+            ("dtype", "dtype float32; expected float16"),
         ),
-        (TOTAL, {}, lambda t: t.reshape(1), ("shape", "shape (1,) where () was due")),
-        (LARGEST, {}, torch.Tensor.float, ("dtype", "dtype float32 where int64 was due")),
-        (LARGEST, {}, torch.Tensor.int, ("dtype", "dtype int32 where int64 was due")),
-        (RELU, {}, lambda t: t + 0j, ("dtype", "dtype complex64 where float32 was due")),
+        (TOTAL, {}, lambda t: t.reshape(1), ("shape", "shape (1,); expected ()")),
+        (LARGEST, {}, torch.Tensor.float, ("dtype", "dtype float32; expected int64")),
+        (LARGEST, {}, torch.Tensor.int, ("dtype", "dtype int32; expected int64")),
+        (RELU, {}, lambda t: t + 0j, ("dtype", "dtype complex64; expected float32")),
     ],
 )
 def test_right_values_in_another_form_pass_with_a_note(declared, case, change, note):
@@ -96,4 +96,4 @@ def test_a_prompt_that_speaks_of_complex_results_has_them_accepted():
 
 def test_no_value_at_all_is_said_to_be_none():
     verdict = Bench().verdict(Observation(ended="returned"))
-    assert verdict == Failed(kind="type", detail="returned nothing where a tensor was due")
+    assert verdict == Failed(kind="type", detail="returned nothing; expected a tensor")

@@ -129,13 +129,13 @@ def test_an_operator_in_place_is_judged_by_what_it_wrote():
 def test_the_number_of_outputs_counts():
     bench = Bench(PAIR)
     verdict = bench.verdict(returned(bench.right[0]))
-    assert (verdict.kind, verdict.detail) == ("count", "returned 1 output where the task has 2")
+    assert (verdict.kind, verdict.detail) == ("count", "returned 1 output; the task has 2")
 
 
 def test_a_container_of_another_class_is_of_the_wrong_type_for_several_outputs():
     late = OtherResult(type="L", text="<L>")
     verdict = Bench(PAIR).verdict(Observation(ended="returned", results=(late,)))
-    said = "returned an object of the class `L` where 2 tensors were due"
+    said = "returned an object of the class `L`; expected 2 tensors"
     assert (verdict.kind, verdict.detail) == ("type", said)
 
 
@@ -146,7 +146,7 @@ def test_a_container_of_another_class_is_of_the_wrong_type_for_several_outputs()
 def test_what_is_no_tensor_is_of_the_wrong_type(name, noun):
     results = (OtherResult(type=name, text="1.0"),)
     verdict = Bench().verdict(Observation(ended="returned", results=results))
-    assert (verdict.kind, verdict.detail) == ("type", f"returned {noun} where a tensor was due")
+    assert (verdict.kind, verdict.detail) == ("type", f"returned {noun}; expected a tensor")
 
 
 def test_none_among_several_outputs_is_said_to_be():
@@ -154,7 +154,7 @@ def test_none_among_several_outputs_is_said_to_be():
     none = OtherResult(type="NoneType", text="None")
     results = (result(bench.right[0]), none)
     verdict = bench.verdict(Observation(ended="returned", results=results))
-    said = "returned None where a tensor was due"
+    said = "returned None; expected a tensor"
     assert (verdict.detail, verdict.output) == (said, "thrice")
 
 

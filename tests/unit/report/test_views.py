@@ -116,12 +116,12 @@ def test_plain_pytorch_is_said_to_be():
 
 
 def test_voids_and_notes_on_the_form_are_shown():
-    note = {"output": "out", "detail": "dtype float32 where float16 was due", "cases": 3, "core": 0}
+    note = {"output": "out", "detail": "dtype float32; expected float16", "cases": 3, "core": 0}
     noted = document(InterfaceDocument, **note, first_summary="M=1 N=1 float16")
     void = {"PyTorch's own function raises ValueError": 2}
     text = piped(check_view(checked(void=void, interface=[noted])))
     assert "void        2: PyTorch's own function raises ValueError" in text
-    assert "out: dtype float32 where float16 was due; values right (3 cases, 0 of the core" in text
+    assert "out: dtype float32; expected float16; values right (3 cases, 0 of the core" in text
 
 
 def test_only_what_compiled_counts_as_compiled():

@@ -221,7 +221,7 @@ def test_a_stored_tensor_of_another_form_is_refused(opened, tmp_path):
     store_starts(tmp_path, [0, 1, 2, 3])
     lines = [{"definition": "sums_d16", "workload": workload([0, 3, 5])}]
     said = why(opened, sums(), workloads=lines)
-    assert said == "starts: 0.safetensors holds int32[4], and int32[3] is due"
+    assert said == "starts: 0.safetensors holds int32[4], not int32[3]"
 
 
 RANDOM = "import torch\ndef run(x, scale):\n    return torch.rand_like(x)\n"

@@ -149,7 +149,7 @@ def _notes(gathered: Gathered, details: Packed, sources: Packed) -> list[str]:
     notes = [*gathered.study.notes, *gathered.notes]
     left = len(gathered.study.attempts) - details.count
     if left:
-        notes.append(f"what is told of {count(left)} attempts is left out to keep the page small")
+        notes.append(f"details of {count(left)} attempts are left out to keep the page small")
     left = len(gathered.sources) - sources.count
     if left:
         notes.append(

@@ -16,7 +16,7 @@ from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label, pe
 BY_METHOD = ("method", "model")
 BY_CATEGORY = ("category",)
 MOST_BASELINES = 6
-# Of a tick's name, in percent of the narrowest strip.
+# Width of a tick's name, in percent of the narrowest strip.
 NAME_WIDTH = 16.0
 
 

@@ -1,6 +1,6 @@
 """Lends `triton.language` to kernels that Python runs.
 
-Two kinds of replacement. Builtins get, for good, the interpreter's semantic when nobody passes
+Two kinds of replacement. Builtins get, for good, the interpreter's semantic when no caller passes
 one; the compiler always passes its own, so compiling in the same process is not affected. What
 the compiler recognizes by identity, or what changes a class, is replaced only while a kernel is
 being interpreted.

@@ -97,7 +97,7 @@ def dim_of(definition: Definition, axis: str, role: Role) -> Dim:
 
 
 def flops_of(definition: Definition, roles: Mapping[str, Role], used: Sequence[str]) -> str:
-    """A rough count, since nobody states it: products by all their axes, others by elements."""
+    """Count roughly, as no definition says: products by all their axes, others by elements."""
     if "contracted" in roles.values():
         return "*".join(["2", *used])
     return "*".join(used) or "1"

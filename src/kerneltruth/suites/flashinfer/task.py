@@ -231,7 +231,7 @@ def _check(definition: Definition, task: Task, facts: Facts) -> None:
         floats = tensor.dtype in FLOATS
         if floats != str(seen["dtype"]).startswith(("float", "bfloat")):
             raise Refused(
-                f"the reference returns {tensor.name} as {seen['dtype']}, {tensor.dtype} is due"
+                f"the reference returns {tensor.name} as {seen['dtype']}, not as {tensor.dtype}"
             )
         if len(seen["shape"]) != len(tensor.shape or ()):
             raise Refused(f"the reference returns {tensor.name} of the shape {seen['shape']}")

@@ -43,7 +43,7 @@ class Stored:
         if dtype != tensor.dtype or tuple(found.shape) != shape:
             raise Malformed(
                 f"{tensor.name}: {self.path.name} holds {dtype}{list(found.shape)}, "
-                f"and {tensor.dtype}{list(shape)} is due"
+                f"not {tensor.dtype}{list(shape)}"
             )
         return found
 

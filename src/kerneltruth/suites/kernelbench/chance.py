@@ -23,7 +23,7 @@ _RUNS = 40
 # thousand million times, also where their distribution is not normal.
 _FAR = 12.0
 _LEAST = 0.3
-# Of larger outputs, so many elements are looked at.
+# The most elements of an output that are looked at.
 _MOST = 2**11
 _TF32_EPS = 2.0**-10
 
@@ -32,7 +32,7 @@ class Drawing(Protocol):
     """A reference that can be run several times."""
 
     def runs(self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any) -> Any:
-        """The outputs of so many runs, each stacked."""
+        """The outputs of `count` runs, each stacked."""
 
 
 def contract(reference: Drawing, random: tuple[str, ...]) -> Callable[[Evidence], Iterator[Claim]]:

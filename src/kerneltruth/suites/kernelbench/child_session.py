@@ -221,7 +221,7 @@ class ProblemSession:
     def _there(
         self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
-        """Ask the child on the device; where its memory is short, once more with nobody beside."""
+        """Ask the child on the device; where its memory is short, once more alone."""
         assert self._near is not None
         assert self._device is not None
         shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()

@@ -28,7 +28,7 @@ NARROW = ("float16", "bfloat16")
 _TRY_S = 20.0
 _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
-# Of a call that is timed: the product of two matrices of 4096 x 4096.
+# The most operations of a timed call: those of a product of two 4096 x 4096 matrices.
 MOST_FLOPS = 2**37
 # What the first case may cost on a CPU, where an interpreter runs each program of a launch.
 FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
@@ -129,7 +129,7 @@ class _Prober:
     def _ask(self, text: str) -> Outline | None:
         try:
             if self._device == "cpu":
-                # Without a call first: nobody knows yet how large it would be.
+                # Without a call first: its size is not known yet.
                 size = self.outline(text, device="meta", forward=False)
                 if not searching.PREFERRED.holds(size):
                     return None

@@ -31,7 +31,7 @@ class Problem:
         number: its id within the level, from 1.
         title: what its file calls it.
         trouble: why it cannot be run, as far as reading it tells.
-        doubt: why it runs and yet nobody can say what it asks for.
+        doubt: why it runs and yet does not say what it asks for.
     """
 
     level: int
@@ -144,7 +144,7 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
 def crossed(tree: ast.Module) -> str | None:
     """Whether a constant named after one constructor parameter is passed as another.
 
-    Then the file asks for something else than it computes, and nobody can say which is right.
+    Then the file asks for something else than it computes; either may be meant.
     """
     parameters, passed = _constructor(tree), _passed(tree)
     for place, (parameter, name) in enumerate(zip(parameters, passed, strict=False)):

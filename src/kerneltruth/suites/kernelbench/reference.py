@@ -74,7 +74,7 @@ class Reference:
     def runs(
         self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs of so many runs, each stacked.
+        """The outputs of `count` runs, each stacked.
 
         Raises:
             Rejected: the model does not take these inputs.

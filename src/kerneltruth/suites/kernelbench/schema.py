@@ -163,7 +163,7 @@ class Schema:
         return self.random if own else self.random_otherwise
 
     def largest(self, room: int) -> Choice | None:
-        """What of the file's own sizes has at most so many elements, or else the least of it."""
+        """What of the file's own sizes has at most that many elements, or else the least of it."""
         known = (c for c in self.whole if c.outline.elements + c.outline.weights <= room)
         return next(known, self.whole[-1] if self.whole else self.first)
 

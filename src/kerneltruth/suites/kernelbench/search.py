@@ -21,19 +21,19 @@ Try = Callable[[Constants], Outline | None]
 # unless they show in the shape of an input.
 STRUCTURAL = 12
 WANTED = 10
-# Of a problem that cannot be made small, each try costs a good part of a second.
+# Each try of a problem that cannot be made small costs a good part of a second.
 WANTED_LARGE = 5
 _CAPS = (16, 8, 32, 64, 4, 128, 256)
 _SIZES = (7, 33, 1, 3, 17, 31, 65, 2, 64, 129, 257, 5, 513, 1025)
 _TIED = (7, 33, 3, 17, 31, 2, 64, 65, 5, 129)
 _OF_STRUCTURE = (1, 2, 3, 5)
 _ATTEMPTS = 40
-# One set in so many changes what the model is too.
+# One set in this many also changes what the model is.
 _STRUCTURE_EVERY = 3
 # Of the sets to show a fault in.
 _LEAST = (1, 2, 3, 4, 5, 8)
 _SMALLEST = 12
-# After so many values that give a model other weights, all others do: it counts its layers.
+# If this many values give a model other weights, all do: the number counts layers.
 _ENOUGH = 3
 
 

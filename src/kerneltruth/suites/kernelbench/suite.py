@@ -83,7 +83,7 @@ class Problems(Mapping[str, Task]):
         return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.problems
 
     def ask_side_by_side(self, count: int) -> None:
-        """Keep the references' children of so many problems, on a device, too.
+        """Keep the references' children of that many problems, on a device, too.
 
         A judge takes problem after problem; of those that are asked in turns each would else begin
         anew each time, which takes seconds.

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-# Of a mean that is put together from means of parts, an ulp at each step that doubles them; the
+# A mean put together from means of parts loses an ulp at each step that doubles them; the
 # errors of more steps than this make up for each other.
 WELFORD_ULPS = 4.0
 _DRAWN = 2**16 + 1
@@ -37,11 +37,11 @@ class Errors:
         self._salt = salt
 
     def mean_off(self, mean: Tensor, count: int) -> Tensor:
-        """A mean of so many elements with the error that Welford's algorithm has."""
+        """A mean of `count` elements with the error that Welford's algorithm has."""
         return self.off(mean, min(WELFORD_ULPS, math.log2(max(count, 1))))
 
     def off(self, value: Tensor, ulps: float, *, most: float = math.inf) -> Tensor:
-        """A value with an error of so many ulps, up or down by chance.
+        """A value with an error of some ulps, up or down by chance.
 
         Where it is as good as the largest magnitude that the function has, it is exactly that.
         """

@@ -22,7 +22,7 @@ Join = Callable[[Tensor, Tensor], Tensor]
 # how many threads are joined at once.
 _PER_THREAD = 30
 _WARP = 32
-# A block has so many threads, each with two elements: 16 of them at least share a row.
+# Threads of a block, each with two elements; at least 16 of them share a row.
 _LOG_THREADS = 9
 _LOG_THREADS_OF_ROW = 4
 

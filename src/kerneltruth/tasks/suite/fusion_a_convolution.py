@@ -139,7 +139,7 @@ TASKS: tuple[Task, ...] = (
         constraints=(
             *_CONSTRAINTS,
             f"N > 1 or {_ROWS} + {_COLUMNS} >= 1",
-            # Of few elements all may be dropped by chance.
+            # All of a few elements may be dropped by chance.
             f"not training or p == 0 or N * O * {_OUT_H} * {_OUT_W} >= 96",
         ),
         reference=lambda p, training, inplace, **convolution: _relu_dropout(

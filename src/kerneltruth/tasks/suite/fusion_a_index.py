@@ -68,7 +68,7 @@ TASKS: tuple[Task, ...] = (
         constraints=(
             "_rank == 2 or B == 1",
             "norm_type == 2.0 or max_norm is not None",
-            # Whether a gradient goes through the norm, nobody says.
+            # The prompt does not say whether a gradient goes through the norm.
             "_call != 'backward' or max_norm is None",
         ),
         reference=_embedding_add_tanh,
@@ -131,7 +131,7 @@ TASKS: tuple[Task, ...] = (
         ),
     ),
     task(
-        # Of two random numbers no two are equal: signs are, half of the time.
+        # Random numbers differ; their signs are equal half of the time.
         "fused_index_select_eq(input[M, N]: sign, dim=0, index[K]: index(N if dim % 2 else M), "
         "other[*(((M, K) if dim % 2 else (K, N)) if _other == 'same' else "
         "((K,) if dim % 2 else (N,)) if _other == 'row' else ())]: sign, _other='same')",

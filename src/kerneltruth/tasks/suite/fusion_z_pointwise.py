@@ -119,7 +119,7 @@ TASKS: tuple[Task, ...] = (
         category="Fusion",
         dims=_PLANE,
         attributes={"inplace": (True,), **_RANK},
-        # Where the result is to lie if both are asked for, nobody says.
+        # The prompt does not say where the result lies if both are given.
         constraints=("not inplace or _call != 'out'",),
         may_overwrite={"input": "inplace"},
         reference=lambda input, inplace: torch.sqrt(torch.relu(input)),

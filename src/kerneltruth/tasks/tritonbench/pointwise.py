@@ -88,7 +88,7 @@ TASKS: tuple[Task, ...] = (
         dims=_PLAIN,
         attributes={"inplace": (True,), "_other": _OTHERS},
         extended={"_other": ("row", "column", "scalar")},
-        # Where the result is to lie if both are asked for, nobody says.
+        # The prompt does not say where the result lies if both are given.
         constraints=("not inplace or _call != 'out'",),
         may_overwrite={"input": "inplace"},
         extended_dtypes=("float64",),

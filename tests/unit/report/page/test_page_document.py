@@ -101,7 +101,7 @@ def test_details_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_DETAIL_BYTES", 10)
     document = page_document(gathered(result(), result(sample=1)))
     assert document["parts"]["details"] == []
-    assert any("told of 2 attempts is left out" in note for note in document["notes"])
+    assert any("details of 2 attempts are left out" in note for note in document["notes"])
 
 
 def test_a_name_without_end_is_cut():
