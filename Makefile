@@ -4,8 +4,9 @@
 #   make audit [ARGS="--json"]   judge the built-in corpus
 #   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
 #   make test-fast               those that start no process: no judge, GPU, browser, Ray or network
-#   make lint                    formatting, style, types, direction of imports
-#   make bench                   run the scripts that produce the README's figures
+#   make lint                    formatting, style, types, direction of imports, links of documents
+#   make docs                    build the site of docs/ in build/site; a broken link fails
+#   make bench                   run the scripts that produce figures of docs/results
 #   make compat                  the tests with the lowest, pinned and newest Triton and PyTorch
 #   make study                   a whole small study, offline; the page is runs/study/report.html
 #   make clean                   remove the environment and every cache
@@ -20,7 +21,7 @@ PINS   := requirements/audit.txt requirements/constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help audit test test-fast lint bench compat compat-fast study clean
+.PHONY: help audit test test-fast lint docs bench compat compat-fast study clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -44,8 +45,13 @@ lint: $(VENV)/.lint
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python benchmarks/check_links.py
 
-# Each prints a figure of the README; benchmarks/README.md says which. What needs a GPU or a run of
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+# Each prints a figure of docs/results; benchmarks/README.md says which. What needs a GPU or a run of
 # another machine is in benchmarks/gpu_batch.sh.
 BENCHES := audit control_cases published_workload compile_targets minimal_cases latency
 
@@ -103,6 +109,10 @@ $(VENV)/.browser: $(VENV)/.made
 	    --no-install-recommends chromium chromium-driver; } >$(VENV)/browser.log 2>&1 || \
 	  echo "apt-get could not: see $(VENV)/browser.log" >&2; \
 	else echo "no chromium with chromedriver, and apt-get needs root" >&2; fi
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.made requirements/docs.txt
+	@$(PIP) install -r requirements/docs.txt
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.audit requirements/lint.txt

@@ -1,6 +1,6 @@
 """Compares every operation of the interpreter with the GPU, bit by bit, on random operands.
 
-    python benchmarks/interpreter_fidelity.py [--out docs/interpreter-table.md] [--shards 8]
+    python benchmarks/interpreter_fidelity.py [--out docs/results/interpreter.md] [--shards 8]
 
 The same kernels run twice, in processes of their own because Triton decides once per process
 whether to interpret: interpreted on the CPU, and compiled on the GPU where there is one. The

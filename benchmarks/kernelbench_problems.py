@@ -1,7 +1,8 @@
-"""How far a checkout of KernelBench is judged: a table of what its audits say.
+r"""How far a checkout of KernelBench is judged: a table of what its audits say.
 
     kerneltruth audit --suite kernelbench:CHECKOUT --json > audit.json
-    python benchmarks/kernelbench_problems.py CHECKOUT audit.json ... [--table docs/kernelbench.md]
+    python benchmarks/kernelbench_problems.py CHECKOUT audit.json ... \
+        [--table docs/results/kernelbench.md]
 
 Each device is a row for each level: documents of one device, such as of one level each, count as
 one, in which a problem stands as the last of them has it. Problems are listed as the first device

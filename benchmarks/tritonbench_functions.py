@@ -1,7 +1,7 @@
 """TritonBench-T's own PyTorch functions on trial: what generated kernels are compared with there.
 
     python benchmarks/tritonbench_functions.py CHECKOUT [--cases 16] [--device cpu] [--seed 0]
-        [--out runs/tritonbench-functions] [--table docs/tritonbench.md]
+        [--out runs/tritonbench-functions] [--table docs/results/tritonbench.md]
 
 CHECKOUT is a checkout of TritonBench. `kerneltruth run` judges what its files define; the table
 names each function that is not right, with the first case that shows it.

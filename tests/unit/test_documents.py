@@ -39,8 +39,8 @@ DOCUMENTS = sorted(
 )
 PACKAGE = Path(kerneltruth.__file__).parent
 # Written on a machine with a GPU, by benchmarks/interpreter_fidelity.py.
-MADE_ELSEWHERE = ("docs/interpreter-table.md",)
-# docs/tasks.md walks through adding these, so they are not there.
+MADE_ELSEWHERE = ("docs/results/interpreter.md",)
+# docs/guides/tasks.md walks through adding these, so they are not there.
 ADDED_BY_THE_READER = ("src/kerneltruth/corpus/controls/row_rms.py",)
 
 TEXTS = {
@@ -190,39 +190,39 @@ def test_the_rows_of_a_table_have_as_many_cells_as_its_head(name):
 
 
 def test_the_numbers_of_the_spread_bound_are_the_codes():
-    text = TEXTS["docs/bounds.md"]
+    text = TEXTS["docs/explanation/bounds.md"]
     assert f"bound = {bounds.FACTOR} * spread  +  {bounds.RMS_FACTOR} * growth" in text
     for terms in (bounds.FULL_TERMS, bounds.FINER_TERMS, bounds.FLOOR_TERMS):
         assert f"sqrt(terms / {terms})" in text
     assert f"an ulp of 2^-{TF32_MANTISSA_BITS}" in text
-    rows = table("docs/bounds.md", head="| dtype | a:")
+    rows = table("docs/explanation/bounds.md", head="| dtype | a:")
     assert {d: (float(a), float(b)) for d, a, b in rows} == bounds.FLOOR_ULPS
 
 
 def test_the_fixed_bounds_and_the_gains_are_the_codes():
     floats = " | ".join(bounds.FIXED_DEFAULT)
-    tables = [i for i, s in enumerate(TEXTS["docs/bounds.md"].splitlines()) if s == f"| {floats} |"]
-    shown = [TEXTS["docs/bounds.md"].splitlines()[i + 2] for i in tables]
+    tables = [i for i, s in enumerate(TEXTS["docs/explanation/bounds.md"].splitlines()) if s == f"| {floats} |"]
+    shown = [TEXTS["docs/explanation/bounds.md"].splitlines()[i + 2] for i in tables]
     numbers = [[float(cell) for cell in row.strip("|").split("|")] for row in shown]
     assert numbers == [list(bounds.FIXED_DEFAULT.values()), list(decoys.GAIN.values())]
-    assert f"last {decoys.LAST_TILE} elements" in TEXTS["docs/bounds.md"]
-    assert f"within {decoys.RIGHT_WITHIN_ULPS} ulps" in TEXTS["docs/bounds.md"]
-    assert [m for m, *_ in table("docs/bounds.md", head="| method |")] == [
+    assert f"last {decoys.LAST_TILE} elements" in TEXTS["docs/explanation/bounds.md"]
+    assert f"within {decoys.RIGHT_WITHIN_ULPS} ulps" in TEXTS["docs/explanation/bounds.md"]
+    assert [m for m, *_ in table("docs/explanation/bounds.md", head="| method |")] == [
         "spread` (default)",
         *bounds.METHODS[1:],
     ]
 
 
 def test_every_strategy_is_told_and_no_other():
-    assert [s for s, _ in table("docs/verdicts.md", head="| strategy |")] == list(STRATEGIES)
+    assert [s for s, _ in table("docs/reference/verdicts.md", head="| strategy |")] == list(STRATEGIES)
     assert set(STRATEGIES) == set(drafts.TURNS)
-    says = dict(table("docs/verdicts.md", head="| strategy |"))
+    says = dict(table("docs/reference/verdicts.md", head="| strategy |"))
     assert set(PUBLISHED) == {int(n) for n in re.findall(r"\d+", says["boundary"])}
 
 
 def test_every_verdict_is_told_with_its_exit_code():
     known = [kind.verdict for kind in get_args(verdict.Verdict)]
-    rows = table("docs/verdicts.md", head="| verdict |")
+    rows = table("docs/reference/verdicts.md", head="| verdict |")
     assert sorted(word for word, *_ in rows) == sorted(known)
     for word, _, code in rows:
         if code:
@@ -230,24 +230,24 @@ def test_every_verdict_is_told_with_its_exit_code():
 
 
 def test_every_kind_of_failure_is_told():
-    paragraph = TEXTS["docs/verdicts.md"].partition("Kinds of `fail`:")[2].partition("No check")[0]
+    paragraph = TEXTS["docs/reference/verdicts.md"].partition("Kinds of `fail`:")[2].partition("No check")[0]
     assert tuple(re.findall(r"`(\w+)`", paragraph)) == verdict.FAIL_KINDS
 
 
 def test_counts_in_the_prose_are_the_codes():
-    assert f"judges {CASES_OF_FILE} cases" in TEXTS["docs/verdicts.md"]
-    assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/verdicts.md"]
+    assert f"judges {CASES_OF_FILE} cases" in TEXTS["docs/reference/verdicts.md"]
+    assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/reference/verdicts.md"]
     assert probes.REPEATS == 2
-    assert "twice unchanged" in TEXTS["docs/verdicts.md"]
+    assert "twice unchanged" in TEXTS["docs/reference/verdicts.md"]
     assert f"| {len(RECIPES)} recipes," in TEXTS["README.md"]
     assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["README.md"]
     assert len(CHECKS) == 10
     assert "ten peers' correctness checks" in TEXTS["README.md"]
-    assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/replay.md"]
+    assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/guides/replay.md"]
 
 
 def test_how_many_calls_are_sampled_is_said_as_it_is():
-    text = " ".join(TEXTS["docs/timing.md"].split())
+    text = " ".join(TEXTS["docs/explanation/timing.md"].split())
     assert f"Up to {spot_checks.MOST_CALLS} of their calls" in text
     assert f"up to {spot_checks.SPOTS:,} elements are kept" in text
     assert "more than 2**25 elements" in text
@@ -291,10 +291,10 @@ def test_the_readmes_finding_is_what_check_finds(evaluator):
 
 @pytest.fixture(scope="module")
 def example():
-    """The task and the kernel that docs/tasks.md shows."""
-    declaration, kernel, _ = code_blocks("docs/tasks.md", "python")
+    """The task and the kernel that docs/guides/tasks.md shows."""
+    declaration, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
     scope = {}
-    exec(compile(declaration, "docs/tasks.md", "exec"), scope)
+    exec(compile(declaration, "docs/guides/tasks.md", "exec"), scope)
     return scope["ROW_RMS"], declaration, kernel
 
 
@@ -331,7 +331,7 @@ def test_the_example_bug_is_caught_as_told(evaluator, example):
 
 
 def test_the_example_entries_are_declarations():
-    _, _, entries = code_blocks("docs/tasks.md", "python")
+    _, _, entries = code_blocks("docs/guides/tasks.md", "python")
     scope = {"control": corpus_entry.control, "bug": corpus_entry.bug}
     right, wrong = eval(f"[{entries}]", scope)
     assert (right.role, wrong.role, wrong.control) == ("control", "bug", right.name)

@@ -3,8 +3,8 @@
 nvcc reads torch/extension.h three times, which is most of a build's time. So `load_inline` first
 builds with few of PyTorch's headers (see `extension_kit`) and the operators that the sources name.
 Where that fails, or where fewer headers might mean something else, PyTorch's own `load_inline` runs
-as it was called; its errors are the only ones that are raised. docs/submissions.md says why both
-builds mean the same.
+as it was called; its errors are the only ones that are raised. docs/guides/submissions.md says why
+both builds mean the same.
 """
 
 from __future__ import annotations
