@@ -38,8 +38,8 @@ def documents() -> list[Path]:
     )
 
 
-def faults(path: Path) -> Iterator[str]:
-    """What is wrong with each broken link of a document."""
+def faults(path: Path, docs: Path = DOCS) -> Iterator[str]:
+    """What is wrong with each broken link of a document; `docs` is the site's folder."""
     for target in LINK.findall(prose(path)):
         if "://" in target:
             continue
@@ -47,7 +47,7 @@ def faults(path: Path) -> Iterator[str]:
         file = path.parent.joinpath(name).resolve() if name else path
         if not file.exists():
             yield f"{target} does not exist"
-        elif path.is_relative_to(DOCS) and not file.is_relative_to(DOCS):
+        elif path.is_relative_to(docs) and not file.is_relative_to(docs):
             yield f"{target} is not part of the site; name the file in backticks"
         elif anchor and anchor not in anchors(file):
             yield f"{target} names no heading"

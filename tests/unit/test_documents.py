@@ -1,6 +1,7 @@
 """What the documents name exists, what they show works, and their numbers are the code's."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,7 @@ from kerneltruth.runs.store import SNAPSHOT_LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"]
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "README.md"]
 )
 PACKAGE = Path(kerneltruth.__file__).parent
 # Written on a machine with a GPU, by benchmarks/interpreter_fidelity.py.
@@ -92,20 +93,28 @@ def options_of(command):
     return {o for p in COMMANDS[command].params for o in (*p.opts, *p.secondary_opts)}
 
 
-@EACH
-def test_a_link_leads_somewhere(name):
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", TEXTS[name])
-    here = [target for target in links if "://" not in target]
-    resolved = [(ROOT / name).parent.joinpath(target).resolve() for target in here]
-    missing = [p for p in resolved if not p.exists()]
-    elsewhere = [ROOT / path for path in MADE_ELSEWHERE]
-    assert [p for p in missing if p not in elsewhere] == []
+def test_every_link_leads_to_a_file_and_a_heading():
+    script = runpy.run_path(str(ROOT / "benchmarks" / "check_links.py"))
+    assert script["main"]() == 0
+
+
+@pytest.mark.parametrize("link", ["[a](gone.md)", "[a](bounds.md#no-such-part)", "[a](../../src)"])
+def test_a_broken_link_is_found(link, tmp_path):
+    root = tmp_path / "docs" / "explanation"
+    root.mkdir(parents=True)
+    (tmp_path / "src").mkdir()
+    (root / "bounds.md").write_text("# Bounds\n\n## The spread bound\n", encoding="utf-8")
+    page = root / "page.md"
+    page.write_text(f"{link} and [right](bounds.md#the-spread-bound)\n", encoding="utf-8")
+    script = runpy.run_path(str(ROOT / "benchmarks" / "check_links.py"))
+    assert len(list(script["faults"](page, tmp_path / "docs"))) == 1
 
 
 @EACH
 def test_a_file_that_is_named_exists(name):
     folders = ("src", "tests", "docs", "benchmarks", *(p.name for p in PACKAGE.iterdir()))
-    named = [s for s in spans(TEXTS[name]) if "/" in s and s.partition("/")[0] in folders]
+    words = [s.split()[0] for s in spans(TEXTS[name]) if s.strip()]
+    named = [s for s in words if "/" in s and s.partition("/")[0] in folders]
     missing = [
         s
         for s in named
@@ -124,8 +133,10 @@ def test_a_script_that_is_named_exists(name):
 def test_every_script_of_the_figures_is_told_and_exists():
     scripts = {row[0] for row in table("benchmarks/README.md", head="| script |")}
     assert [s for s in scripts if not (ROOT / "benchmarks" / s).exists()] == []
-    of_readme = {Path(row[-1]).name for row in table("README.md", head="| what | figure |")}
-    assert of_readme <= scripts
+    of_figures = {
+        Path(row[-1]).name for row in table("docs/results/figures.md", head="| what | figure |")
+    }
+    assert of_figures <= scripts
 
 
 def test_the_architecture_names_files_where_they_are():
@@ -201,7 +212,11 @@ def test_the_numbers_of_the_spread_bound_are_the_codes():
 
 def test_the_fixed_bounds_and_the_gains_are_the_codes():
     floats = " | ".join(bounds.FIXED_DEFAULT)
-    tables = [i for i, s in enumerate(TEXTS["docs/explanation/bounds.md"].splitlines()) if s == f"| {floats} |"]
+    tables = [
+        i
+        for i, s in enumerate(TEXTS["docs/explanation/bounds.md"].splitlines())
+        if s == f"| {floats} |"
+    ]
     shown = [TEXTS["docs/explanation/bounds.md"].splitlines()[i + 2] for i in tables]
     numbers = [[float(cell) for cell in row.strip("|").split("|")] for row in shown]
     assert numbers == [list(bounds.FIXED_DEFAULT.values()), list(decoys.GAIN.values())]
@@ -214,7 +229,9 @@ def test_the_fixed_bounds_and_the_gains_are_the_codes():
 
 
 def test_every_strategy_is_told_and_no_other():
-    assert [s for s, _ in table("docs/reference/verdicts.md", head="| strategy |")] == list(STRATEGIES)
+    assert [s for s, _ in table("docs/reference/verdicts.md", head="| strategy |")] == list(
+        STRATEGIES
+    )
     assert set(STRATEGIES) == set(drafts.TURNS)
     says = dict(table("docs/reference/verdicts.md", head="| strategy |"))
     assert set(PUBLISHED) == {int(n) for n in re.findall(r"\d+", says["boundary"])}
@@ -230,7 +247,8 @@ def test_every_verdict_is_told_with_its_exit_code():
 
 
 def test_every_kind_of_failure_is_told():
-    paragraph = TEXTS["docs/reference/verdicts.md"].partition("Kinds of `fail`:")[2].partition("No check")[0]
+    after = TEXTS["docs/reference/verdicts.md"].partition("Kinds of `fail`:")[2]
+    paragraph = after.partition("No check")[0]
     assert tuple(re.findall(r"`(\w+)`", paragraph)) == verdict.FAIL_KINDS
 
 
@@ -239,10 +257,10 @@ def test_counts_in_the_prose_are_the_codes():
     assert f"`audit` {AuditRequest().cases} per kernel" in TEXTS["docs/reference/verdicts.md"]
     assert probes.REPEATS == 2
     assert "twice unchanged" in TEXTS["docs/reference/verdicts.md"]
-    assert f"| {len(RECIPES)} recipes," in TEXTS["README.md"]
-    assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["README.md"]
+    assert f"| {len(RECIPES)} recipes," in TEXTS["docs/explanation/peers.md"]
+    assert f"| {len(LAYOUTS)}, as the kernel gets them |" in TEXTS["docs/explanation/peers.md"]
     assert len(CHECKS) == 10
-    assert "ten peers' correctness checks" in TEXTS["README.md"]
+    assert "ten peers' correctness checks" in TEXTS["docs/explanation/peers.md"]
     assert f"up to {SNAPSHOT_LIMIT // 2**20} MiB" in TEXTS["docs/guides/replay.md"]
 
 
@@ -254,14 +272,14 @@ def test_how_many_calls_are_sampled_is_said_as_it_is():
     assert MOST_ELEMENTS == 2**25
 
 
-def test_the_readme_shows_the_audits_last_output():
+def test_the_results_show_the_audits_last_output():
     stored = ROOT / "benchmarks" / "results" / "audit-cpu.txt"
     if not stored.exists():
-        assert "Not measured yet" in TEXTS["README.md"]
+        assert "Not measured yet" in TEXTS["docs/results/audit.md"]
         return
-    script = ROOT / "benchmarks" / "refresh_readme.py"
+    script = ROOT / "benchmarks" / "refresh_audit.py"
     ran = subprocess.run([sys.executable, str(script), "--check"], check=False)
-    assert ran.returncode == 0, "run benchmarks/refresh_readme.py"
+    assert ran.returncode == 0, "run benchmarks/refresh_audit.py"
 
 
 @pytest.fixture(scope="module")
@@ -272,13 +290,21 @@ def evaluator():
     evaluator.close()
 
 
+SHOWN = {
+    "README.md": lambda: code_blocks("README.md", "python")[0],
+    "docs/tutorial/first-verdict.md": lambda: (
+        PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py"
+    ).read_text(encoding="utf-8"),
+}
+
+
 @pytest.mark.processes
-def test_the_readmes_finding_is_what_check_finds(evaluator):
-    text = next(b for b in code_blocks("README.md", "") if "$ kerneltruth check" in b)
-    source = (PACKAGE / "corpus" / "bugs" / "tanh_naive_exp.py").read_text(encoding="utf-8")
-    candidate = read_candidate(source, "tanh_naive_exp.py", task_names=("tanh",))
+@pytest.mark.parametrize(("name", "task"), [*zip(SHOWN, ("softmax", "tanh"), strict=True)])
+def test_a_finding_that_is_shown_is_what_check_finds(evaluator, name, task):
+    text = next(b for b in code_blocks(name, "") if "$ kerneltruth check" in b)
+    candidate = read_candidate(SHOWN[name](), f"{task}.py", task_names=(task,))
     evaluation = evaluator.evaluate(
-        EvaluationRequest(name="t", task="tanh", candidate=candidate, plan=Plan(compile=False))
+        EvaluationRequest(name="t", task=task, candidate=candidate, plan=Plan(compile=False))
     )
     failure = evaluation.attempt.failure
     assert failure is not None

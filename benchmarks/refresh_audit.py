@@ -1,10 +1,10 @@
-"""Put the audit's printed output into the README, between its `audit:begin` and `audit:end` marks.
+"""Put the audit's printed output into docs/results/audit.md, between its two marks.
 
-    python benchmarks/refresh_readme.py [FILE] [--run] [--check]
+    python benchmarks/refresh_audit.py [FILE] [--run] [--check]
 
 Without FILE it takes benchmarks/results/audit-cpu.txt, or else the newest audit-*.txt there. With
 --run it runs the audit first and writes that file, the command as its first line. With --check it
-changes nothing, and its exit code is 1 if the README shows another output.
+changes nothing, and its exit code is 1 if the page shows another output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import machine
 
 from kerneltruth.engine.devices import choose_device
 
-README = machine.HERE.parent / "README.md"
+PAGE = machine.HERE.parent / "docs" / "results" / "audit.md"
 BEGIN, END = "<!-- audit:begin -->", "<!-- audit:end -->"
 COUNTS = "controls clean"
 
@@ -29,12 +29,12 @@ def main() -> int:
     if source is None:
         print("no audit-*.txt in benchmarks/results; use --run", file=sys.stderr)
         return 1
-    old = README.read_text(encoding="utf-8")
+    old = PAGE.read_text(encoding="utf-8")
     new = replaced(old, block(source.read_text(encoding="utf-8")))
     if options.check:
         return int(old != new)
-    README.write_text(new, encoding="utf-8")
-    print(f"{README.name}: {'unchanged' if old == new else 'now shows ' + source.name}")
+    PAGE.write_text(new, encoding="utf-8")
+    print(f"{PAGE.name}: {'unchanged' if old == new else 'now shows ' + source.name}")
     return 0
 
 
@@ -69,7 +69,7 @@ def _run(device: str) -> Path:
 
 
 def block(printed: str) -> str:
-    """The README's form of the audit's output: the counts, then the table, folded."""
+    """The page's form of the audit's output: the counts, then the table, folded."""
     lines = [line.rstrip() for line in printed.strip("\n").split("\n")]
     command = lines.pop(0) if lines[0].startswith("$ ") else "$ kerneltruth audit"
     start = next(i for i, line in enumerate(lines) if line.startswith(COUNTS))
@@ -92,7 +92,7 @@ def replaced(text: str, inside: str) -> str:
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise SystemExit(f"README.md has no {BEGIN} and {END}")
+        raise SystemExit(f"{PAGE.name} has no {BEGIN} and {END}")
     return f"{head}{BEGIN}\n{inside}\n{END}{tail}"
 
 
