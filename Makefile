@@ -32,7 +32,7 @@ audit: $(VENV)/.audit
 	@$(BIN)/kerneltruth audit $(ARGS)
 
 # Groups of tests go to the processes in the order of the folders, which has the longest first.
-PARALLEL := -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n auto --maxprocesses 8 --no-loadscope-reorder
 
 test: $(VENV)/.test $(VENV)/.browser
 	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)

@@ -1,9 +1,13 @@
-"""For all tests: marks by folder, groups of one process, a limit of time, skips without a GPU."""
+"""For all tests: what each needs, which share a process, a limit of time, skips without a GPU."""
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
+
+# Threads of several test processes on a few cores wait for each other in busy loops.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TESTS = Path(__file__).parent
 # What every test of a folder needs. Within `unit` a file says so itself.
@@ -21,12 +25,23 @@ TOGETHER = {"browser": "services", "cluster": "services", "cli": "commands"}
 
 
 def pytest_itemcollected(item):
-    """Mark a test with what its folder needs, and with the group that runs in one process."""
-    folder = item.path.relative_to(TESTS).parts[0]
-    for name in NEEDS.get(folder, ()):
+    """Mark a test with what its folder needs."""
+    for name in NEEDS.get(item.path.relative_to(TESTS).parts[0], ()):
         item.add_marker(name)
-    # The tests of one file share what its fixtures start.
-    item.add_marker(pytest.mark.xdist_group(TOGETHER.get(folder, item.path.stem)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With -n: a file's tests share what its fixtures start, so one process runs them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    # `--dist loadgroup` of pytest-xdist 3.8 groups nothing with pytest 9.2, and does not say so.
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return TOGETHER.get(file.split("/")[1], file)
+
+    return ByFile(config, log)
 
 
 # For each test, and what comes before and after it; the longest takes a tenth of this.
