@@ -16,9 +16,9 @@ import machine
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.machine import known_machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import known_machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 
@@ -39,9 +39,9 @@ def measured(device: str) -> dict[str, Any]:
                 seed=time.time_ns(),
                 baselines=("eager",),
                 effort=Effort(budget_s=0.5),
-                sources=opponents,
+                sources=baseline_sources,
             )
-            timed = keeper.time(task, opponents(task)["control"])
+            timed = keeper.time(task, baseline_sources(task)["control"])
             keeper.close(wait=True)
             for shape in timed["shapes"]:
                 eager = shape["baselines"]["eager"]

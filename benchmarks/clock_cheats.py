@@ -14,9 +14,9 @@ from dataclasses import replace
 import machine
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.machine import known_machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import known_machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -264,7 +264,7 @@ def main() -> int:
             seed=20251121,
             baselines=("eager",),
             effort=Effort(budget_s=0.5),
-            sources=opponents,
+            sources=baseline_sources,
         )
         for role, kernels in (("cheat", CHEATS), ("honest", HONEST)):
             for name, text in kernels.items():

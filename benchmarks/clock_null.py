@@ -36,8 +36,11 @@ from kerneltruth.clock.statistics.summary import (
     outcome,
     ratio_interval,
 )
-from kerneltruth.commands.machine import LEAST_NOISE, Machine, Watch, fitting, known_machine
-from kerneltruth.commands.timing import RUN_EFFORT, opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine, Watch, known_machine
+from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.engine.benchmark.noise import LEAST_NOISE
+from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
@@ -104,7 +107,7 @@ def kernels_of(suite: str | None, only: list[str]):
     for name in only:
         task = find(key_of(name, suite), suite)
         for shape, case in enumerate(timed_cases(task)):
-            yield f"{name}[{shape}]", opponents(task)["eager"], task, case
+            yield f"{name}[{shape}]", baseline_sources(task)["eager"], task, case
 
 
 def pairs(

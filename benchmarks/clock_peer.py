@@ -24,9 +24,9 @@ from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import Inputs, stocked
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.machine import Machine, known_machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine, known_machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import Lap, Refill, Rows, Show, Stock, TensorResult
@@ -119,7 +119,7 @@ def measured(
     # Only this shape, for both.
     shape = dict(case.dims) | {k: v for k, v in case.attributes if k in task.perf[SHAPE]}
     task = replace(task, perf=(shape,))
-    sources = opponents(task)
+    sources = baseline_sources(task)
     inputs = stocked(task, case, device=runner.device)
     began = time.monotonic()
     control, eager = peer_seconds(runner, sources["control"], sources["eager"], inputs)
@@ -131,7 +131,7 @@ def measured(
         seed=turn,
         baselines=("eager",),
         effort=Effort(budget_s=0.5),
-        sources=opponents,
+        sources=baseline_sources,
     )
     try:
         timed = keeper.time(task, sources["control"])

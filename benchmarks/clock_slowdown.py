@@ -27,7 +27,8 @@ from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.clock.schedule.second_look import look_closer
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Interval, between_processes, enough, outcome
-from kerneltruth.commands.machine import LEAST_NOISE, Watch, known_machine
+from kerneltruth.engine.benchmark.machine import Watch, known_machine
+from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from kerneltruth.codec import plain
-from kerneltruth.commands.head_start import cache_root
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, Lost, run_jobs
+from kerneltruth.engine.runners import cache_root
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession

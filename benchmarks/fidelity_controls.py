@@ -24,9 +24,9 @@ from evaluations import chosen, job_of
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
-from kerneltruth.commands.head_start import cache_root
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
+from kerneltruth.engine.runners import cache_root
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan

@@ -24,11 +24,11 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import Inputs, stocked
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.ground import CANDIDATE
-from kerneltruth.commands.head_start import cache_root
-from kerneltruth.commands.machine import known_machine
-from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
-from kerneltruth.commands.timing import RUN_EFFORT, opponents
+from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
+from kerneltruth.engine.benchmark.machine import known_machine
+from kerneltruth.engine.benchmark.runs import RUN_EFFORT
+from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
+from kerneltruth.engine.runners import cache_root
 from kerneltruth.runner import track
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -71,7 +71,7 @@ def by_errand(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, 
                 seed=1,
                 baselines=DEFAULT_BASELINES if device != "cpu" else ("eager",),
                 effort=RUN_EFFORT,
-                sources=opponents,
+                sources=baseline_sources,
             )
             spent = [
                 _spent(keeper, name, i, found, on_gpu=device != "cpu")
@@ -93,7 +93,7 @@ def _spent(
 ) -> dict[str, float]:
     """Seconds of one candidate, a source of its own; the first one's baselines compile, too."""
     task = find(name)
-    right = opponents(task)["control" if on_gpu else "eager"]
+    right = baseline_sources(task)["control" if on_gpu else "eager"]
     text = f"{right.source}\n# {number} {time.time_ns()}\n"
     candidate = read_candidate(text, f"{name}.py", task_names=(name,), task=name)
     if number == 0:

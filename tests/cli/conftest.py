@@ -59,7 +59,7 @@ def _cache(tmp_path_factory):
 def _shared_runners():
     shared = _Shared()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kerneltruth.commands.head_start.Runner", shared)
+        patch.setattr("kerneltruth.engine.runners.Runner", shared)
         patch.setattr("kerneltruth.engine.evaluator.Runner", shared)
         yield
     shared.end()

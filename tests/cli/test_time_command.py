@@ -7,7 +7,7 @@ import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule import timed_cases
-from kerneltruth.commands import timing
+from kerneltruth.engine.benchmark import runs, timed_file
 from kerneltruth.errors import UserError
 
 SOFTMAX = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(input, dim)\n"
@@ -36,7 +36,7 @@ def _small_shapes(monkeypatch):
     """Shapes and laps for a test: published ones take seconds on a CPU."""
     monkeypatch.setattr(timed_cases, "MOST_ELEMENTS", 10_000)
     monkeypatch.setattr(
-        "kerneltruth.commands.timing.Effort",
+        "kerneltruth.engine.benchmark.timed_file.Effort",
         lambda **given: Effort(
             lap_s=1e-4,
             graph_lap_s=3e-4,
@@ -204,11 +204,12 @@ def test_a_kernel_compiles_anew_each_time_it_is_timed_and_in_a_run_it_does_not(
         given.append(how.get("cold", False))
         raise UserError("enough is known")
 
-    monkeypatch.setattr(timing, "Timekeeper", keeper)
-    monkeypatch.setattr(timing, "known_machine", lambda runner, **how: None)
+    for module in (timed_file, runs):
+        monkeypatch.setattr(module, "Timekeeper", keeper)
+        monkeypatch.setattr(module, "known_machine", lambda runner, **how: None)
     assert mistake(kt("time", softmax, *QUICK)).endswith("enough is known")
     with pytest.raises(UserError):
-        timing.keeper_for_runs(None)
+        runs.keeper_for_runs(None)
     assert given == [True, False]
 
 
@@ -221,7 +222,7 @@ def test_a_name_that_is_too_long_is_the_users_mistake(kt):
 @pytest.fixture
 def unmeasured(monkeypatch):
     """Nothing may be measured before the mistake is found."""
-    monkeypatch.setattr(timing, "known_machine", None)
+    monkeypatch.setattr(timed_file, "known_machine", None)
 
 
 def test_a_result_that_is_there_is_not_replaced(kt, softmax, tmp_path, unmeasured):

@@ -4,9 +4,9 @@ import pytest
 from softmax_kernel import KERNEL
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
@@ -63,7 +63,7 @@ def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
             seed=5,
             baselines=("eager",),
             effort=Effort(blocks=(6, 6), budget_s=0.5, memory_bytes=2**31, deadline_s=120.0),
-            sources=opponents,
+            sources=baseline_sources,
         )
         document = keeper.time(find(TASK), candidate)
         keeper.close(wait=True)

@@ -7,10 +7,10 @@ import torch
 from softmax_kernel import KERNEL
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.ground import Ground
-from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.setup import TimingSetup
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.held import Held
 from kerneltruth.runner.host import Runner
@@ -123,7 +123,7 @@ def keeper():
             seed=5,
             baselines=("eager",),
             effort=EFFORT,
-            sources=opponents,
+            sources=baseline_sources,
         )
         yield keeper
         keeper.close()
@@ -182,7 +182,7 @@ def test_work_that_was_not_done_is_wrong(timed, source):
 
 def test_who_does_not_wait_for_the_lap_computes_noise(timed, monkeypatch):
     # Calls that are sampled would show it too, but not those of all tasks are.
-    monkeypatch.setattr(Ground, "elements", lambda ground: ())
+    monkeypatch.setattr(TimingSetup, "elements", lambda ground: ())
     document, shape, eager = timed(AHEAD)
     assert document["outcome"] == "wrong"
     assert eager["outcome"] != "faster"

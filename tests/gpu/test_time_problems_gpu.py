@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
@@ -65,7 +65,7 @@ def timed(tmp_path_factory):
             seed=5,
             baselines=("eager",),
             effort=EFFORT,
-            sources=opponents,
+            sources=baseline_sources,
         )
 
         def time_one(source):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.commands.machine import known_machine
-from kerneltruth.commands.timekeeper import Timekeeper
+from kerneltruth.engine.benchmark.machine import known_machine
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from kerneltruth.commands.idle import idle_attributes, idle_dims
 from kerneltruth.corpus.eager import eager_source
+from kerneltruth.engine.idle import idle_attributes, idle_dims
 from kerneltruth.engine.proof import prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan

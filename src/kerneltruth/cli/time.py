@@ -70,8 +70,8 @@ def time_(
     ] = 30.0,
 ) -> None:
     """Time one kernel file side by side with its baselines."""
-    from kerneltruth.commands.time import run_time
     from kerneltruth.engine.requests import TimeRequest
+    from kerneltruth.engine.start import run_time
     from kerneltruth.report.time_view import time_view
 
     options = TimeRequest(

@@ -14,7 +14,7 @@ from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsed
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.head_start import begin
+from kerneltruth.engine.runners import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement

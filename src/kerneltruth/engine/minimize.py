@@ -6,7 +6,6 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from kerneltruth.commands.head_start import cache_root
 from kerneltruth.documents.model import model_of
 from kerneltruth.documents.records import CaseRecord
 from kerneltruth.documents.verdicts import MinimizeDocument
@@ -14,6 +13,7 @@ from kerneltruth.engine.devices import choose_device
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
+from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import Effort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script

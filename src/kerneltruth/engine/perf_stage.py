@@ -9,8 +9,8 @@ from itertools import zip_longest
 from typing import Any
 
 from kerneltruth.clock.device.lock import checking, timing
-from kerneltruth.commands.head_start import cache_root
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
+from kerneltruth.engine.runners import cache_root
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
@@ -48,7 +48,7 @@ class PerfStage:
     def time(self, batch: Sequence[tuple[EvaluationRequest, Evaluation]]) -> Iterator[Evaluation]:
         """Time candidates one after the other, while nobody else uses the device."""
         # Timing needs more of torch than judging does.
-        from kerneltruth.commands.timing import keeper_for_runs
+        from kerneltruth.engine.benchmark.runs import keeper_for_runs
 
         device = self._evaluator.runner.device
         if self._keeper is None:

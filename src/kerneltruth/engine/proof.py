@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerneltruth.commands.idle import idle_attributes, idle_dims
+from kerneltruth.engine.idle import idle_attributes, idle_dims
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.candidate_session import CandidateSession

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from kerneltruth.cases.strategies import generate
-from kerneltruth.commands.fitting import refuse_unfit
-from kerneltruth.commands.head_start import cache_root
 from kerneltruth.documents import records
 from kerneltruth.documents.records import FailKind
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
@@ -19,6 +17,8 @@ from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.policy import choose_policy
 from kerneltruth.engine.run_directory import environment
+from kerneltruth.engine.runners import cache_root
+from kerneltruth.engine.unfit_cases import refuse_unfit
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.again import seen_again
 from kerneltruth.oracle.bounds import Policy

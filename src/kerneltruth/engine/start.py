@@ -5,17 +5,24 @@ Light to import; each function imports what needs torch when its runner is warmi
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
-from kerneltruth.engine.requests import EXECUTORS, AuditRequest, CheckRequest, RunRequest
+from kerneltruth.engine.requests import (
+    EXECUTORS,
+    AuditRequest,
+    CheckRequest,
+    RunRequest,
+    TimeRequest,
+)
+from kerneltruth.engine.runners import begin, new_runner
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 
@@ -109,6 +116,31 @@ def _time_suite(
             "this where `kerneltruth doctor` shows a device"
         )
     runner.start(("time",))
-    from kerneltruth.commands.timed_audit import time_suite
+    from kerneltruth.engine.benchmark.timed_audit import time_suite
 
     return (yield from time_suite(options, runner, start))
+
+
+def run_time(options: TimeRequest) -> Generator[Step, None, dict[str, Any]]:
+    """Time one file; yields steps and returns the document of `time --json`."""
+    start = time.monotonic()
+    if not options.file.is_file():
+        what = "is a directory" if options.file.is_dir() else "there is no such file"
+        raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
+    if options.profile and shutil.which("ncu") is None:
+        raise EnvironmentFault(
+            "--profile: ncu is not installed; Nsight Compute comes with the CUDA toolkit"
+        )
+    runner = new_runner(choose_device(options.device), ())
+    try:
+        runner.start(("time", "time_compiled") if _compiles(options) else ("time",))
+        from kerneltruth.engine.benchmark.timed_file import time_file
+
+        return (yield from time_file(options, runner, start))
+    finally:
+        runner.close()
+
+
+def _compiles(options: TimeRequest) -> bool:
+    """Whether a baseline is compiled by torch, which takes long to import."""
+    return not options.baselines or any(name.startswith("compile") for name in options.baselines)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from kerneltruth.commands.head_start import begin, new_runner
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
+from kerneltruth.engine.runners import begin, new_runner
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Sampling
 from kerneltruth.generate.connection import open_model

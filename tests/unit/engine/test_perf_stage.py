@@ -105,7 +105,7 @@ def keepers(monkeypatch, tmp_path):
         made.baselines = baselines
         return Keeper()
 
-    monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", make)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.keeper_for_runs", make)
     return made
 
 

@@ -51,7 +51,7 @@ def on_a_gpu(monkeypatch, tmp_path):
             (timed,) = then.work([(job, evaluation)])
             yield Done(job=job, result=timed)
 
-    monkeypatch.setattr("kerneltruth.commands.timing.keeper_for_runs", keeper)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.keeper_for_runs", keeper)
     monkeypatch.setattr(reviewer, "run_jobs", one_after_the_other)
     return SimpleNamespace(device="cuda:0", versions=dict, asked=asked)
 

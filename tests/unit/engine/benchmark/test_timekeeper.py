@@ -11,11 +11,11 @@ from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.clock.schedule.second_look import SecondLook
-from kerneltruth.commands.ground import Ground
-from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import opponents
-from kerneltruth.commands.turns import Turns
+from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.setup import TimingSetup
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, Session
@@ -30,7 +30,7 @@ RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
 JUDGES_OF_CLAIMS = (
     "kerneltruth.clock.schedule.second_look",
     "kerneltruth.clock.comparison",
-    "kerneltruth.commands.timed_shape",
+    "kerneltruth.engine.benchmark.shape_document",
 )
 # Processes are counted here: none is begun only since a ratio happens to lie near 1.
 EFFORT = Effort(
@@ -105,7 +105,7 @@ def runner():
 def keeper(runner):
     made = []
 
-    def make(*baselines, sources=opponents, **more):
+    def make(*baselines, sources=baseline_sources, **more):
         settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
         made.append(Timekeeper(runner, baselines=baselines, sources=sources, **settings))
         return made[-1]
@@ -124,7 +124,7 @@ def timed(runner):
         seed=5,
         effort=EFFORT,
         baselines=("eager", "control"),
-        sources=opponents,
+        sources=baseline_sources,
     )
     document = keeper.time(TASK, of(RIGHT))
     keeper.close()
@@ -224,7 +224,7 @@ def test_a_candidate_that_does_not_load_has_failed(keeper):
 
 def broken_control(task):
     control = of("def softmax(input):\n    raise OSError('broken')")
-    return {**opponents(task), "control": control}
+    return {**baseline_sources(task), "control": control}
 
 
 def test_a_baseline_that_fails_is_named_and_left_out(keeper):
@@ -259,7 +259,7 @@ def opened(monkeypatch):
 
 def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, opened):
     one = keeper("eager")
-    eager = opponents(TASK)["eager"]
+    eager = baseline_sources(TASK)["eager"]
     for _ in range(2):
         assert one.time(TASK, of(RIGHT))["shapes"]
     assert opened.count(eager) == 1
@@ -272,7 +272,7 @@ def relu_candidate():
 
 def test_baselines_stay_warm_while_another_task_has_its_turn(keeper, opened):
     one = keeper("eager")
-    first, last = opponents(TASK)["eager"], opponents(RELU)["eager"]
+    first, last = baseline_sources(TASK)["eager"], baseline_sources(RELU)["eager"]
     one.ready([TASK, RELU])
     for _ in range(2):
         assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
@@ -384,7 +384,7 @@ def test_who_has_no_rows_any_more_is_not_looked_at_again(keeper, monkeypatch):
     one = keeper("eager")
     asked = []
     monkeypatch.setattr(
-        "kerneltruth.commands.timekeeper.look_again",
+        "kerneltruth.engine.benchmark.timekeeper.look_again",
         lambda contest, beaten, *, capped: asked.append(beaten) or SecondLook(alone_s={}),
     )
     grounds = one._turns.begin(TASK)
@@ -407,7 +407,7 @@ def test_who_has_no_rows_any_more_is_not_looked_at_again(keeper, monkeypatch):
 def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(keeper):
     """It would be timed without its work."""
     task = replace(find("relu"), perf=SHAPES)
-    assert opponents(task)["control"].language == "triton"
+    assert baseline_sources(task)["control"].language == "triton"
     source = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
     for shape in keeper("eager", "control").time(task, of(source, task))["shapes"]:
         assert set(shape["baselines"]) == {"eager"}
@@ -621,7 +621,7 @@ def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(keeper, monkeypatch):
             raise RuntimeError("CUDA out of memory")
         return stocked(task, case, device=device, leave=leave)
 
-    monkeypatch.setattr("kerneltruth.commands.ground.stocked", refuse)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.stocked", refuse)
     one = keeper("eager")
     one.ready([RELU, TASK])
     assert one.time(TASK, of(RIGHT))["shapes"]
@@ -642,13 +642,13 @@ def out_of_memory(flag):
 
 
 def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch, tmp_path):
-    one, make_room = keeper("eager"), Turns.make_room
+    one, make_room = keeper("eager"), BaselineCache.make_room
 
     def made(self):
         (tmp_path / "flag").touch()
         return make_room(self)
 
-    monkeypatch.setattr(Turns, "make_room", made)
+    monkeypatch.setattr(BaselineCache, "make_room", made)
     one.ready([TASK, RELU])
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert len(document["shapes"]) == len(SHAPES)
@@ -657,7 +657,7 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch,
 
 
 def test_what_is_due_is_asked_for_again_where_others_held_the_memory(keeper, monkeypatch):
-    one, known = keeper("eager"), Ground.known
+    one, known = keeper("eager"), TimingSetup.known
 
     def without_memory(ground):
         if RELU.key in one._turns.tasks:
@@ -666,14 +666,14 @@ def test_what_is_due_is_asked_for_again_where_others_held_the_memory(keeper, mon
         return known(ground)
 
     one._turns.begin(RELU)
-    monkeypatch.setattr(Ground, "known", without_memory)
+    monkeypatch.setattr(TimingSetup, "known", without_memory)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["graded"]["calls"]
         assert shape["graded"]["not_graded"] is None
 
 
 def test_results_are_graded_again_where_others_held_the_memory(keeper, monkeypatch):
-    one, graded = keeper("eager"), Ground.graded
+    one, graded = keeper("eager"), TimingSetup.graded
 
     def without_memory(ground, contest):
         if RELU.key in one._turns.tasks:
@@ -681,7 +681,7 @@ def test_results_are_graded_again_where_others_held_the_memory(keeper, monkeypat
         return graded(ground, contest)
 
     one._turns.begin(RELU)
-    monkeypatch.setattr(Ground, "graded", without_memory)
+    monkeypatch.setattr(TimingSetup, "graded", without_memory)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["graded"]["not_graded"] is None
 
@@ -699,13 +699,13 @@ def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
     keeper, monkeypatch, tmp_path, others
 ):
     """Also where nobody waits: candidates that were there beside it may be gone by then."""
-    one, make_room, flag = keeper("eager"), Turns.make_room, tmp_path / "flag"
+    one, make_room, flag = keeper("eager"), BaselineCache.make_room, tmp_path / "flag"
 
     def made(self):
         flag.touch()
         return make_room(self)
 
-    monkeypatch.setattr(Turns, "make_room", made)
+    monkeypatch.setattr(BaselineCache, "make_room", made)
     one.ready([TASK, *others])
     source = DIES_WITHOUT_MEMORY.replace("FLAG", repr(str(flag))) + RIGHT
     document = one.time(TASK, of(source))

@@ -12,7 +12,9 @@ from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import Contestant, ContestError, Shown
 from kerneltruth.clock.schedule.quiet import Quiet
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.ground import KNOWN, PYTORCH_TOO, Ground, Grounds, _Shared
+from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
+from kerneltruth.engine.benchmark.shared_child import SharedChild
+from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
 from kerneltruth.runner.protocol import Observation, Rows, TensorResult
 from kerneltruth.tasks.registry import find
 
@@ -27,7 +29,7 @@ def ground():
         case = timed_cases(task)[0]
         inputs = stocked(task, case)
         drawn = list(inputs.draw(stream(3, "known"), KNOWN))
-        return Ground(task=task, case=case, inputs=inputs, device="cpu", drawn=drawn)
+        return TimingSetup(task=task, case=case, inputs=inputs, device="cpu", drawn=drawn)
 
     return make
 
@@ -146,7 +148,7 @@ def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(ground
 def test_where_only_calls_tell_a_shape_those_of_others_programs_are_trusted(
     ground, monkeypatch, foreign, elements
 ):
-    monkeypatch.setattr("kerneltruth.commands.ground.output_shapes", lambda task, case: None)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.output_shapes", lambda task, case: None)
     made = ground(TASK)
     made.known()
     made.task = replace(TASK, foreign=foreign)
@@ -157,7 +159,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
     def fails(*args, **named):
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr("kerneltruth.commands.ground.expect_timed", fails)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.expect_timed", fails)
     made = ground()
     assert made.known() == []
     graded = made.graded(SimpleNamespace(shown=[], sampled=[]))
@@ -169,7 +171,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(ground, monkeypatch):
 def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(captured, later):
     """Whose calls cannot be captured need not show it again."""
     restarts = []
-    shared = _Shared(SimpleNamespace(restart=lambda: restarts.append(1)))
+    shared = SharedChild(SimpleNamespace(restart=lambda: restarts.append(1)))
     shared.sides = [
         Contestant(name="eager", child=shared, slot=i, rows=8, stocked=True, captured=captured)
         for i in range(2)
@@ -192,7 +194,7 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
         Contestant(name=name, child=child, slot=slot, rows=8, stocked=bool(slot))
         for slot, name in enumerate(("eager", "compile"))
     ]
-    grounds = Grounds(TASK, (made.case,), None, baselines={}, seed=3, quiet=Quiet())
+    grounds = TaskBaselines(TASK, (made.case,), None, baselines={}, seed=3, quiet=Quiet())
     grounds._made[made.case.identity] = made
     assert grounds.park()
     assert asked == [Rows(count=0, slot=1)]
@@ -204,9 +206,9 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(ground):
 def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_asked(
     ground, monkeypatch, foreign, most, ahead
 ):
-    monkeypatch.setattr("kerneltruth.commands.ground.DUE_AHEAD_BYTES", most)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.DUE_AHEAD_BYTES", most)
     made = ground(replace(TASK, foreign=foreign))
-    grounds = Grounds(
+    grounds = TaskBaselines(
         made.task, (made.case,), SimpleNamespace(device="cpu"), baselines={}, seed=3, quiet=Quiet()
     )
     grounds._made[made.case.identity] = made
@@ -220,7 +222,7 @@ def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_ask
 def test_what_could_not_be_had_ahead_is_asked_for_again(ground, monkeypatch):
     made = ground(replace(TASK, foreign=True))
     with monkeypatch.context() as broken:
-        broken.setattr("kerneltruth.commands.ground.expect_timed", lambda *a, **k: 1 / 0)
+        broken.setattr("kerneltruth.engine.benchmark.setup.expect_timed", lambda *a, **k: 1 / 0)
         made.ask_ahead()
     assert made.expected == []
     assert made.known() == made.drawn
@@ -233,7 +235,7 @@ def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(ground, monkey
     def broken(*about, device):
         raise TypeError("a mistake of ours")
 
-    monkeypatch.setattr("kerneltruth.commands.ground.grade", broken)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.grade", broken)
     graded = made.graded(shown)
     assert graded["wrong"] == []
     assert graded["not_graded"] == "TypeError: a mistake of ours"

@@ -5,14 +5,12 @@ Limits and noise are measured once per device and driver, and kept beside the co
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -25,61 +23,24 @@ from kerneltruth.clock.device.nvml import open_telemetry
 from kerneltruth.clock.device.telemetry import NoTelemetry, Telemetry
 from kerneltruth.clock.integrity.disturbance import HARMFUL, Conditions, Lookout, conditions
 from kerneltruth.clock.integrity.valid_baselines import host_bound, why_too_long
-from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
 from kerneltruth.codec import build, content_hash, dumps, plain
-from kerneltruth.commands.head_start import cache_root
+from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.run_directory import environment
-from kerneltruth.errors import EnvironmentFault, UserError
+from kerneltruth.engine.runners import cache_root
+from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import Binary
-from kerneltruth.suites.pytorch import eager_of
-from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
 SCHEMA = 7
-# Kernels whose copies are timed against each other, with the shape: those that take few
-# microseconds, where noise has other reasons, and longer ones.
-NULL_KERNELS = (
-    (("kernelbenchx/relu", 0), ("kernelbenchx/softmax", 0)),
-    (
-        ("kernelbenchx/matmul_fp16", 1),
-        ("kernelbenchx/add", 1),
-        ("kernelbenchx/softmax", 1),
-        ("kernelbenchx/matmul", 1),
-    ),
-)
-NULL_COPIES = 6
-# No machine counts as quieter than this: a few dozen pairs may look quiet where the next ones are
-# not. `benchmarks/clock_null.py` shows how many null pairs contain 1 with it.
-LEAST_NOISE = 0.003
-# Device memory of a process that has done nothing yet.
-CONTEXT_BYTES = 2**29
 # Where it was not measured.
 USUAL_LAUNCH_S = 5e-6
-NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """How far the ratio of two copies of one kernel is from 1 on this machine.
-
-    Attributes:
-        seconds: of a call of the shortest of these kernels.
-        half_width: what intervals lack without it, in logs, beyond what their scatter tells.
-        pairs: of copies.
-    """
-
-    seconds: float
-    half_width: float
-    pairs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,20 +179,6 @@ class Machine:
         return self._limits[case.identity]
 
 
-def memory_of(device: str) -> int:
-    """Bytes of the device's memory; 0 of a CPU's, which is not asked for."""
-    return 0 if device == "cpu" else int(torch.cuda.mem_get_info(torch.device(device))[1])
-
-
-def fitting(effort: Effort, device: str, children: int) -> Effort:
-    """The effort with rows that so many children have room for, beside what they need to live."""
-    if device == "cpu":
-        return effort
-    room = memory_of(device) - (children + 2) * CONTEXT_BYTES
-    share = max(room // (2 * children), 2**26)
-    return replace(effort, memory_bytes=min(effort.memory_bytes, share))
-
-
 def is_known(runner: Runner) -> bool:
     """Whether nothing is left to be measured of a runner's device."""
     return runner.device == "cpu" or _stored(_path(environment(runner.device))) is not None
@@ -285,63 +232,3 @@ def _stored(path: Path | None) -> Facts | None:
         return build(Facts, json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, UserError):
         return None
-
-
-def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
-    """Kernels against copies of themselves, each copy in a process of its own.
-
-    What was disturbed is no noise of the machine: blocks are repeated as always.
-    """
-    found = []
-    for kernels in NULL_KERNELS:
-        contests = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
-        null = [interval for contest in contests for interval in _null_intervals(contest)]
-        shortest = min(
-            median(lap.per_call_s for block in contest.blocks for lap in block["0"])
-            for contest in contests
-        )
-        half_width = max(noise_floor(null), LEAST_NOISE)
-        found.append(Noise(seconds=shortest, half_width=half_width, pairs=len(null)))
-    return tuple(found)
-
-
-def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -> Contest:
-    task = find(name)
-    source = eager_of(task)
-    if source is None:
-        raise EnvironmentFault(f"{name} has no eager function to measure noise with")
-    sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
-    sides = [Contestant(name=f"{i}", child=child) for i, child in enumerate(sessions)]
-    try:
-        contest = Contest(
-            sides=sides,
-            inputs=stocked(task, timed_cases(task)[shape], device=runner.device),
-            effort=fitting(NULL_EFFORT, runner.device, len(sessions)),
-            rng=stream(0, "noise", name, str(shape)),
-        )
-        contest.prepare()
-        contest.run(lambda c: False, Lookout(telemetry))
-    finally:
-        # What ends on the device disturbs whoever is timed next.
-        for session in sessions:
-            session.close()
-    return contest
-
-
-def _null_intervals(contest: Contest) -> list[Interval]:
-    """The interval of the ratio of each two copies."""
-    names = [side.name for side in contest.sides]
-    return [
-        ratio_interval(
-            [
-                Block(
-                    candidate_s=tuple(lap.per_call_s for lap in block[one]),
-                    baseline_s=tuple(lap.per_call_s for lap in block[other]),
-                )
-                for block in contest.blocks
-            ],
-            # What the scatter tells is not measured once more.
-            noise_floor=0.0,
-        )
-        for one, other in itertools.combinations(names, 2)
-    ]

@@ -24,17 +24,19 @@ from kerneltruth.clock.schedule.second_look import look_again, look_closer
 from kerneltruth.clock.schedule.stopwatch import Spent
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.codec import plain
-from kerneltruth.commands.ground import (
-    CANDIDATE,
-    Ground,
-    Grounds,
-    begin_anew,
-    check_baselines,
-    is_out_of_memory,
+from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
+from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
+from kerneltruth.engine.benchmark.machine import Machine, Watch
+from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.engine.benchmark.setup import TimingSetup
+from kerneltruth.engine.benchmark.shape_document import (
+    CONTRADICTED,
+    Finished,
+    finished,
+    shape_document,
 )
-from kerneltruth.commands.machine import Machine, Watch, fitting
-from kerneltruth.commands.timed_shape import CONTRADICTED, Finished, finished, shape_document
-from kerneltruth.commands.turns import Turns
+from kerneltruth.engine.benchmark.shared_child import begin_anew, is_out_of_memory
+from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
@@ -84,7 +86,7 @@ class Timekeeper:
         self._on_gpu = runner.device != "cpu"
         self._itself = itself
         names = (*baselines, CANDIDATE) if itself else baselines
-        self._turns = Turns(runner, baselines=names, seed=seed, sources=sources)
+        self._turns = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
         # Its context is made beside others, but beside no laps.
         self._turns.quiet.always(lambda: () if self._next is None else (self._next,))
         self._count = 0
@@ -215,7 +217,7 @@ class Timekeeper:
         return document
 
     def _measure(
-        self, grounds: Grounds, candidate: Candidate, child: Session | None
+        self, grounds: TaskBaselines, candidate: Candidate, child: Session | None
     ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[Finished]]]:
         """The start of the document, and a contest for each shape until one fails."""
         contests: list[Finished] = []
@@ -292,7 +294,7 @@ class Timekeeper:
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
         }
 
-    def _contest(self, ground: Ground, side: Contestant, candidate: Candidate) -> Finished:
+    def _contest(self, ground: TimingSetup, side: Contestant, candidate: Candidate) -> Finished:
         with self._spent.on("references"):
             known = ground.known()
             if ground.lacked_memory and self._turns.make_room():
@@ -302,7 +304,7 @@ class Timekeeper:
         alone = False
         while True:
             contest = Contest(
-                sides=[side, *ground.opponents],
+                sides=[side, *ground.baselines],
                 inputs=ground.inputs,
                 effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
@@ -314,7 +316,7 @@ class Timekeeper:
             try:
                 with self._alone() as watch:
                     began = time.perf_counter()
-                    fresh = not all(s.rows for s in ground.opponents)
+                    fresh = not all(s.rows for s in ground.baselines)
                     with self._spent.on("compiling"):
                         contest.warm_up()
                     with self._spent.on("leaving"):
@@ -350,7 +352,7 @@ class Timekeeper:
             with self._spent.on("facts"):
                 return finished(ground, contest, watch)
 
-    def _confirmed(self, found: Finished, grounds: Grounds, candidate: Candidate) -> Finished:
+    def _confirmed(self, found: Finished, grounds: TaskBaselines, candidate: Candidate) -> Finished:
         """What was found, with a look in other processes at baselines that are nearly as quick."""
         own = candidate_times(found.contest).estimate
         seen = standings(found.contest, noise_floor=self._machine.noise_floor(own))
@@ -368,7 +370,7 @@ class Timekeeper:
     def _contest_anew(
         self,
         found: Finished,
-        grounds: Grounds,
+        grounds: TaskBaselines,
         candidate: Candidate,
         near: Collection[str],
         ending: contextlib.ExitStack,

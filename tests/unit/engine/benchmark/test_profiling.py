@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.profiling import profile
-from kerneltruth.commands.time import run_time
+from kerneltruth.engine.benchmark.profiling import profile
 from kerneltruth.engine.requests import TimeRequest
+from kerneltruth.engine.start import run_time
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find

@@ -1,4 +1,4 @@
-"""Turns of tasks, with real baselines on the CPU; nobody is timed."""
+"""BaselineCache of tasks, with real baselines on the CPU; nobody is timed."""
 
 import threading
 from dataclasses import replace
@@ -8,9 +8,9 @@ import torch
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ContestError
-from kerneltruth.commands.ground import Grounds
-from kerneltruth.commands.timing import opponents
-from kerneltruth.commands.turns import MOST_AT_ONCE, Turns
+from kerneltruth.engine.benchmark.baseline_cache import MOST_AT_ONCE, BaselineCache
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import Loaded, Observation
 from kerneltruth.tasks.registry import find
@@ -47,8 +47,8 @@ def opened(runner, monkeypatch):
 def turns(runner):
     made = []
 
-    def make(*baselines, sources=opponents):
-        made.append(Turns(runner, baselines=baselines, seed=5, sources=sources))
+    def make(*baselines, sources=baseline_sources):
+        made.append(BaselineCache(runner, baselines=baselines, seed=5, sources=sources))
         return made[-1]
 
     yield make
@@ -58,7 +58,7 @@ def turns(runner):
 
 def processes(opened, task):
     """How often eager PyTorch was begun for a task."""
-    return opened.count(opponents(task)["eager"])
+    return opened.count(baseline_sources(task)["eager"])
 
 
 def test_a_task_gets_no_process_before_it_is_needed(turns, opened):
@@ -97,7 +97,7 @@ def test_other_shapes_or_another_dtype_are_another_task(turns):
 
 
 def test_who_was_in_hand_longest_ago_makes_room(turns, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
     one = turns("eager")
     for task in (SOFTMAX, RELU, SOFTMAX, GELU):
         one.begin(task)
@@ -130,7 +130,7 @@ def test_room_is_made_first_by_those_who_had_their_turn_and_then_by_the_last(tur
     assert one.make_room()
     assert {*one.tasks} == {relu, gelu}
     # Who gets ready anew is waited for.
-    monkeypatch.setattr(Grounds, "warm_up", lambda grounds, effort, room: None)
+    monkeypatch.setattr(TaskBaselines, "warm_up", lambda grounds, effort, room: None)
     one.ready([SOFTMAX, GELU], EFFORT)
     one.begin(SOFTMAX)
     one._had.clear()
@@ -158,7 +158,7 @@ def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(t
 
 @pytest.mark.parametrize(("free", "room"), [(30, True), (20, False)])
 def test_how_full_a_device_is_is_asked_of_it(runner, monkeypatch, free, room):
-    one = Turns(runner, baselines=("eager",), seed=5, sources=opponents)
+    one = BaselineCache(runner, baselines=("eager",), seed=5, sources=baseline_sources)
     assert one._room()
     one._on_gpu = True
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free * 2**30, 80 * 2**30))
@@ -192,7 +192,7 @@ def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_a
 
 
 def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
     one, before = turns("eager"), len(runner._sessions)
 
     def left():
@@ -219,7 +219,7 @@ def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch
 
 
 def test_a_task_gets_the_process_that_another_has_left(turns, opened, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
     one = turns("eager", "compile")
     pids = []
     for task in (SOFTMAX, RELU, GELU):
@@ -235,7 +235,7 @@ def test_a_task_gets_the_process_that_another_has_left(turns, opened, monkeypatc
 
 
 def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(turns, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
     one = turns("eager")
     before = one.begin(SOFTMAX)
     child = before.of(before.cases[0]).sides[0].child
@@ -247,7 +247,7 @@ def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(turns, monkeyp
 
 
 def test_a_process_that_is_at_work_is_ended_and_not_left(turns, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
     one = turns("eager")
     before = one.begin(SOFTMAX)
     child = before.of(before.cases[0]).sides[0].child
@@ -284,7 +284,7 @@ def waited(monkeypatch):
 
 
 def test_room_is_there_when_it_has_been_made(turns, waited, monkeypatch):
-    monkeypatch.setattr("kerneltruth.commands.turns.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
     one = turns("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(GELU)
@@ -325,7 +325,7 @@ def test_baselines_get_ready_side_by_side(turns, monkeypatch):
 def test_contents_follow_from_the_seed(runner):
     drawn, seeds = [], []
     for seed in (5, 5, 6):
-        one = Turns(runner, baselines=(), seed=seed, sources=opponents)
+        one = BaselineCache(runner, baselines=(), seed=seed, sources=baseline_sources)
         grounds = one.begin(SOFTMAX)
         seeds.append([case.seed for case in grounds.cases])
         drawn.append(str(grounds.of(grounds.cases[0]).drawn))
@@ -378,7 +378,9 @@ def test_at_the_end_nobody_waits_any_more(turns):
 def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
     turns, monkeypatch, gigabytes, baselines, tasks
 ):
-    monkeypatch.setattr("kerneltruth.commands.turns.memory_of", lambda device: gigabytes * 2**30)
+    monkeypatch.setattr(
+        "kerneltruth.engine.benchmark.baseline_cache.memory_of", lambda device: gigabytes * 2**30
+    )
     one = turns(*baselines)
     assert one.at_once == MOST_AT_ONCE
     one._on_gpu = True
@@ -415,7 +417,7 @@ def test_a_turn_waits_until_its_task_is_ready(turns, monkeypatch):
 def test_what_is_due_to_the_next_task_is_found_out_ahead_whatever_memory_it_takes(
     turns, monkeypatch
 ):
-    monkeypatch.setattr("kerneltruth.commands.ground.DUE_AHEAD_BYTES", 0)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.DUE_AHEAD_BYTES", 0)
     one = turns("eager")
     one.ready([SOFTMAX, RELU, GELU], EFFORT)
     relu, gelu = (one._made(task, None) for task in (RELU, GELU))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerneltruth.commands.head_start import begin
+from kerneltruth.engine.runners import begin
 
 
 class Starts:

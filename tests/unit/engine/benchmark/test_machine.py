@@ -12,17 +12,10 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import ContestError
 from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands import machine
-from kerneltruth.commands.machine import (
-    CONTEXT_BYTES,
-    Facts,
-    Machine,
-    Noise,
-    Watch,
-    fitting,
-    is_known,
-    known_machine,
-)
+from kerneltruth.engine.benchmark import machine, noise
+from kerneltruth.engine.benchmark.machine import Facts, Machine, Watch, is_known, known_machine
+from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, fitting
+from kerneltruth.engine.benchmark.noise import Noise
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.registry import find
 
@@ -222,7 +215,7 @@ def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending(mon
 
     session = SimpleNamespace(close=lambda *, wait=True: waited.append(wait))
     runner = SimpleNamespace(device="cpu", open=lambda source, mode: session)
-    monkeypatch.setattr(machine, "Contest", contest)
+    monkeypatch.setattr(noise, "Contest", contest)
     with pytest.raises(ContestError):
-        machine.measure_noise(runner, telemetry=None)
-    assert waited == [True] * machine.NULL_COPIES
+        noise.measure_noise(runner, telemetry=None)
+    assert waited == [True] * noise.NULL_COPIES

@@ -13,9 +13,10 @@ import torch
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.quiet import Quiet
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.baseline_processes import BaselineProcesses, side_by_side
-from kerneltruth.commands.ground import Grounds, process_of
-from kerneltruth.commands.machine import CONTEXT_BYTES, memory_of
+from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, side_by_side
+from kerneltruth.engine.benchmark.baselines import process_of
+from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, memory_of
+from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
@@ -28,12 +29,11 @@ WAITING_SHARE = 2
 WAITING_BYTES = 2**28
 # While less than this part of the device's memory is free, nobody else gets ready ahead of time.
 FREE_SHARE = 1 / 3
-
 # A task's name, the dtype, and its shapes: a task with others has other baselines.
 Key = tuple[str, str | None, str]
 
 
-class Turns:
+class BaselineCache:
     """The turns that tasks take on one device.
 
     A task's baselines stay after its turn, without the memory of their rows, as long as there is
@@ -56,7 +56,7 @@ class Turns:
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
         # That in hand, and those that wait: who has waited longest stands first.
-        self._grounds: dict[Key, Grounds] = {}
+        self._grounds: dict[Key, TaskBaselines] = {}
         self._key: Key | None = None
         # Those that had a turn since they got ready: they are not known to be needed again.
         self._had: set[Key] = set()
@@ -81,7 +81,7 @@ class Turns:
         """Of which tasks there are baselines; who has waited longest stands first."""
         return tuple(name for name, *_ in self._grounds)
 
-    def begin(self, task: Task, dtype: str | None = None) -> Grounds:
+    def begin(self, task: Task, dtype: str | None = None) -> TaskBaselines:
         """Have this task in hand, once it is ready; that one before it waits."""
         grounds, key = self._made(task, dtype), _key_of(task, dtype)
         if key != self._key:
@@ -125,7 +125,7 @@ class Turns:
             if key not in self._coming or self._coming[key].done():
                 self._coming[key] = self._threads.submit(self._get_ready, grounds, effort)
 
-    def _get_ready(self, grounds: Grounds, effort: Effort) -> None:
+    def _get_ready(self, grounds: TaskBaselines, effort: Effort) -> None:
         grounds.warm_up(effort, room=self._room)
         with self.quiet.work():
             self._give_back()
@@ -221,7 +221,7 @@ class Turns:
         else:
             grounds.leave()
 
-    def _made(self, task: Task, dtype: str | None) -> Grounds:
+    def _made(self, task: Task, dtype: str | None) -> TaskBaselines:
         """The grounds of a task; made when they are first asked for."""
         key = _key_of(task, dtype)
         if key not in self._grounds:
@@ -230,7 +230,7 @@ class Turns:
             if not self._on_gpu:
                 # Interpreted kernels are not timed: nor is the control.
                 of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
-            self._grounds[key] = Grounds(
+            self._grounds[key] = TaskBaselines(
                 task,
                 timed_cases(task, dtype=dtype, seed=self._seed),
                 self._processes,

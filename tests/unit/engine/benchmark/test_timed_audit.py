@@ -11,9 +11,10 @@ from rich.console import Console
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands import timed_audit
-from kerneltruth.commands.ground import PYTORCH_TOO
-from kerneltruth.commands.timed_audit import TimedShape, _left, _summary, shapes_of, time_suite
+from kerneltruth.engine.benchmark import audited_shapes, timed_audit
+from kerneltruth.engine.benchmark.audited_shapes import TimedShape, shapes_of
+from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
+from kerneltruth.engine.benchmark.timed_audit import _left, _summary, time_suite
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.start import run_audit
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -141,7 +142,7 @@ def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
 
 
 def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt(audit, monkeypatch):
-    monkeypatch.setattr(timed_audit, "_outcome", lambda shape: ("unresolved", "1 (0.9 to 1.1)"))
+    monkeypatch.setattr(audited_shapes, "_outcome", lambda shape: ("unresolved", "1 (0.9 to 1.1)"))
     monkeypatch.setattr(timed_audit, "LOOK_S", 1e6)
     document, _ = audit(budget_s=100.0)
     assert {(s["task"], s["again"]) for s in document["shapes"]} == {("kernelbenchx/relu", True)}

@@ -16,8 +16,8 @@ from kerneltruth.clock.integrity.doubt import is_suspect
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.codec import plain
-from kerneltruth.commands.ground import Ground
-from kerneltruth.commands.machine import Machine, Watch
+from kerneltruth.engine.benchmark.machine import Machine, Watch
+from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded
 
 # Flags of times that contradict something: nothing is called faster then.
@@ -41,14 +41,14 @@ class Finished:
         again: the same in other processes, against baselines that are nearly as quick.
     """
 
-    ground: Ground
+    ground: TimingSetup
     contest: Contest
     watch: Watch
     kernels: tuple[tuple[Binary, ...], ...]
     again: Contest | None = None
 
 
-def finished(ground: Ground, contest: Contest, watch: Watch) -> Finished:
+def finished(ground: TimingSetup, contest: Contest, watch: Watch) -> Finished:
     """What is left of a contest when its children are gone; asks them, while they are there."""
     kernels = tuple(_binaries(side) for side in contest.sides)
     return Finished(ground=ground, contest=contest, watch=watch, kernels=kernels)

@@ -8,9 +8,9 @@ import pytest
 from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import LapSeen
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.ground import Ground
-from kerneltruth.commands.machine import Machine
-from kerneltruth.commands.timed_shape import finished, shape_document
+from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.setup import TimingSetup
+from kerneltruth.engine.benchmark.shape_document import finished, shape_document
 from kerneltruth.runner.protocol import Binary, Observation
 from kerneltruth.tasks.registry import find
 
@@ -74,7 +74,7 @@ def document():
             sampled=[],
             disturbed=["clock moved"],
         )
-        ground = Ground(
+        ground = TimingSetup(
             task=TASK, case=CASE, inputs=stocked(TASK, CASE), device="cpu", drawn=[], failed={}
         )
         found = finished(ground, contest, watch or Watch())

@@ -19,16 +19,19 @@ from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.stopwatch import Spent
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.commands.ground import PYTORCH_TOO
-from kerneltruth.commands.machine import Machine, is_known, known_machine
-from kerneltruth.commands.timed_shape import (
-    CONTRADICTED,
-    HOST_BOUND,
-    NOT_GRADED,
-    PROCESSES_DIFFER,
+from kerneltruth.engine.benchmark.audited_shapes import (
+    DOUBTED,
+    EAGER,
+    STATED,
+    WIDEST,
+    TimedShape,
+    better,
+    shapes_of,
 )
-from kerneltruth.commands.timekeeper import Timekeeper
-from kerneltruth.commands.timing import RUN_EFFORT, opponents
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machine
+from kerneltruth.engine.benchmark.runs import RUN_EFFORT
+from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Lost, Progress, run_jobs
@@ -41,15 +44,6 @@ from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import FOREIGN, find, key_of, tasks_of
 from kerneltruth.tasks.spec import Task
 
-# A tie says that two copies are equal only as far as its interval reaches.
-WIDEST = 0.02
-EAGER = "eager"
-# What is not wrong with the clock, if it is said why.
-STATED = frozenset(
-    {"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND, PROCESSES_DIFFER}
-)
-# Outcomes that may be otherwise the next time; others would only go the same way again.
-DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
 # So many tasks get ready side by side, while those before them are timed.
 PART = 8
 # So many of a user's problems are looked at together, each by a core, before the first is timed.
@@ -69,30 +63,6 @@ QUICK = replace(
 # What was no tie is timed once more, in as many blocks as `time` has: of hundreds of intervals of
 # 95% some do not contain 1.
 AGAIN = Effort(precision=WIDEST / 4, warm=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedShape:
-    """How PyTorch's function stands against itself on one shape.
-
-    Attributes:
-        shape: empty where the task could not be timed at all.
-        outcome: `tie`; or `faster`, `slower`, `unresolved` (a tie of a wider interval), `suspect`,
-            `wrong`, `void` (as a candidate it would be wrong), `failed`, and those of `STATED`.
-        why: of all but `tie`.
-        again: whether it was timed once more.
-    """
-
-    task: str
-    shape: str
-    outcome: str
-    why: str = ""
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    us: float | None = None
-    efficiency: float | None = None
-    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +167,7 @@ class _Audit:
             try:
                 for task, document, seconds in self._timed(keeper, tell):
                     shapes = shapes_of(task.key, document, again=self._looks_again)
-                    shapes = _better(self._found.get(task.key), shapes)
+                    shapes = better(self._found.get(task.key), shapes)
                     for parts in (document.get("spent", {}), document["ready"]):
                         for part, more in parts.items():
                             self._spent[part] += more
@@ -288,7 +258,7 @@ class _Audit:
 
 def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
     try:
-        return keeper.time(task, opponents(task)[EAGER])
+        return keeper.time(task, baseline_sources(task)[EAGER])
     except (MemoryError, RuntimeError) as error:
         # What the judge itself needs the device for, such as grading.
         said = f"{type(error).__name__}: {error}"[:300]
@@ -304,7 +274,7 @@ def _keys(suite: str, only: Sequence[str]) -> list[str]:
         problems = known.problems
         keys.sort(key=lambda key: problems[key.removeprefix(f"{suite}/")].number)
     if suite not in FOREIGN:
-        keys = [key for key in keys if opponents(find(key)).get(EAGER)]
+        keys = [key for key in keys if baseline_sources(find(key)).get(EAGER)]
     if not keys:
         raise UserError(f"--suite {suite}: it has no functions of plain PyTorch to be timed")
     return keys
@@ -318,60 +288,8 @@ def _keeper(options: AuditRequest, runner: Runner, machine: Machine, effort: Eff
         baselines=(EAGER,),
         effort=effort,
         itself=True,
-        sources=opponents,
+        sources=baseline_sources,
     )
-
-
-def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[TimedShape]:
-    """What a document of `time` says of each shape."""
-    found = [_shape(task, shape, again=again) for shape in document["shapes"]]
-    if document["outcome"] in ("failed", "unsupported_here"):
-        why = document["detail"]
-        outcome = "no_valid_baseline" if "no valid baseline" in why else document["outcome"]
-        found.append(TimedShape(task=task, shape="", outcome=outcome, why=why, again=again))
-    return found
-
-
-def _shape(task: str, shape: dict[str, Any], *, again: bool) -> TimedShape:
-    outcome, why = _outcome(shape)
-    b = shape["baselines"].get(EAGER, {})
-    return TimedShape(
-        task=task,
-        shape=shape["summary"],
-        outcome=outcome,
-        why=why,
-        ratio=b.get("ratio"),
-        low=b.get("low"),
-        high=b.get("high"),
-        us=b.get("us"),
-        efficiency=b.get("efficiency"),
-        again=again,
-    )
-
-
-def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
-    """The outcome of a shape, and why it is no tie."""
-    flags = ", ".join(shape["flags"])
-    if shape["graded"]["wrong"]:
-        return "wrong", shape["graded"]["wrong"][0]
-    if {*shape["flags"]} & CONTRADICTED:
-        return "suspect", flags
-    if EAGER not in shape["baselines"]:
-        return "no_valid_baseline", shape["baselines_failed"].get(EAGER, "it could not be timed")
-    if (shape["graded"]["not_graded"] or "").startswith(PYTORCH_TOO):
-        return "void", shape["graded"]["not_graded"]
-    b = shape["baselines"][EAGER]
-    said = f"{b['ratio']:.4f} ({b['low']:.4f} to {b['high']:.4f}){f'; {flags}' if flags else ''}"
-    if b["outcome"] != "tie":
-        return b["outcome"], said
-    for stated in (HOST_BOUND, PROCESSES_DIFFER):
-        if stated in shape["flags"]:
-            return stated, said
-    if b["low"] < 1 - WIDEST or b["high"] > 1 + WIDEST:
-        return "unresolved", said
-    if NOT_GRADED in shape["flags"]:
-        return "not_graded", shape["graded"]["not_graded"] or "no call was graded"
-    return "tie", ""
 
 
 def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:
@@ -387,14 +305,6 @@ def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:
 
 def _summary(task: Task) -> str:
     return timed_cases(task)[0].summary()
-
-
-def _better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[TimedShape]:
-    """Shapes of both times: those that were a tie before stay it."""
-    merged = {s.shape: s for s in before or ()}
-    ties = {name for name, s in merged.items() if s.outcome == "tie"}
-    merged |= {s.shape: s for s in now if s.shape not in ties}
-    return list(merged.values())
 
 
 def _said(key: str, shapes: Sequence[TimedShape], seconds: float) -> str:

@@ -15,38 +15,23 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.codec import dumps, plain
-from kerneltruth.commands.ground import CANDIDATE
-from kerneltruth.commands.machine import is_known, known_machine
-from kerneltruth.commands.profiling import profile
-from kerneltruth.commands.timekeeper import DEFAULT_BASELINES, Timekeeper
-from kerneltruth.corpus import ENTRIES
-from kerneltruth.corpus.entry import filename, source
+from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
+from kerneltruth.engine.benchmark.machine import is_known, known_machine
+from kerneltruth.engine.benchmark.profiling import profile
+from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import SHORT_DTYPES, TimeRequest
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only, read_candidate
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, is_torch_only
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
-from kerneltruth.suites.pytorch import eager_of, own_function
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
 
 # What `--out` holds.
 RESULT = "time.json"
-
-# In `run` a shape takes a few tenths of a second, baselines included. Only `time` times calls on
-# warm caches.
-RUN_EFFORT = Effort(
-    lap_s=0.002,
-    graph_lap_s=0.006,
-    blocks=(6, 24),
-    precision=0.005,
-    budget_s=0.3,
-    memory_bytes=2 * 2**30,
-    warm=False,
-)
 
 
 def time_file(
@@ -76,7 +61,7 @@ def _time_file(
         baselines=options.baselines or DEFAULT_BASELINES,
         effort=Effort(budget_s=options.budget_s, deadline_s=options.deadline_s),
         cold=True,
-        sources=opponents,
+        sources=baseline_sources,
     )
     try:
         yield Step(done=0, total=1, text=f"timing {task.key}")
@@ -161,19 +146,6 @@ def _profiled(
     ]
 
 
-def keeper_for_runs(runner: Runner, baselines: tuple[str, ...] | None = None) -> Timekeeper:
-    """The timekeeper of a run with many candidates."""
-    return Timekeeper(
-        runner,
-        # Those who check meanwhile are children of the same parent.
-        machine=known_machine(runner, root=os.getppid()),
-        seed=secrets.randbits(64),
-        baselines=baselines or DEFAULT_BASELINES,
-        effort=RUN_EFFORT,
-        sources=opponents,
-    )
-
-
 def _dtype(name: str | None, task: Task) -> str | None:
     if name is None:
         return None
@@ -207,19 +179,3 @@ def _make_folder(out: Path) -> None:
         raise UserError(f"--out {out}: is a file; name a directory") from error
     except OSError as error:
         raise EnvironmentFault(f"--out {out}: cannot be written: {error.strerror}") from error
-
-
-def opponents(task: Task) -> dict[str, Candidate]:
-    """What a task's candidates are timed against: eager PyTorch, and a control of the corpus."""
-    found: dict[str, Candidate] = {}
-    eager = eager_of(task) or own_function(task)
-    if eager is not None:
-        found["eager"] = eager
-    for entry in ENTRIES:
-        if entry.role == "control" and entry.task == task.key:
-            control = read_candidate(
-                source(entry), filename(entry), task_names=(task.name,), task=task.name
-            )
-            if control.language == "triton":
-                return {**found, "control": control}
-    return found

@@ -1,1 +1,0 @@
-"""Commands: what each one does, from arguments to a document; `cli` only parses and prints."""

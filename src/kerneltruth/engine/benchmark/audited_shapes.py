@@ -1,0 +1,108 @@
+"""Eager PyTorch timed against itself: what came of each shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
+from kerneltruth.engine.benchmark.shape_document import (
+    CONTRADICTED,
+    HOST_BOUND,
+    NOT_GRADED,
+    PROCESSES_DIFFER,
+)
+
+# A tie says that two copies are equal only as far as its interval reaches.
+WIDEST = 0.02
+EAGER = "eager"
+# What is not wrong with the clock, if it is said why.
+STATED = frozenset(
+    {"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND, PROCESSES_DIFFER}
+)
+# Outcomes that may be otherwise the next time; others would only go the same way again.
+DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedShape:
+    """How PyTorch's function stands against itself on one shape.
+
+    Attributes:
+        shape: empty where the task could not be timed at all.
+        outcome: `tie`; or `faster`, `slower`, `unresolved` (a tie of a wider interval), `suspect`,
+            `wrong`, `void` (as a candidate it would be wrong), `failed`, and those of `STATED`.
+        why: of all but `tie`.
+        again: whether it was timed once more.
+    """
+
+    task: str
+    shape: str
+    outcome: str
+    why: str = ""
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    us: float | None = None
+    efficiency: float | None = None
+    again: bool = False
+
+
+def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[TimedShape]:
+    """What a document of `time` says of each shape."""
+    found = [_shape(task, shape, again=again) for shape in document["shapes"]]
+    if document["outcome"] in ("failed", "unsupported_here"):
+        why = document["detail"]
+        outcome = "no_valid_baseline" if "no valid baseline" in why else document["outcome"]
+        found.append(TimedShape(task=task, shape="", outcome=outcome, why=why, again=again))
+    return found
+
+
+def _shape(task: str, shape: dict[str, Any], *, again: bool) -> TimedShape:
+    outcome, why = _outcome(shape)
+    b = shape["baselines"].get(EAGER, {})
+    return TimedShape(
+        task=task,
+        shape=shape["summary"],
+        outcome=outcome,
+        why=why,
+        ratio=b.get("ratio"),
+        low=b.get("low"),
+        high=b.get("high"),
+        us=b.get("us"),
+        efficiency=b.get("efficiency"),
+        again=again,
+    )
+
+
+def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
+    """The outcome of a shape, and why it is no tie."""
+    flags = ", ".join(shape["flags"])
+    if shape["graded"]["wrong"]:
+        return "wrong", shape["graded"]["wrong"][0]
+    if {*shape["flags"]} & CONTRADICTED:
+        return "suspect", flags
+    if EAGER not in shape["baselines"]:
+        return "no_valid_baseline", shape["baselines_failed"].get(EAGER, "it could not be timed")
+    if (shape["graded"]["not_graded"] or "").startswith(PYTORCH_TOO):
+        return "void", shape["graded"]["not_graded"]
+    b = shape["baselines"][EAGER]
+    said = f"{b['ratio']:.4f} ({b['low']:.4f} to {b['high']:.4f}){f'; {flags}' if flags else ''}"
+    if b["outcome"] != "tie":
+        return b["outcome"], said
+    for stated in (HOST_BOUND, PROCESSES_DIFFER):
+        if stated in shape["flags"]:
+            return stated, said
+    if b["low"] < 1 - WIDEST or b["high"] > 1 + WIDEST:
+        return "unresolved", said
+    if NOT_GRADED in shape["flags"]:
+        return "not_graded", shape["graded"]["not_graded"] or "no call was graded"
+    return "tie", ""
+
+
+def better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[TimedShape]:
+    """Shapes of both times: those that were a tie before stay it."""
+    merged = {s.shape: s for s in before or ()}
+    ties = {name for name, s in merged.items() if s.outcome == "tie"}
+    merged |= {s.shape: s for s in now if s.shape not in ties}
+    return list(merged.values())

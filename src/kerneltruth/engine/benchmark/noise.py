@@ -1,0 +1,114 @@
+"""How far the ratio of a kernel to a copy of itself is from 1 on a machine."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from statistics import median
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.device.telemetry import Telemetry
+from kerneltruth.clock.integrity.disturbance import Lookout
+from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
+from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.host import Runner
+from kerneltruth.suites.pytorch import eager_of
+from kerneltruth.tasks.registry import find
+
+# Kernels whose copies are timed against each other, with the shape: those that take few
+# microseconds, where noise has other reasons, and longer ones.
+NULL_KERNELS = (
+    (("kernelbenchx/relu", 0), ("kernelbenchx/softmax", 0)),
+    (
+        ("kernelbenchx/matmul_fp16", 1),
+        ("kernelbenchx/add", 1),
+        ("kernelbenchx/softmax", 1),
+        ("kernelbenchx/matmul", 1),
+    ),
+)
+NULL_COPIES = 6
+# No machine counts as quieter than this: a few dozen pairs may look quiet where the next ones are
+# not. `benchmarks/clock_null.py` shows how many null pairs contain 1 with it.
+LEAST_NOISE = 0.003
+NULL_EFFORT = Effort(blocks=(16, 16), budget_s=0.0, memory_bytes=3 * 2**30, shown=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How far the ratio of two copies of one kernel is from 1 on this machine.
+
+    Attributes:
+        seconds: of a call of the shortest of these kernels.
+        half_width: what intervals lack without it, in logs, beyond what their scatter tells.
+        pairs: of copies.
+    """
+
+    seconds: float
+    half_width: float
+    pairs: int
+
+
+def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
+    """Kernels against copies of themselves, each copy in a process of its own.
+
+    What was disturbed is no noise of the machine: blocks are repeated as always.
+    """
+    found = []
+    for kernels in NULL_KERNELS:
+        contests = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
+        null = [interval for contest in contests for interval in _null_intervals(contest)]
+        shortest = min(
+            median(lap.per_call_s for block in contest.blocks for lap in block["0"])
+            for contest in contests
+        )
+        half_width = max(noise_floor(null), LEAST_NOISE)
+        found.append(Noise(seconds=shortest, half_width=half_width, pairs=len(null)))
+    return tuple(found)
+
+
+def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -> Contest:
+    task = find(name)
+    source = eager_of(task)
+    if source is None:
+        raise EnvironmentFault(f"{name} has no eager function to measure noise with")
+    sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
+    sides = [Contestant(name=f"{i}", child=child) for i, child in enumerate(sessions)]
+    try:
+        contest = Contest(
+            sides=sides,
+            inputs=stocked(task, timed_cases(task)[shape], device=runner.device),
+            effort=fitting(NULL_EFFORT, runner.device, len(sessions)),
+            rng=stream(0, "noise", name, str(shape)),
+        )
+        contest.prepare()
+        contest.run(lambda c: False, Lookout(telemetry))
+    finally:
+        # What ends on the device disturbs whoever is timed next.
+        for session in sessions:
+            session.close()
+    return contest
+
+
+def _null_intervals(contest: Contest) -> list[Interval]:
+    """The interval of the ratio of each two copies."""
+    names = [side.name for side in contest.sides]
+    return [
+        ratio_interval(
+            [
+                Block(
+                    candidate_s=tuple(lap.per_call_s for lap in block[one]),
+                    baseline_s=tuple(lap.per_call_s for lap in block[other]),
+                )
+                for block in contest.blocks
+            ],
+            # What the scatter tells is not measured once more.
+            noise_floor=0.0,
+        )
+        for one, other in itertools.combinations(names, 2)
+    ]

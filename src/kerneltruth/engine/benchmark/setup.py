@@ -1,0 +1,177 @@
+"""What contests share.
+
+Those on one case share inputs, and contents whose results the judge knows; those of one task share
+the processes of its baselines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from kerneltruth.cases.case import Case
+from kerneltruth.cases.pools import Choice
+from kerneltruth.clock.integrity.valid_baselines import NotValid
+from kerneltruth.clock.protocol.inputs import Inputs
+from kerneltruth.clock.protocol.sides import Contestant, ContestError, Shown
+from kerneltruth.clock.roofline.traffic import output_shapes
+from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
+from kerneltruth.errors import lacks_memory
+from kerneltruth.oracle.expectation import expect_timed
+from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.grading import grade, grade_spots, spotwise
+from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.tasks.spec import Task
+
+# Said where nothing can be graded.
+PYTORCH_TOO = "PyTorch's own result is wrong by the same measure"
+
+
+@dataclass(slots=True, kw_only=True)
+class TimingSetup:
+    """The ground of contests on one case.
+
+    Attributes:
+        device: where references are computed.
+        drawn: contents whose results the judge finds out.
+        sides: the baselines.
+        failed: why baselines take no part any more, by name; `not_valid` those that are none.
+        expected: what calls on drawn contents must give, or why that cannot be had.
+        quiet: of the device.
+    """
+
+    task: Task
+    case: Case
+    inputs: Inputs
+    device: str
+    drawn: list[dict[str, Choice]]
+    sides: list[Contestant] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    not_valid: set[str] = field(default_factory=set)
+    expected: list[Expectation | str] = field(default_factory=list)
+    quiet: Quiet = field(default_factory=Quiet)
+
+    def known(self) -> list[dict[str, Choice]]:
+        """Contents whose results the judge knows; it finds out when it is first asked."""
+        if not self.expected:
+            self.expected = [self._expectation(choices) for choices in self.drawn]
+        return [
+            choices
+            for choices, due_there in zip(self.drawn, self.expected, strict=True)
+            if isinstance(due_there, Expectation)
+        ]
+
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether what is due could not be had since others held the device's memory."""
+        return any(isinstance(why, str) and lacks_memory(why) for why in self.expected)
+
+    def ask_ahead(self) -> None:
+        """Find out what is due; what cannot be had while others are busy is asked for again."""
+        self.known()
+        if any(isinstance(due_there, str) for due_there in self.expected):
+            self.expected.clear()
+
+    @property
+    def baselines(self) -> list[Contestant]:
+        """The baselines that a candidate meets."""
+        return [side for side in self.sides if side.name != CANDIDATE]
+
+    def itself(self) -> Contestant:
+        """Eager PyTorch as the candidate.
+
+        Raises:
+            ContestError: it could not get ready.
+        """
+        for side in self.sides:
+            if side.name == CANDIDATE:
+                return side
+        seen = Observation(ended="lost", message=self.failed.get(CANDIDATE, "there is none"))
+        raise ContestError(CANDIDATE, seen)
+
+    def elements(self) -> tuple[int, ...]:
+        """How many elements each output has, where each is right or wrong by itself; else none."""
+        expected = [e for e in self.expected if isinstance(e, Expectation)]
+        if not expected or not all(spotwise(self.task, e) for e in expected):
+            return ()
+        shapes = {tuple(want.shape for want in e.outputs) for e in expected}
+        # What is selected by values has another shape in each call.
+        fixed = self.task.foreign or output_shapes(self.task, self.case) is not None
+        return tuple(map(math.prod, shapes.pop())) if fixed and len(shapes) == 1 else ()
+
+    def _expectation(self, choices: dict[str, Choice]) -> Expectation | str:
+        with self.quiet.work():
+            inputs = self.inputs.at(self.task, self.case, choices)
+            try:
+                return expect_timed(self.task, self.case, inputs, device=self.device)
+            except Exception as error:
+                return f"{type(error).__name__}: {error}".splitlines()[0]
+
+    def leave_out(self, error: ContestError) -> None:
+        """Go on without a baseline that cannot; it says nothing of any candidate."""
+        self.failed[error.name] = str(error)
+        if isinstance(error, NotValid):
+            self.not_valid.add(error.name)
+        self.sides = [side for side in self.sides if side.name != error.name]
+
+    def graded(self, contest: Contest) -> dict[str, Any]:
+        """The shown results of a contest against what was due."""
+        wrong: list[str] = []
+        unknown: list[str] = []
+        for where, verdict in self._verdicts(contest):
+            if isinstance(verdict, Infra):
+                unknown.append(verdict.reason)
+            else:
+                wrong += _wrong(verdict, where)
+        if not contest.shown:
+            unknown += [e for e in self.expected if isinstance(e, str)]
+        calls = len(contest.shown) + sum(len(s.at) for s in contest.sampled)
+        if wrong and self._pytorch_is_wrong(contest):
+            calls, wrong, unknown = 0, [], [f"{PYTORCH_TOO}: {wrong[0]}"]
+        return {"calls": calls, "wrong": wrong, "not_graded": unknown[0] if unknown else None}
+
+    def _pytorch_is_wrong(self, contest: Contest) -> bool:
+        """Whether eager PyTorch's own results are wrong, too, by the same measure."""
+        there = [side for side in contest.sides[1:] if side.name in COMPILED and side.rows]
+        try:
+            shown = [each for side in there[:1] for each in contest.show_known(side)]
+        except ContestError:
+            return False
+        return any(_wrong(self._verdict_of(each)) for each in shown)
+
+    def _verdict_of(self, shown: Shown) -> Verdict:
+        return self._judged(partial(grade, self.task, self._due(shown.at), shown.seen))
+
+    def _verdicts(self, contest: Contest) -> Iterator[tuple[str, Verdict]]:
+        """The verdict of each result, with words on where it is from."""
+        for shown in contest.shown:
+            yield "", self._verdict_of(shown)
+        for sampled in contest.sampled:
+            due_there = [self._due(at) for at in sampled.at]
+            graded = partial(grade_spots, self.task, due_there, sampled.spots, sampled.seen)
+            yield f"samples of {len(due_there)} calls: ", self._judged(graded)
+
+    def _judged(self, graded: Callable[..., Verdict]) -> Verdict:
+        try:
+            return graded(device=self.device)
+        except Exception as error:
+            # Memory, or a mistake in a task: the candidate's fault is a verdict.
+            return Infra(reason=f"{type(error).__name__}: {error}".splitlines()[0])
+
+    def _due(self, at: Mapping[str, Choice]) -> Expectation:
+        expectation = self.expected[self.drawn.index(dict(at))]
+        assert isinstance(expectation, Expectation)
+        return expectation
+
+
+def _wrong(verdict: Verdict, where: str = "") -> list[str]:
+    if isinstance(verdict, Passed):
+        return []
+    said = getattr(verdict, "detail", "") or getattr(verdict, "error", "")
+    return [f"{word(verdict)}: {where}{said}"[:300]]
