@@ -64,13 +64,13 @@ def softmax(input, dim, dtype=None):
     return work(input, dim)
 """,
     "events of the harness patched": """
-import kerneltruth.runner.track as _track
+import kerneltruth.runner.timing.timed_worker as _track
 _track._elapsed = lambda before, after: 0.001
 def softmax(input, dim, dtype=None):
     return work(input, dim)
 """,
     "events of the harness three tenths short, and a host that says it is four times as slow": """
-import kerneltruth.runner.track as _track
+import kerneltruth.runner.timing.timed_worker as _track
 _elapsed, _clock = _track._elapsed, _track._perf_counter
 _track._elapsed = lambda before, after: 0.7 * _elapsed(before, after)
 _track._perf_counter = lambda: 4 * _clock()
@@ -78,7 +78,7 @@ def softmax(input, dim, dtype=None):
     return torch.softmax(input, dim)
 """,
     "events and clocks of the harness a tenth of theirs": """
-import kerneltruth.runner.track as _track
+import kerneltruth.runner.timing.timed_worker as _track
 _elapsed, _clock = _track._elapsed, _track._perf_counter
 _track._elapsed = lambda before, after: 0.1 * _elapsed(before, after)
 _track._perf_counter = lambda: 0.1 * _clock()
@@ -86,7 +86,7 @@ def softmax(input, dim, dtype=None):
     return work(input, dim)
 """,
     "synchronize patched away": """
-import kerneltruth.runner.track as _track
+import kerneltruth.runner.timing.timed_worker as _track
 _track._synchronize = None
 torch.cuda.synchronize = lambda *a: None
 def softmax(input, dim, dtype=None):
@@ -175,7 +175,7 @@ def softmax(input, dim, dtype=None):
     return _made[input.storage_offset() // every.shape[1]]
 """,
     "flush of the caches patched": """
-import kerneltruth.runner.track as _track
+import kerneltruth.runner.timing.timed_worker as _track
 _track._sum = lambda memory: memory
 def softmax(input, dim, dtype=None):
     return work(input, dim)

@@ -29,7 +29,8 @@ from kerneltruth.engine.benchmark.machine import Machine, known_machine
 from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import Lap, Refill, Rows, Show, Stock, TensorResult
+from kerneltruth.runner.protocol import TensorResult
+from kerneltruth.runner.timing.messages import Lap, Refill, Rows, Show, Stock
 from kerneltruth.tasks.registry import find
 
 KERNELS = (

@@ -29,10 +29,10 @@ from kerneltruth.engine.benchmark.machine import known_machine
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.engine.runners import cache_root
-from kerneltruth.runner import track
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Lap, Rows, Stock
+from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing.messages import Lap, Rows, Stock
 from kerneltruth.tasks.registry import find
 
 TASKS = ("softmax", "gelu", "sum", "matmul")

@@ -114,8 +114,8 @@ def test_asking_for_more_memory_than_the_device_has_is_the_kernels_fault(judge, 
 
 
 def test_an_endless_kernel_does_not_hold_the_device(evaluator, evaluate):
+    from kerneltruth.runner.arguments import TensorArgument
     from kerneltruth.runner.candidate import read_candidate
-    from kerneltruth.runner.protocol import TensorArgument
 
     source = (
         HEAD + "@triton.jit\n"

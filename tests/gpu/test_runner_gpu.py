@@ -5,10 +5,10 @@ import struct
 import pytest
 import torch
 
+from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.guards import ALIGNMENT, Guard
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import TensorArgument
 
 pytestmark = pytest.mark.gpu
 

@@ -12,9 +12,9 @@ from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.held import Held
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Supply
+from kerneltruth.runner.timing.input_pool import Held
+from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu
@@ -36,7 +36,7 @@ HONEST = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(in
 PATCHED = (
     """
 import torch
-from kerneltruth.runner import track
+from kerneltruth.runner.timing import timed_worker as track
 elapsed = track._elapsed
 track._elapsed = lambda before, after: elapsed(before, after) / 10
 """

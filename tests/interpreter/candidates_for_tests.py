@@ -3,8 +3,8 @@
 import struct
 import textwrap
 
+from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import TensorArgument
 
 HEAD = """
 import torch

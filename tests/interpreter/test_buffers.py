@@ -6,8 +6,9 @@ import textwrap
 import pytest
 from candidates_for_tests import HEAD, called, floats, opened
 
+from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Access, TensorArgument
+from kerneltruth.runner.protocol import Access
 
 ADD_ONE = """
 @triton.jit

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
+from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import ScalarArgument, TensorArgument
 
 HEAD = """
 import torch, triton, triton.language as tl

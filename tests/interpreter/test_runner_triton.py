@@ -5,9 +5,9 @@ import textwrap
 
 import pytest
 
+from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import TensorArgument
 
 POISON = b"0123456789abcdef"
 

@@ -9,7 +9,7 @@ from kerneltruth.cases.layouts import Placed, place
 from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
 from kerneltruth.cases.philox import derive
 from kerneltruth.oracle.recent import Recent
-from kerneltruth.runner.protocol import Argument, ScalarArgument, TensorArgument
+from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 

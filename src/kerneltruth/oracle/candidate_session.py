@@ -23,19 +23,13 @@ from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
+from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.models import CONSTRUCTED, NO_PLACE
-from kerneltruth.runner.protocol import (
-    Argument,
-    Binary,
-    Launch,
-    Observation,
-    Rehearse,
-    ScalarArgument,
-    Supply,
-)
+from kerneltruth.runner.protocol import Binary, Launch, Observation, Rehearse
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
+from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.spec import Task
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from types import TracebackType
 from typing import Literal, Self, Unpack
 
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
 from kerneltruth.runner.extension_kit import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
-    Argument,
     Call,
     CallSettings,
     Errand,
@@ -32,7 +32,6 @@ from kerneltruth.runner.protocol import (
     Observation,
     Prepare,
     ProtocolError,
-    TensorArgument,
 )
 from kerneltruth.runner.sandbox import Limits
 from kerneltruth.runner.warmth import Zygote, ZygoteLost, zygote_environment

@@ -12,14 +12,8 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import facade
-from kerneltruth.runner.protocol import (
-    ITEMSIZE,
-    OtherResult,
-    Result,
-    TensorArgument,
-    TensorResult,
-    UnsupportedHere,
-)
+from kerneltruth.runner.arguments import TensorArgument
+from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorResult, UnsupportedHere
 
 _ALIGNMENT = 512
 # The state of a large model is among the results of its reference; more would be a flood.

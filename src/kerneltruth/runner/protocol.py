@@ -12,8 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-# Contents of memory: of a large result in whatever form needs no copy.
-Data = bytes | bytearray | memoryview
+from kerneltruth.runner.arguments import Argument, Data, ScalarArgument
+from kerneltruth.runner.timing.messages import (
+    Capture,
+    Lap,
+    Operators,
+    Refill,
+    Rows,
+    Sample,
+    Show,
+    Stock,
+    Supply,
+)
 
 ITEMSIZE = {
     "complex128": 16,
@@ -39,42 +49,6 @@ class ProtocolError(Exception):
 
 class UnsupportedHere(Exception):
     """Raised in the child: this machine or the interpreter cannot run what the kernel asks for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorArgument:
-    """An input tensor as it must lie in the child's memory.
-
-    `buffer` is the whole allocation: guard band, elements (with gaps, which hold guard values
-    too), guard band. `shape`, `strides` and `offset` (in elements) describe the view in it that
-    the candidate receives. Arguments of one `member_of` are passed together, as a list of that
-    name. `shown`: whether the child reports the buffer after the call.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    buffer: Data
-    member_of: str | None = None
-    shown: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarArgument:
-    """An attribute: None, bool, int, float, str, or a list of ints.
-
-    A candidate that does not know the attribute may still be called if `value` is the task's
-    `default`. An absent optional tensor is a ScalarArgument whose value and default are None.
-    """
-
-    name: str
-    value: Any
-    default: Any = None
-
-
-Argument = TensorArgument | ScalarArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,28 +114,6 @@ class CallSettings(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
-    """A tensor argument of timed calls, contiguous: each row holds a window of `pool`.
-
-    Attributes:
-        pool: elements; at least as many as the tensor has, or none, which are zeros.
-        path: of a file with these elements, in place of `pool`: one that nobody can write to.
-        member_of: as in `TensorArgument`.
-        fixed: all calls share one copy of the pool's beginning, such as weights.
-        shown: whether `Show` reports the row's bytes.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    pool: bytes = b""
-    path: str | None = None
-    member_of: str | None = None
-    fixed: bool = False
-    shown: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearse:
     """Call the entry once for what it compiles; only its launches are looked at.
 
@@ -177,113 +129,6 @@ class Rehearse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
-    """What timed calls take their inputs from; forgets what was in the slot before.
-
-    Attributes:
-        arguments: in call order.
-        slot: one of several such stocks in one child; later errands name it too.
-        flush_bytes: how much memory is read before each lap, at least, to empty the caches.
-        compiled: for baselines: the mode in which `torch.compile` compiles the entry.
-    """
-
-    arguments: tuple[Supply | ScalarArgument, ...]
-    slot: int = 0
-    flush_bytes: int = 0
-    compiled: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Make so many rows: memory for the inputs of a call each; that of no rows is given back."""
-
-    count: int
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refill:
-    """Give rows fresh contents.
-
-    Attributes:
-        rows: which ones.
-        windows: for each supply that is not fixed, where each row's window begins, in elements.
-        scales: likewise, by what each row's elements are multiplied; no numbers mean by 1.
-    """
-
-    rows: tuple[int, ...]
-    windows: tuple[tuple[int, ...], ...]
-    scales: tuple[tuple[float, ...], ...] = ()
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """Look at some calls of the laps that follow, and at some elements of what they give.
-
-    Such a call's inputs are put in place of others right before it, on the device: who computed
-    its result beforehand did so from other inputs.
-
-    Attributes:
-        rows: of these calls; none ends the sampling.
-        sources: for each, the row whose contents it gets.
-        elements: how many each output has.
-        spots: of each output, which elements are kept, row-major.
-    """
-
-    rows: tuple[int, ...] = ()
-    sources: tuple[int, ...] = ()
-    elements: tuple[int, ...] = ()
-    spots: tuple[tuple[int, ...], ...] = ()
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
-    """Make a CUDA graph of the calls of each group of rows.
-
-    Attributes:
-        groups: the rows of each.
-        order: in which they are captured.
-    """
-
-    groups: tuple[tuple[int, ...], ...]
-    order: tuple[int, ...]
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lap:
-    """Make calls one after the other, wait for the device, and say how long it took.
-
-    Attributes:
-        rows: a call each, in this order; with `graphs` the groups that were captured.
-        ahead_s: for which the device is kept busy before, so that the host gets ahead of it.
-        hidden: whether rows hold noise meanwhile. Calls are enqueued by then, and on streams that
-            do not wait for what comes before they would be done before the lap begins.
-    """
-
-    rows: tuple[int, ...]
-    graphs: bool = False
-    ahead_s: float = 0.0
-    hidden: bool = False
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
-    """Show what the last call of the last lap gave.
-
-    Attributes:
-        sampled: show what was kept of the calls that are sampled, in the order of `Sample.rows`:
-            of each output a tensor with a line for each call.
-    """
-
-    sampled: bool = False
-    slot: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """Name the Triton kernels that have been compiled so far, with their static facts."""
 
@@ -296,14 +141,6 @@ class Leave:
 
     Another one is loaded next.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operators:
-    """Make the call of a row once, not compiled, and count operators (see `runner.operators`)."""
-
-    row: int = 0
-    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,4 +291,6 @@ Errand = (
     | Operators
     | Leave
 )
+
+
 Message = Prepare | Load | Errand | Observation

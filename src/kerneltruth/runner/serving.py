@@ -9,8 +9,9 @@ import sys
 from dataclasses import replace
 
 from kerneltruth.runner import failures
-from kerneltruth.runner.protocol import Call, Data, Errand, Load, Observation, Prepare
-from kerneltruth.runner.track import rehearse
+from kerneltruth.runner.arguments import Data
+from kerneltruth.runner.protocol import Call, Errand, Load, Observation, Prepare
+from kerneltruth.runner.timing.timed_worker import rehearse
 from kerneltruth.runner.wire import decode, pieces
 from kerneltruth.runner.worker import Worker, make_context
 

@@ -11,33 +11,33 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from kerneltruth.runner.arguments import Data, ScalarArgument, TensorArgument
 from kerneltruth.runner.protocol import (
     Access,
     Binary,
     Call,
-    Capture,
-    Data,
-    Lap,
     Launch,
     Leave,
     Load,
     Loaded,
     Message,
     Observation,
-    Operators,
     OtherResult,
     Prepare,
     ProtocolError,
-    Refill,
     Rehearse,
+    TensorResult,
+)
+from kerneltruth.runner.timing.messages import (
+    Capture,
+    Lap,
+    Operators,
+    Refill,
     Rows,
     Sample,
-    ScalarArgument,
     Show,
     Stock,
     Supply,
-    TensorArgument,
-    TensorResult,
 )
 
 MAGIC = b"KTRU"

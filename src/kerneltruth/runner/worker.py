@@ -35,10 +35,9 @@ from kerneltruth.runner import (
     optimizers,
     placing,
     settings,
-    track,
 )
+from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.protocol import (
-    Argument,
     Binary,
     Call,
     Errand,
@@ -46,14 +45,11 @@ from kerneltruth.runner.protocol import (
     Load,
     Loaded,
     Observation,
-    Operators,
     Rehearse,
-    ScalarArgument,
-    Stock,
-    Supply,
-    TensorArgument,
     UnsupportedHere,
 )
+from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing.messages import Operators, Stock, Supply
 
 
 class _NoEntry(Exception):

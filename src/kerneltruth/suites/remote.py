@@ -15,15 +15,10 @@ import torch
 
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.errors import EnvironmentFault
+from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import (
-    Argument,
-    Observation,
-    ScalarArgument,
-    TensorArgument,
-    TensorResult,
-)
+from kerneltruth.runner.protocol import Observation, TensorResult
 
 _POISON = bytes(16)
 # The most threads of a call with more elements; each thread takes address space.

@@ -10,16 +10,8 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.runner.protocol import (
-    Capture,
-    Lap,
-    Observation,
-    Operators,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-)
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.timing.messages import Capture, Lap, Operators, Refill, Rows, Sample, Show
 from kerneltruth.tasks.spec import task
 
 RELU = task(

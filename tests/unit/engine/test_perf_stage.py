@@ -15,7 +15,7 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Crashed, Failed, Infra, Passed
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import Supply
+from kerneltruth.runner.timing.messages import Supply
 
 pytestmark = pytest.mark.processes
 

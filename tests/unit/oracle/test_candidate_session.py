@@ -11,7 +11,8 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.oracle.arguments import Surroundings, poison_of
 from kerneltruth.oracle.candidate_session import MAX_CONFIGS
 from kerneltruth.oracle.verdict import Passed
-from kerneltruth.runner.protocol import Binary, Launch, Observation, Supply
+from kerneltruth.runner.protocol import Binary, Launch, Observation
+from kerneltruth.runner.timing.messages import Supply
 
 
 def right(call):

@@ -9,8 +9,9 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.verdict import CompileError, Passed
+from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import Observation, TensorArgument, TensorResult
+from kerneltruth.runner.protocol import Observation, TensorResult
 from kerneltruth.tasks.registry import find
 
 LOADED = Observation(ended="returned")

@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-from kerneltruth.runner.protocol import TensorArgument
+from kerneltruth.runner.arguments import TensorArgument
 
 POISON, OTHER = b"0123456789abcdef", b"fedcba9876543210"
 CPU = "cpu"

@@ -9,7 +9,8 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.runner import alone
-from kerneltruth.runner.protocol import Load, Rows, Stock
+from kerneltruth.runner.protocol import Load
+from kerneltruth.runner.timing.messages import Rows, Stock
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.processes

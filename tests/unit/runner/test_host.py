@@ -6,20 +6,11 @@ from dataclasses import replace
 import pytest
 from children import OTHER, POISON, call, floats, vector
 
+from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, context_environment
-from kerneltruth.runner.protocol import (
-    Lap,
-    Leave,
-    OtherResult,
-    Rehearse,
-    Rows,
-    ScalarArgument,
-    Show,
-    Stock,
-    Supply,
-    TensorArgument,
-)
+from kerneltruth.runner.protocol import Leave, OtherResult, Rehearse
+from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock, Supply
 
 pytestmark = pytest.mark.processes
 

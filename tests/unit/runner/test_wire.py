@@ -9,22 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.arguments import ScalarArgument
+from kerneltruth.runner.protocol import Observation, ProtocolError, Rehearse, TensorResult
+from kerneltruth.runner.timing.messages import (
     Capture,
     Lap,
-    Observation,
-    ProtocolError,
     Refill,
-    Rehearse,
     Rows,
     Sample,
-    ScalarArgument,
     Show,
     Stock,
     Supply,
-    TensorResult,
 )
-from kerneltruth.runner.track import offered_scalar
+from kerneltruth.runner.timing.timed_worker import offered_scalar
 from kerneltruth.runner.wire import MAGIC, VERSION, decode, encode, pieces
 
 POOL = bytes(range(64))

@@ -12,7 +12,8 @@ from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.protocol import Lap, Rows, Show, Stock, TensorResult
+from kerneltruth.runner.protocol import TensorResult
+from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock
 
 DEADLINE_S = 120.0
 _NAMES = ("copy", "read", *FORMATS, "l2_bytes", "launch_s")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.rows import SPARE, shuffled
-from kerneltruth.runner.protocol import Observation, Sample
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.timing.messages import Sample
 
 # How many calls of a lap, or of a group that is captured, are sampled, and how many elements of
 # each output are kept, at most.

@@ -15,8 +15,9 @@ from kerneltruth.cases.materialize import Inputs as Materialized
 from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
-from kerneltruth.runner.protocol import Refill, ScalarArgument, Supply
-from kerneltruth.runner.sealed import Sealed
+from kerneltruth.runner.arguments import ScalarArgument
+from kerneltruth.runner.read_only_memfd import Sealed
+from kerneltruth.runner.timing.messages import Refill, Supply
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.operators import Operators
-from kerneltruth.runner.protocol import Errand, Observation, Sample
+from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.timing.messages import Sample
 
 
 class Timed(Protocol):

@@ -26,10 +26,10 @@ from kerneltruth.clock.protocol.rows import (
     shuffled,
 )
 from kerneltruth.clock.protocol.sides import Contestant, ContestError, LapSeen
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.timing.messages import (
     Capture,
     Lap,
-    Observation,
     Operators,
     Rows,
     Sample,

@@ -15,7 +15,8 @@ from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profil
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner import alone
 from kerneltruth.runner.candidate import Candidate
-from kerneltruth.runner.protocol import Load, Rows, Stock
+from kerneltruth.runner.protocol import Load
+from kerneltruth.runner.timing.messages import Rows, Stock
 from kerneltruth.tasks.spec import Task
 
 DEADLINE_S = 300.0

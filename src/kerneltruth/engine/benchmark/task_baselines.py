@@ -28,7 +28,7 @@ from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shared_child import SharedChild, begin_anew, is_out_of_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Session
-from kerneltruth.runner.protocol import Rows
+from kerneltruth.runner.timing.messages import Rows
 from kerneltruth.tasks.spec import Task
 
 # Processes that run nothing but PyTorch's own functions go from one task to the next.

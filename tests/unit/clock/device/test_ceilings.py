@@ -9,7 +9,8 @@ import pytest
 from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.roofline.work import FORMATS
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.runner.protocol import Observation, Show, TensorResult
+from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.timing.messages import Show
 
 COUNT = len(FORMATS) + 4
 

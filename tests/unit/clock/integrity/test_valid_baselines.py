@@ -19,8 +19,9 @@ from kerneltruth.clock.protocol.rows import SPARE
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.batches import AGAIN
 from kerneltruth.clock.schedule.benchmark import ASKED
-from kerneltruth.runner.protocol import Capture, Lap, Observation, Rows
-from kerneltruth.runner.protocol import Operators as Asked
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.timing.messages import Capture, Lap, Rows
+from kerneltruth.runner.timing.messages import Operators as Asked
 
 PLAIN = Operators(launches=3, on_host=0, elsewhere=0)
 EIG = Operators(launches=3, on_host=2, elsewhere=0, factors=("linalg_eig",))

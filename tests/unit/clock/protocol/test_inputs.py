@@ -10,7 +10,8 @@ from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import SHARED_FROM, rehearsed, stocked
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, left_out, timed_cases
-from kerneltruth.runner.protocol import ScalarArgument, Supply
+from kerneltruth.runner.arguments import ScalarArgument
+from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 

@@ -13,7 +13,7 @@ from kerneltruth.clock.protocol.operators import Operators
 from kerneltruth.clock.protocol.sides import Contestant, LapSeen
 from kerneltruth.clock.schedule.batches import AHEAD_S, LOOKS, MOST_AHEAD_S, Laps
 from kerneltruth.errors import InternalError
-from kerneltruth.runner.protocol import Lap, Rows, Stock
+from kerneltruth.runner.timing.messages import Lap, Rows, Stock
 
 CALLS = 20
 EFFORT = Effort(lap_s=0.0016, graph_lap_s=0.0048, memory_bytes=2**20)

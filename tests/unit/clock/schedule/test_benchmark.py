@@ -20,7 +20,7 @@ from kerneltruth.clock.protocol.rows import (
 from kerneltruth.clock.protocol.sides import ContestError
 from kerneltruth.clock.schedule.batches import AHEAD_S, DOUBT, MOST_AHEAD_S
 from kerneltruth.clock.schedule.benchmark import LARGE, STARVED
-from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock
+from kerneltruth.runner.timing.messages import Capture, Lap, Refill, Rows, Sample, Show, Stock
 
 CALLS = replace(SMALL, graph_below_s=0.0)
 EFFORTS = pytest.mark.parametrize("effort", [SMALL, CALLS])

@@ -16,7 +16,7 @@ from kerneltruth.clock.schedule.second_look import (
     look_again,
     look_closer,
 )
-from kerneltruth.runner.protocol import Lap
+from kerneltruth.runner.timing.messages import Lap
 
 EFFORTS = [MANY, replace(MANY, graph_below_s=0.0)]
 

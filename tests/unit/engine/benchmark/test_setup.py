@@ -15,7 +15,8 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
 from kerneltruth.engine.benchmark.shared_child import SharedChild
 from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
-from kerneltruth.runner.protocol import Observation, Rows, TensorResult
+from kerneltruth.runner.protocol import Observation, TensorResult
+from kerneltruth.runner.timing.messages import Rows
 from kerneltruth.tasks.registry import find
 
 TASK = replace(find("kernelbenchx/relu"), perf=({"M": 8, "N": 16},))

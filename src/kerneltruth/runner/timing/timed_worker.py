@@ -24,30 +24,27 @@ from typing import Any
 import torch
 
 from kerneltruth.runner import placing
+from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.binding import Offered
-from kerneltruth.runner.held import Held
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.protocol import Errand, Observation
+from kerneltruth.runner.timing.input_pool import Held
+from kerneltruth.runner.timing.messages import (
     Capture,
-    Errand,
     Lap,
-    Observation,
     Refill,
     Rows,
     Sample,
-    ScalarArgument,
     Show,
     Stock,
     Supply,
 )
-from kerneltruth.runner.samples import Samples, unwatched
+from kerneltruth.runner.timing.spot_checks import Samples, unwatched
 
 Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
 Ready = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
-
 # cudaLimitPersistingL2CacheSize of cudaDeviceSetLimit.
 _PERSISTING_L2 = 0x06
-
 _sum = torch.ops.aten.sum.default
 _clone = torch.ops.aten.clone.default
 # Device cycles a second, as many as any device has.
@@ -58,7 +55,6 @@ _REHEARSED = ("float32", "float16", "int64")
 # More than one result stays alive, so that results lie in several places in turn.
 _KEPT_RESULTS = 8
 _KEPT_BYTES = 2**29
-
 _Event = torch.cuda.Event
 _record, _elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
 _synchronize = torch._C._cuda_synchronize if hasattr(torch._C, "_cuda_synchronize") else None

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from kerneltruth.runner import placing
-from kerneltruth.runner.held import BITS
-from kerneltruth.runner.protocol import OtherResult, Result, Sample, TensorResult
+from kerneltruth.runner.protocol import OtherResult, Result, TensorResult
+from kerneltruth.runner.timing.input_pool import BITS
+from kerneltruth.runner.timing.messages import Sample
 
 _take = torch.ops.aten.take.out
 # Looked up before a candidate could replace them, and be told by them of samples.

@@ -6,10 +6,10 @@ import pytest
 import torch
 from children import floats
 
-from kerneltruth.runner import held as rows
-from kerneltruth.runner import track
-from kerneltruth.runner.held import Held
-from kerneltruth.runner.protocol import Lap, Refill, Rows, Show, Stock, Supply
+from kerneltruth.runner.timing import input_pool as rows
+from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing.input_pool import Held
+from kerneltruth.runner.timing.messages import Lap, Refill, Rows, Show, Stock, Supply
 
 POOL = torch.arange(1.0, 101.0)
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from kerneltruth.runner.sealed import TRIES, Sealed
+from kerneltruth.runner.read_only_memfd import TRIES, Sealed
 
 DATA = bytes(range(256)) * 64
 
@@ -51,8 +51,8 @@ def refusing(monkeypatch):
                 raise OSError(number, os.strerror(number))
             return seal(descriptor, *more)
 
-        monkeypatch.setattr("kerneltruth.runner.sealed.fcntl.fcntl", attempt)
-        monkeypatch.setattr("kerneltruth.runner.sealed.PAUSE_S", 0.0)
+        monkeypatch.setattr("kerneltruth.runner.read_only_memfd.fcntl.fcntl", attempt)
+        monkeypatch.setattr("kerneltruth.runner.read_only_memfd.PAUSE_S", 0.0)
         return asked
 
     return refuse

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kerneltruth.runner.protocol import Sample
-from kerneltruth.runner.samples import Samples, plain_tensors, unwatched
+from kerneltruth.runner.timing.messages import Sample
+from kerneltruth.runner.timing.spot_checks import Samples, plain_tensors, unwatched
 
 ASKED = Sample(rows=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
 CPU = torch.device("cpu")

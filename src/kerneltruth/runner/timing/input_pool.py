@@ -9,7 +9,7 @@ from math import prod
 
 import torch
 
-from kerneltruth.runner.protocol import Supply
+from kerneltruth.runner.timing.messages import Supply
 
 # Elements are moved as integers of their size: not all operators know all dtypes.
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -21,7 +21,6 @@ _TOGETHER = 2**16
 _ONE_BY_ONE = 2**22
 # Of more bytes than this, a part of each row is hidden.
 _MOST_HIDDEN = 2**28
-
 # Looked up before a candidate could replace them.
 _copy_all = torch.ops.aten._foreach_copy_.default
 _multiply = torch.ops.aten.mul_.Tensor

@@ -9,8 +9,17 @@ import torch
 from children import floats
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kerneltruth.runner import track
-from kerneltruth.runner.protocol import Capture, Lap, Refill, Rows, Sample, Show, Stock, Supply
+from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing.messages import (
+    Capture,
+    Lap,
+    Refill,
+    Rows,
+    Sample,
+    Show,
+    Stock,
+    Supply,
+)
 
 POOL = tuple(float(i) for i in range(100))
 STOCK = Stock(

@@ -18,21 +18,21 @@ from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.protocol.sides import Contestant, ContestError
 from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.protocol import (
+from kerneltruth.runner.protocol import OtherResult
+from kerneltruth.runner.read_only_memfd import Sealed
+from kerneltruth.runner.timing.messages import (
     Capture,
     Lap,
-    OtherResult,
     Refill,
     Rows,
     Sample,
-    ScalarArgument,
     Show,
     Stock,
     Supply,
 )
-from kerneltruth.runner.sealed import Sealed
-from kerneltruth.runner.track import Track, pooled, rehearse
+from kerneltruth.runner.timing.timed_worker import Track, pooled, rehearse
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -314,7 +314,7 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
     """Times are claims: the candidate lives where they are taken."""
     session = timed(
         f"""
-        from kerneltruth.runner import track
+        from kerneltruth.runner.timing import timed_worker as track
         track.Track.lap = lambda self, rows, **named: {{"device_s": {claim}}}
         def f(x):
             return x
@@ -330,7 +330,7 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
 def test_a_time_without_end_is_nonsense(timed, claim):
     session = timed(
         f"""
-        from kerneltruth.runner import track
+        from kerneltruth.runner.timing import timed_worker as track
         track.Track.lap = lambda self, rows, **named: {{"peak_bytes": {claim}}}
         def f(x):
             return x
@@ -437,7 +437,7 @@ def test_what_is_finished_after_a_lap_was_not_finished_in_it(timed):
     session = timed(
         """
         import torch
-        from kerneltruth.runner import track
+        from kerneltruth.runner.timing import timed_worker as track
         out = torch.zeros(3)
         show = track.Track.show
         def later(self):

@@ -1,0 +1,45 @@
+"""Arguments of a call as they are sent to a child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Contents of memory: of a large result in whatever form needs no copy.
+Data = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorArgument:
+    """An input tensor as it must lie in the child's memory.
+
+    `buffer` is the whole allocation: guard band, elements (with gaps, which hold guard values
+    too), guard band. `shape`, `strides` and `offset` (in elements) describe the view in it that
+    the candidate receives. Arguments of one `member_of` are passed together, as a list of that
+    name. `shown`: whether the child reports the buffer after the call.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    buffer: Data
+    member_of: str | None = None
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarArgument:
+    """An attribute: None, bool, int, float, str, or a list of ints.
+
+    A candidate that does not know the attribute may still be called if `value` is the task's
+    `default`. An absent optional tensor is a ScalarArgument whose value and default are None.
+    """
+
+    name: str
+    value: Any
+    default: Any = None
+
+
+Argument = TensorArgument | ScalarArgument
