@@ -4,7 +4,7 @@
 #   make audit [ARGS="--json"]   judge the built-in corpus
 #   make test  [ARGS="-k name"]  run the tests; brings a browser for those of the page, where it can
 #   make test-fast               those that start no process: no judge, GPU, browser, Ray or network
-#   make lint                    formatting, style, types, direction of imports, links of documents
+#   make lint                    formatting, style, types, direction of imports, names, links of documents
 #   make docs                    build the site of docs/ in build/site; a broken link fails
 #   make bench                   run the scripts that produce figures of docs/results
 #   make compat                  the tests with the lowest, pinned and newest Triton and PyTorch
@@ -45,6 +45,7 @@ lint: $(VENV)/.lint
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python benchmarks/structure.py
 	@$(BIN)/python benchmarks/check_links.py
 
 docs: $(VENV)/.docs

@@ -12,22 +12,17 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import machine
+from structure import DECLARATIONS, SOURCE, circles, classes, imports, modules, short
 
 ROOT = machine.HERE.parent
-SOURCE = ROOT / "src" / "kerneltruth"
-# Declarations of kernels and of tasks: data, whatever the house looks like.
-DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
 IMPORTS = 5
 RELU = "import torch\n\n\ndef relu(input, inplace=False):\n    return torch.relu(input)\n"
 # Run in a process of its own: prints the files that were entered, and the calls between them.
@@ -56,68 +51,6 @@ finally:
 """
 
 
-def modules() -> dict[str, Path]:
-    """Every module of the package, by its dotted name."""
-    found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def imports(known: dict[str, Path]) -> dict[str, set[str]]:
-    """Which modules each one imports, also within functions, but for types alone."""
-    return {name: set(_imported(path, known)) - {name} for name, path in known.items()}
-
-
-def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    for node in _statements(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in known else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            continue
-        yield child
-        yield from _statements(child)
-
-
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of nodes that reach each other (Tarjan's strongly connected components)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for other in sorted(graph.get(node, ())):
-            if other not in index:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], index[other])
-        if low[node] == index[node]:
-            group = [stack.pop()]
-            while group[-1] != node:
-                group.append(stack.pop())
-            if len(group) > 1:
-                found.append(sorted(group))
-
-    sys.setrecursionlimit(10_000)
-    for node in graph:
-        if node not in index:
-            visit(node)
-    return sorted(found)
-
-
 def path_of_a_check() -> dict[str, Any]:
     """How many files one `check` enters in its own process, and how often it climbs."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +61,7 @@ def path_of_a_check() -> dict[str, Any]:
         seen = json.loads(out.read_text())
     graph: dict[str, set[str]] = {}
     for caller, called in seen["calls"]:
-        graph.setdefault(_short(caller), set()).add(_short(called))
+        graph.setdefault(short(caller), set()).add(short(called))
     group = {file: n for n, files in enumerate(circles(graph)) for file in files}
     climbs = sorted(
         (caller, called)
@@ -139,28 +72,19 @@ def path_of_a_check() -> dict[str, Any]:
     return {"files": len(seen["files"]), "climbs": len(climbs), "climbing": climbs}
 
 
-def _short(file: str) -> str:
-    return str(Path(file).relative_to(SOURCE))
-
-
 def measured() -> dict[str, Any]:
     known = modules()
     trees = {path: ast.parse(path.read_text()) for path in known.values()}
     lines = {path: len(path.read_text().splitlines()) for path in known.values()}
-    own = {p: n for p, n in lines.items() if not DECLARATIONS.search(_short(str(p)))}
+    own = {p: n for p, n in lines.items() if not DECLARATIONS.search(short(str(p)))}
     functions = [
-        (node.end_lineno - node.lineno + 1, f"{_short(str(path))}:{node.name}")
+        (node.end_lineno - node.lineno + 1, f"{short(str(path))}:{node.name}")
         for path, tree in trees.items()
         if path in own
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    classes = Counter(
-        node.name
-        for path in own
-        for node in ast.walk(trees[path])
-        if isinstance(node, ast.ClassDef)
-    )
+    twice = sorted(name for name, files in classes(own).items() if len(files) > 1)
     graph = imports(known)
     seconds = []
     for _ in range(IMPORTS):
@@ -175,7 +99,7 @@ def measured() -> dict[str, Any]:
         "files, all": len(lines),
         "files without declarations": len(own),
         "files over 400 lines": sum(n > 400 for n in own.values()),
-        "longest file": f"{own[longest]} ({_short(str(longest))})",
+        "longest file": f"{own[longest]} ({short(str(longest))})",
         "longest function": "{} ({})".format(*max(functions)),
         "files that a check enters": trace["files"],
         "calls of a check within circles of files": trace["climbs"],
@@ -183,12 +107,12 @@ def measured() -> dict[str, Any]:
         "untyped dictionaries (`dict[str, Any]`)": sum(
             path.read_text().count("dict[str, Any]") for path in own
         ),
-        "class names that stand more than once": sum(n > 1 for n in classes.values()),
+        "class names that stand more than once": len(twice),
         "seconds of `import kerneltruth`": f"{sorted(seconds)[IMPORTS // 2]:.2f}",
         "details": {
             "circles": circles(graph),
             "climbing": trace["climbing"],
-            "classes": sorted(name for name, n in classes.items() if n > 1),
+            "classes": twice,
         },
     }
 

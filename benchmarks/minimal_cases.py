@@ -27,7 +27,7 @@ from evaluations import chosen, job_of
 from kerneltruth.cases.case import Case
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
@@ -37,7 +37,7 @@ from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-EFFORT = Effort(evaluations=200, seconds=30.0)
+EFFORT = DiagnosisEffort(evaluations=200, seconds=30.0)
 SEEDS = range(6)
 
 

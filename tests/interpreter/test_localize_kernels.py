@@ -10,7 +10,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import source
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.explain.diagnosis import Diagnosis, Effort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -20,7 +20,7 @@ from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.core import TASKS
 
 CORPUS = {e.name: e for e in ENTRIES}
-EFFORT = Effort(evaluations=50, seconds=5.0)
+EFFORT = DiagnosisEffort(evaluations=50, seconds=5.0)
 
 
 @pytest.fixture(scope="module")

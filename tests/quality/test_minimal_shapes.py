@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.corpus import ENTRIES, source
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.runner.candidate import read_candidate
@@ -15,7 +15,7 @@ from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.registry import find
 
 KNOWN = {e.name: e for e in ENTRIES}
-EFFORT = Effort(evaluations=200, seconds=30.0)
+EFFORT = DiagnosisEffort(evaluations=200, seconds=30.0)
 
 
 @pytest.mark.parametrize(

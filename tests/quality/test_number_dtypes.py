@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.cases.strategies import generate
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.engine.proof import prove
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.expectation import ExpectationCache
@@ -92,7 +92,11 @@ def test_what_is_wrong_for_complex_numbers_is_explained(evaluator):
     candidate = read_candidate(source, "one.py", task_names=("mul",), task="mul", entry="mul")
     plan = Plan(cases=8, dtypes=("complex64",), compile=False)
     job = EvaluationRequest(
-        name="one", task="kernelbenchx/mul", candidate=candidate, plan=plan, effort=Effort()
+        name="one",
+        task="kernelbenchx/mul",
+        candidate=candidate,
+        plan=plan,
+        effort=DiagnosisEffort(),
     )
     attempt = evaluator.evaluate(job).attempt
     assert attempt.minimal is not None

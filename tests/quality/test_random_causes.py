@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
 from kerneltruth.runner.candidate import read_candidate
@@ -99,7 +99,7 @@ def test_a_right_one_is_clean(attempt, seed):
 
 
 def test_the_sentence_shows_a_wrong_element_and_where_they_are(attempt):
-    effort = Effort(evaluations=9, seconds=9.0)
+    effort = DiagnosisEffort(evaluations=9, seconds=9.0)
     told = attempt(dropout(scale="2.0"), effort=effort).explanation
     assert "is there, which is no right answer. Elements neither kept nor dropped: " in told
     told = attempt(dropout(mask="(i < n) & (i < n // 64 * 64)"), effort=effort).explanation
@@ -108,7 +108,9 @@ def test_the_sentence_shows_a_wrong_element_and_where_they_are(attempt):
 
 def test_the_sentence_names_every_broken_claim(attempt):
     judged = attempt(
-        BLOCK, "kernelbenchx/fused_transformer_block", effort=Effort(evaluations=9, seconds=9.0)
+        BLOCK,
+        "kernelbenchx/fused_transformer_block",
+        effort=DiagnosisEffort(evaluations=9, seconds=9.0),
     )
     assert "mean of a row, of what rounding allows" in judged.explanation.lower()
     assert "mean square of a row" in judged.explanation

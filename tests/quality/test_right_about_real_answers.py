@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.candidate import read_candidate
@@ -114,7 +114,7 @@ def attempt_on(evaluator, attempts):
                 task=name,
                 candidate=candidate,
                 plan=Plan(cases=40, compile=False),
-                effort=Effort(evaluations=60, seconds=20.0),
+                effort=DiagnosisEffort(evaluations=60, seconds=20.0),
             )
             attempts[what] = evaluator.evaluate(job).attempt
         return attempts[what]

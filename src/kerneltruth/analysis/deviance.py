@@ -82,7 +82,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DevianceStep:
     """What one more term takes off the deviance of a model that has the others.
 
     Attributes:
@@ -115,7 +115,7 @@ class Deviance:
     not_judged: int
     null_deviance: float
     terms: tuple[Term, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[DevianceStep, ...]
     separated: tuple[Level, ...]
     permutations: int
     resamples: int
@@ -268,7 +268,7 @@ def _adjusted(fit: Fit, null: Fit) -> float | None:
     return 1 - (fit.deviance / left) / (null.deviance / (null.answers - 1))
 
 
-def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[Step]:
+def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[DevianceStep]:
     both = fits.get("category + method")
     if both is None:
         return []
@@ -282,7 +282,7 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[Step]:
         full = fits["category * method"]
         steps.append(("interaction", both, "category + method", full, dealt.interaction))
     return [
-        Step(
+        DevianceStep(
             added=added,
             to=to,
             df=large.df - small.df,

@@ -50,7 +50,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Portability:
+class PortabilityTable:
     """What changes from device to device.
 
     Attributes:
@@ -73,7 +73,7 @@ class Portability:
     kernels: tuple[Travelled, ...]
 
 
-def portability(study: Study, *, baseline: str = EAGER) -> Portability | None:
+def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTable | None:
     """Compare devices; None of runs that are all from one."""
     if len(study.devices) < 2:
         return None
@@ -89,7 +89,7 @@ def portability(study: Study, *, baseline: str = EAGER) -> Portability | None:
     alike = {k: len({r.correct for r in seen.values()}) == 1 for k, seen in shared.items()}
     travelled = _travelled(study.devices, shared, baseline)
     spreads = [t.spread for t in travelled]
-    return Portability(
+    return PortabilityTable(
         devices=study.devices,
         baseline=baseline,
         same_verdict=clustered_rate((task, same) for (task, _), same in alike.items()),

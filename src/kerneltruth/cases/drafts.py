@@ -398,7 +398,7 @@ def _empty(scene: Scene, k: int) -> Draft | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Cadence:
     """When a strategy first has its turn, and how long it then waits.
 
     The more departures from the defaults there are, the sooner `attributes` has its next turn.
@@ -416,16 +416,16 @@ class Turn:
 
 
 TURNS = {
-    "default": Turn(draft=_default, start=0.0, pause=7.0),
-    "boundary": Turn(draft=_boundary, start=0.5, pause=4.0),
-    "structured": Turn(draft=_structured, start=1.0, pause=2.4),
-    "tiles": Turn(draft=_tiles, start=1.5, pause=4.0),
-    "attributes": Turn(draft=_attributes, start=2.0, pause=3.5),
-    "layouts": Turn(draft=_layouts, start=2.5, pause=5.0),
-    "nan_injected": Turn(draft=_nan_injected, start=4.0, pause=9.0),
-    "adversarial": Turn(draft=_adversarial, start=5.0, pause=9.0),
-    "empty": Turn(draft=_empty, start=6.0, pause=8.0),
-    "regular": Turn(draft=_regular, start=10.0, pause=12.0),
-    "single_dtype": Turn(draft=_single_dtype, start=12.0, pause=16.0),
-    "thresholds": Turn(draft=_thresholds, start=1.75, pause=3.0),
+    "default": Cadence(draft=_default, start=0.0, pause=7.0),
+    "boundary": Cadence(draft=_boundary, start=0.5, pause=4.0),
+    "structured": Cadence(draft=_structured, start=1.0, pause=2.4),
+    "tiles": Cadence(draft=_tiles, start=1.5, pause=4.0),
+    "attributes": Cadence(draft=_attributes, start=2.0, pause=3.5),
+    "layouts": Cadence(draft=_layouts, start=2.5, pause=5.0),
+    "nan_injected": Cadence(draft=_nan_injected, start=4.0, pause=9.0),
+    "adversarial": Cadence(draft=_adversarial, start=5.0, pause=9.0),
+    "empty": Cadence(draft=_empty, start=6.0, pause=8.0),
+    "regular": Cadence(draft=_regular, start=10.0, pause=12.0),
+    "single_dtype": Cadence(draft=_single_dtype, start=12.0, pause=16.0),
+    "thresholds": Cadence(draft=_thresholds, start=1.75, pause=3.0),
 }

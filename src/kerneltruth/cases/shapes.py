@@ -42,7 +42,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SizeLimits:
     """What an ordinary case may cost.
 
     Attributes:
@@ -58,9 +58,9 @@ class Limits:
     work: int
 
 
-LIMITS: dict[Device, Limits] = {
-    "cpu": Limits(elements=4096, rows=8, lead=96, work=2**18),
-    "cuda": Limits(elements=2**14, rows=1025, lead=512, work=2**19),
+LIMITS: dict[Device, SizeLimits] = {
+    "cpu": SizeLimits(elements=4096, rows=8, lead=96, work=2**18),
+    "cuda": SizeLimits(elements=2**14, rows=1025, lead=512, work=2**19),
 }
 # How many times the smallest case an ordinary one may be, where that is large itself.
 _A_FEW = 8

@@ -121,7 +121,7 @@ def generate(
     timeout: Timeout = 20.0,
 ) -> None:
     """Obtain candidates from a model; `run --candidates` judges them. Resumes where it stopped."""
-    from kerneltruth.generate.account import Limits
+    from kerneltruth.generate.account import SpendingLimits
     from kerneltruth.generate.chat import Sampling
     from kerneltruth.generate.requests import Asking, Calling, GenerateRequest
     from kerneltruth.generate.start import run_generate
@@ -152,7 +152,7 @@ def generate(
             show_reference=show_reference,
             show_example=example,
         ),
-        limits=Limits(
+        limits=SpendingLimits(
             calls=budget_calls,
             tokens=budget_tokens,
             seconds=budget_seconds,

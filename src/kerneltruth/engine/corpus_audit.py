@@ -21,7 +21,7 @@ from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import word
@@ -32,7 +32,7 @@ from kerneltruth.runs.records import case_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.core import TASKS
 
-EFFORT = Effort(evaluations=60, seconds=1.0)
+EFFORT = DiagnosisEffort(evaluations=60, seconds=1.0)
 
 
 def audit_corpus(

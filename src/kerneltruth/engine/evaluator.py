@@ -16,7 +16,7 @@ from kerneltruth.clock.protocol.inputs import rehearsed
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.runners import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -60,7 +60,7 @@ class EvaluationRequest:
     candidate: Candidate
     plan: Plan
     baseline_seed: int | None = None
-    effort: Effort | None = None
+    effort: DiagnosisEffort | None = None
     timed: bool = False
 
 

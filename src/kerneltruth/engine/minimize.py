@@ -15,7 +15,7 @@ from kerneltruth.engine.events import Step
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script
 from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
@@ -81,7 +81,7 @@ def _minimize(
                     f"{path}: the finding does not fail here ({word(verdict)}); see `replay`"
                 )
             failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
-            effort = Effort(evaluations=evaluations, seconds=SECONDS)
+            effort = DiagnosisEffort(evaluations=evaluations, seconds=SECONDS)
             diagnosis = diagnose(session, failure, (), effort)
             small = cache.get(task, diagnosis.minimal)
             ruling, _, placed = session.call(small, config=finding.config)

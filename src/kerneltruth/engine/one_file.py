@@ -21,7 +21,7 @@ from kerneltruth.engine.requests import CASES_OF_FILE, SHORT_DTYPES, CheckReques
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -35,7 +35,7 @@ from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.registry import elsewhere, find
 from kerneltruth.tasks.spec import Task
 
-EFFORT = Effort(evaluations=200, seconds=20.0)
+EFFORT = DiagnosisEffort(evaluations=200, seconds=20.0)
 
 
 def judge_file(

@@ -27,7 +27,7 @@ from kerneltruth.engine.stages import NOT_RUN, stages_of
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.engine.task_facts import store_facts
 from kerneltruth.errors import UserError
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
@@ -43,7 +43,7 @@ from kerneltruth.tasks.registry import accepted_by
 
 # Most of a judgement is work of the processor: this many judges share a GPU.
 JUDGES_PER_GPU = 8
-EFFORT = Effort(evaluations=60, seconds=1.0)
+EFFORT = DiagnosisEffort(evaluations=60, seconds=1.0)
 
 
 def judge_submissions(

@@ -10,10 +10,10 @@ import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.explain.error_map import map_of
-from kerneltruth.explain.evidence import Evidence, Values, siblings_of
+from kerneltruth.explain.evidence import FailureEvidence, Values, siblings_of
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.explain.localize import localize
-from kerneltruth.explain.minimize import Budget, Shrunk
+from kerneltruth.explain.minimize import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
@@ -43,7 +43,7 @@ ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class DiagnosisEffort:
     """How much an explanation may cost: kernel runs and seconds."""
 
     evaluations: int = 120
@@ -78,7 +78,10 @@ class Diagnosis:
 
 
 def diagnose(
-    session: CandidateSession, failure: Judgement, others: Sequence[Judgement], effort: Effort
+    session: CandidateSession,
+    failure: Judgement,
+    others: Sequence[Judgement],
+    effort: DiagnosisEffort,
 ) -> Diagnosis:
     """Minimize and localize a failure.
 
@@ -110,7 +113,9 @@ def diagnose(
     )
 
 
-def _can_be_asked_again(verdict: Verdict, session: CandidateSession, effort: Effort) -> bool:
+def _can_be_asked_again(
+    verdict: Verdict, session: CandidateSession, effort: DiagnosisEffort
+) -> bool:
     """Whether calling again can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
         return session.deadline_s <= effort.seconds
@@ -118,13 +123,13 @@ def _can_be_asked_again(verdict: Verdict, session: CandidateSession, effort: Eff
     return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
 
 
-def _shrink(inquiry: Inquiry, effort: Effort) -> Shrunk[Case]:
+def _shrink(inquiry: Inquiry, effort: DiagnosisEffort) -> Shrunk[Case]:
     return minimize_case(
         inquiry.failure.case,
         inquiry.session.task,
         inquiry.fails,
         literalize=lambda case: _literal(inquiry.session, case),
-        budget=Budget(
+        budget=MinimizeBudget(
             evaluations=effort.evaluations,
             seconds=max(inquiry.until - time.monotonic(), 0.0),
             clock=time.monotonic,
@@ -142,7 +147,7 @@ def _explain(
     assert isinstance(failure.verdict, Failed)
     reduced = tuple(d.symbol for d in session.task.dims if d.role in ("reduced", "contracted"))
     values = _values(session, expectation, ruling)
-    evidence = Evidence(
+    evidence = FailureEvidence(
         case=failure.case,
         verdict=failure.verdict,
         values=values,

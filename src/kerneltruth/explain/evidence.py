@@ -64,7 +64,7 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
+class FailureEvidence:
     """All that an explanation may rest on.
 
     Attributes:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.explain.evidence import Evidence, Pattern, Values, epsilon, number, ratio
+from kerneltruth.explain.evidence import FailureEvidence, Pattern, Values, epsilon, number, ratio
 from kerneltruth.explain.where_wrong import line_word
 
 # The cosine of errors and what they would follow, beyond which no rounding is the reason.
@@ -20,7 +20,7 @@ _SYSTEMATIC = 0.9
 _FEW = 1024
 
 
-def how(evidence: Evidence, values: Values) -> Pattern | None:
+def how(evidence: FailureEvidence, values: Values) -> Pattern | None:
     """How the output is wrong: the first pattern that fits."""
     tolerance = max(8 * epsilon(evidence.case.dtype), 1e-5)
     got, want = values.output[values.wrong], values.reference[values.wrong]
@@ -95,7 +95,7 @@ def _varies(want: Tensor, axis: int, tolerance: float) -> bool:
     return bool((steps > 4 * tolerance).double().mean() > 0.5) and want.numel() >= 4
 
 
-def copied(values: Values, evidence: Evidence) -> Pattern | None:
+def copied(values: Values, evidence: FailureEvidence) -> Pattern | None:
     """The output is one of the inputs."""
     for name, x in evidence.inputs.items():
         if x.shape != values.output.shape or bool((x == x.reshape(-1)[0]).all()):
@@ -105,7 +105,7 @@ def copied(values: Values, evidence: Evidence) -> Pattern | None:
     return None
 
 
-def scaled(evidence: Evidence, values: Values, tolerance: float) -> Pattern | None:
+def scaled(evidence: FailureEvidence, values: Values, tolerance: float) -> Pattern | None:
     """Zeros, the wrong sign, a constant factor or a constant offset."""
     got, want = values.output[values.wrong], values.reference[values.wrong]
     all_of_it = _everywhere(values)
@@ -157,7 +157,7 @@ def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
     return factor if explained and bool((left <= allowed).all()) and factor != 0 else None
 
 
-def factor_name(factor: float, evidence: Evidence, tolerance: float) -> str:
+def factor_name(factor: float, evidence: FailureEvidence, tolerance: float) -> str:
     """The factor, and what it is made of where a dim or an attribute explains it."""
     shown = ratio(factor)
     for words, value in _known_factors(evidence):
@@ -166,7 +166,7 @@ def factor_name(factor: float, evidence: Evidence, tolerance: float) -> str:
     return shown
 
 
-def _known_factors(evidence: Evidence) -> Iterator[tuple[str, float]]:
+def _known_factors(evidence: FailureEvidence) -> Iterator[tuple[str, float]]:
     for symbol, n in evidence.case.dims:
         if n < 2:
             continue
@@ -239,7 +239,7 @@ def scaled_by_row(values: Values, tolerance: float) -> Pattern | None:
     return None
 
 
-def rounded(evidence: Evidence, values: Values) -> Pattern | None:
+def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
     """Right but for rounding to a narrower format."""
     got, want = values.output.reshape(-1), values.reference.reshape(-1)
     finite = got.isfinite() & want.isfinite()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kerneltruth.explain.evidence import (
-    Evidence,
+    FailureEvidence,
     LocalizedFault,
     Pattern,
     Values,
@@ -27,7 +27,7 @@ from kerneltruth.oracle.verdict import Cause
 _FORM = ("count", "type", "shape", "dtype", "device")
 
 
-def localize(evidence: Evidence) -> LocalizedFault:
+def localize(evidence: FailureEvidence) -> LocalizedFault:
     """Explain a failure. The tags are, in this order: cause, on which cases, where, how."""
     fault = _localized(evidence)
     if evidence.output is None:
@@ -37,7 +37,7 @@ def localize(evidence: Evidence) -> LocalizedFault:
     return replace(fault, sentence=f"In output `{evidence.output}`: {word}{space}{rest}")
 
 
-def _localized(evidence: Evidence) -> LocalizedFault:
+def _localized(evidence: FailureEvidence) -> LocalizedFault:
     kind = evidence.verdict.kind
     if kind in _FORM:
         return LocalizedFault(tags=(kind,), sentence=_sentence(evidence.verdict.detail))
@@ -89,7 +89,7 @@ def _sentence(clause: str) -> str:
     return clause[:1].upper() + clause[1:] + ("" if clause.endswith((".", "!", "?")) else ".")
 
 
-def _cause(evidence: Evidence) -> Pattern | None:
+def _cause(evidence: FailureEvidence) -> Pattern | None:
     """What the guards and probes found: it explains whatever values came of it."""
     detail = evidence.verdict.detail
     match evidence.verdict.kind:
@@ -121,7 +121,7 @@ def _cause(evidence: Evidence) -> Pattern | None:
 
 
 def _told(
-    evidence: Evidence,
+    evidence: FailureEvidence,
     values: Values,
     manner: Pattern | None,
     place_of: Pattern | None,
@@ -140,12 +140,12 @@ def _told(
     return told
 
 
-def _counted(evidence: Evidence, values: Values) -> str:
+def _counted(evidence: FailureEvidence, values: Values) -> str:
     count = wrong_of(int(values.wrong.sum()), values.wrong.numel())
     return f"{count}; {_worst(evidence, values)}"
 
 
-def _worst(evidence: Evidence, values: Values) -> str:
+def _worst(evidence: FailureEvidence, values: Values) -> str:
     """The worst element, with the inputs of the same place where there are such."""
     index = worst_index(values)
     expected, got = float(values.reference[index]), float(values.output[index])

@@ -17,7 +17,7 @@ Pass = Callable[[T], Iterable[T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class MinimizeBudget:
     """How much to spend: evaluations of the predicate, and seconds by the given clock.
 
     `first_s` is how long to go on where nothing simpler was found in these seconds.
@@ -58,7 +58,7 @@ class _OutOfBudgetError(Exception):
 class _Search(Generic[T]):
     fails: Callable[[T], bool]
     key: Callable[[T], Any]
-    budget: Budget
+    budget: MinimizeBudget
     started: float
     known: dict[Hashable, bool] = field(default_factory=dict)
     evaluations: int = 0
@@ -89,7 +89,7 @@ def minimize(
     fails: Callable[[T], bool],
     *,
     key: Callable[[T], Any],
-    budget: Budget,
+    budget: MinimizeBudget,
 ) -> Shrunk[T]:
     """Shrink `value`, which is known to fail and is not asked again.
 

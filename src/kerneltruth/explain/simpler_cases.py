@@ -24,7 +24,7 @@ from kerneltruth.cases.recipes import RECIPES as DRAWN
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values
-from kerneltruth.explain.minimize import Budget, Pass, Shrunk, minimize
+from kerneltruth.explain.minimize import MinimizeBudget, Pass, Shrunk, minimize
 from kerneltruth.tasks.spec import Task
 
 DTYPES = (
@@ -227,7 +227,7 @@ def minimize_case(
     fails: Callable[[Case], bool],
     *,
     literalize: Callable[[Case], Case],
-    budget: Budget,
+    budget: MinimizeBudget,
     blocks: Sequence[int] = (),
     recipes: Sequence[str] = RECIPES,
 ) -> Shrunk[Case]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import effective_layout
-from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Sibling, luck
+from kerneltruth.explain.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
 from kerneltruth.oracle.bounds import widening
 from kerneltruth.tasks.spec import Scalar
@@ -40,7 +40,7 @@ class _Claim:
     twins: int | None = 1
 
 
-def when(evidence: Evidence) -> tuple[Pattern, ...]:
+def when(evidence: FailureEvidence) -> tuple[Pattern, ...]:
     """On which cases the candidate is wrong, if its other cases tell; two patterns at most.
 
     A claim holds if every failing case has the property and some passing one lacks it; and either
@@ -86,7 +86,7 @@ def _bare(case: Case) -> Case:
     return replace(case, seed=0)
 
 
-def _setting_claims(evidence: Evidence, judged: list[Sibling]) -> Iterator[_Claim]:
+def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterator[_Claim]:
     failed = [s.case for s in judged if s.failed]
     passed = [s.case for s in judged if not s.failed]
     # A vector that is said to be transposed is strided.
@@ -193,14 +193,14 @@ def _lines(symbol: str, judged: list[Sibling]) -> list[list[Sibling]]:
     return [sorted(group, key=lambda s: s.case.sizes[symbol]) for group in groups.values()]
 
 
-def _threshold(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
+def _threshold(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | None:
     found = threshold(evidence, judged)
     if found is None:
         return None
     return Pattern(tag="size_threshold", clause=f"Only {found[0]} > {found[1]} shows it.")
 
 
-def threshold(evidence: Evidence, judged: list[Sibling]) -> tuple[str, int] | None:
+def threshold(evidence: FailureEvidence, judged: list[Sibling]) -> tuple[str, int] | None:
     """A dim above a size fails, up to it passes: among cases that differ in that dim alone."""
     for symbol, _ in evidence.case.dims:
         found = [t for line in _lines(symbol, judged) if (t := _step(symbol, line)) is not None]
@@ -225,7 +225,7 @@ def _step(symbol: str, line: list[Sibling]) -> int | None:
     return max(passed) if likely <= 5 * CHANCE else None
 
 
-def _growth(evidence: Evidence, judged: list[Sibling]) -> Pattern | None:
+def _growth(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | None:
     """The error over its bound rises with a reduced dim, all else equal."""
     for symbol in evidence.reduced:
         lines = (_ratios(symbol, line) for line in _lines(symbol, judged))

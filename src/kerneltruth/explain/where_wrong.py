@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from kerneltruth.explain.evidence import CHANCE, Evidence, Pattern, Values, luck, matches, number
+from kerneltruth.explain.evidence import (
+    CHANCE,
+    FailureEvidence,
+    Pattern,
+    Values,
+    luck,
+    matches,
+    number,
+)
 
 # Rows are few, so luck is more likely; but a property that exactly the wrong ones have tells much.
 _EXACT_ROWS = 0.1
@@ -19,7 +27,7 @@ _OF_TILES = ("last_tile", "past", "periodic")
 _TILES = (1024, 512, 256, 128, 64, 32, 16)
 
 
-def where(evidence: Evidence, values: Values) -> Pattern | None:
+def where(evidence: FailureEvidence, values: Values) -> Pattern | None:
     """Where the output is wrong, if not everywhere."""
     if bool(values.wrong.all()) or not bool(values.wrong.any()):
         return None

@@ -72,7 +72,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SpendingLimits:
     """What a generation may spend; None is no limit.
 
     Attributes:
@@ -93,7 +93,11 @@ class Budget:
     """
 
     def __init__(
-        self, limits: Limits, account: Account, *, clock: Callable[[], float] = time.monotonic
+        self,
+        limits: SpendingLimits,
+        account: Account,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limits = limits
         self._account = account

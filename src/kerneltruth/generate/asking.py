@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.generate.account import Budget
-from kerneltruth.generate.chat import Model, Reply, Request, Trouble
+from kerneltruth.generate.chat import ChatModel, Reply, Request, Trouble
 from kerneltruth.generate.pace import Pace
 
 _LOOK_UP_S = 0.2
@@ -85,7 +85,7 @@ class Desk:
 
     def __init__(
         self,
-        model: Model,
+        model: ChatModel,
         *,
         budget: Budget,
         pace: Pace,

@@ -10,7 +10,7 @@ from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.generate.brief import brief_of
-from kerneltruth.generate.chat import Model
+from kerneltruth.generate.chat import ChatModel
 from kerneltruth.generate.example import example_of
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.generate.recorded import Recording
@@ -46,7 +46,7 @@ def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
     return found
 
 
-def keys_for(suite: str, asking: Asking, model: Model) -> list[str]:
+def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
     """The keys of the chosen tasks; of those that a recording has, unless tasks are named.
 
     Raises:

@@ -109,7 +109,7 @@ class Trouble:
     wait_s: float | None = None
 
 
-class Model(Protocol):
+class ChatModel(Protocol):
     """What answers requests. Calls may come from several threads at once."""
 
     @property

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.generate.chat import Model, Sampling
+from kerneltruth.generate.chat import ChatModel, Sampling
 from kerneltruth.generate.key import checked_url, key_from, shield_process
 from kerneltruth.generate.recorded import PREFIX, read_recording
 from kerneltruth.generate.requests import GenerateRequest
@@ -15,7 +15,7 @@ from kerneltruth.generate.requests import GenerateRequest
 DEFAULT_URL = "https://api.openai.com/v1"
 
 
-def open_model(options: GenerateRequest, sampling: Sampling) -> Model:
+def open_model(options: GenerateRequest, sampling: Sampling) -> ChatModel:
     """The model that options name; nothing is sent yet.
 
     Raises:

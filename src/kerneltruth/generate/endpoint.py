@@ -18,7 +18,7 @@ import openai
 
 from kerneltruth.generate.chat import Reply, Request, Sampling, Trouble
 from kerneltruth.generate.key import Key, is_loopback
-from kerneltruth.generate.replying import Stream, error_line, read_completion
+from kerneltruth.generate.replying import ReplyStream, error_line, read_completion
 
 CONNECT_S = 20.0
 MAX_REPLY_BYTES = 32 * 2**20
@@ -106,7 +106,7 @@ class Endpoint:
         with method.create(**self._body(request)) as response:
             try:
                 if "text/event-stream" in response.headers.get("content-type", ""):
-                    stream = Stream()
+                    stream = ReplyStream()
                     for line in _timed(response.iter_lines(), until, self._timeout_s):
                         if not stream.feed(line):
                             break

@@ -16,7 +16,7 @@ from kerneltruth.generate.account import Budget
 from kerneltruth.generate.answers import Chain, publish_answers, refinement
 from kerneltruth.generate.asking import Answered, Desk, NotAsked, Patience, Unanswered
 from kerneltruth.generate.assignments import briefs_of, keys_for
-from kerneltruth.generate.chat import Model, Request, Sampling
+from kerneltruth.generate.chat import ChatModel, Request, Sampling
 from kerneltruth.generate.connection import address_of
 from kerneltruth.generate.directory import close_generation, how_to_go_on, open_generation
 from kerneltruth.generate.key import travels_openly
@@ -37,7 +37,7 @@ def generate(
     options: GenerateRequest,
     method: Method,
     sampling: Sampling,
-    model: Model,
+    model: ChatModel,
     runner: Runner | None,
     start: float,
 ) -> Generator[Step, None, dict[str, Any]]:
@@ -96,7 +96,7 @@ def _opening(options: GenerateRequest, transcript: Transcript, total: int) -> It
 
 
 def _asked(
-    options: GenerateRequest, method: Method, sampling: Sampling, model: Model, prompts: Prompts
+    options: GenerateRequest, method: Method, sampling: Sampling, model: ChatModel, prompts: Prompts
 ) -> dict[str, Any]:
     replayed = (options.model or "").startswith(PREFIX)
     return {
@@ -133,7 +133,7 @@ class _Generation:
         self,
         options: GenerateRequest,
         method: Method,
-        model: Model,
+        model: ChatModel,
         prompts: Prompts,
         transcript: Transcript,
         briefs: dict[str, str],

@@ -15,7 +15,7 @@ from string import Template
 
 from kerneltruth.codec import content_hash
 from kerneltruth.errors import UserError
-from kerneltruth.generate.review import Review, Timing
+from kerneltruth.generate.review import Review, ShapeTiming
 
 VERSION = "1"
 _GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
@@ -152,7 +152,7 @@ def _in_short(review: Review) -> str:
     )
 
 
-def _timing_line(timing: Timing) -> str:
+def _timing_line(timing: ShapeTiming) -> str:
     word = "about as fast as"
     if timing.low > 1:
         word = f"{timing.ratio:.2f} times as fast as"

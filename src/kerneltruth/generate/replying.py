@@ -39,7 +39,7 @@ def read_completion(body: bytes) -> Reply | Trouble:
 
 
 @dataclass(slots=True)
-class Stream:
+class ReplyStream:
     """An answer that comes in pieces: server-sent events, a line at a time."""
 
     text: list[str] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerneltruth.generate.account import Limits, Prices
+from kerneltruth.generate.account import Prices, SpendingLimits
 from kerneltruth.generate.chat import Sampling
 
 IMPORT = "import"
@@ -71,7 +71,7 @@ class GenerateRequest:
     sampling: Sampling = field(default_factory=Sampling)
     calling: Calling = field(default_factory=Calling)
     asking: Asking = field(default_factory=Asking)
-    limits: Limits = field(default_factory=Limits)
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
     prices: Prices | None = None
     source: Path | None = None
     device: str = "auto"

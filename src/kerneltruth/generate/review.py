@@ -13,7 +13,7 @@ _STANDING = {"compile_error": 0, "crash": 1, "timeout": 1, "runtime_error": 1, "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class ShapeTiming:
     """How fast a right kernel is at one shape, beside PyTorch.
 
     Attributes:
@@ -57,7 +57,7 @@ class Review:
     counterexample: str = ""
     passed: int = 0
     cases: int = 0
-    timings: tuple[Timing, ...] = field(default_factory=tuple)
+    timings: tuple[ShapeTiming, ...] = field(default_factory=tuple)
 
     @property
     def is_right(self) -> bool:
@@ -79,7 +79,7 @@ class Review:
         return _STANDING.get(self.outcome, -1), self.passed, speed
 
 
-def timings_of(perf: Mapping[str, Any] | None) -> tuple[Timing, ...]:
+def timings_of(perf: Mapping[str, Any] | None) -> tuple[ShapeTiming, ...]:
     """The shapes of a perf stage that were timed against eager PyTorch, and graded."""
     if perf is None or perf.get("outcome") != "timed":
         return ()
@@ -91,7 +91,7 @@ def timings_of(perf: Mapping[str, Any] | None) -> tuple[Timing, ...]:
         if not isinstance(eager, Mapping) or shape.get("candidate_us") is None:
             continue
         found.append(
-            Timing(
+            ShapeTiming(
                 shape=str(shape.get("summary", "")),
                 candidate_us=float(shape["candidate_us"]),
                 eager_us=float(eager["us"]),

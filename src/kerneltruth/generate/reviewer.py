@@ -17,7 +17,7 @@ from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
 from kerneltruth.engine.requests import CASES
 from kerneltruth.engine.stages import stages_of
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.explain.diagnosis import Effort
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.generate.judged import review_of
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.review import Review
@@ -30,7 +30,7 @@ from kerneltruth.suites.replies import code_of
 from kerneltruth.suites.submission import Labels, Submission
 from kerneltruth.tasks.registry import Listed, find
 
-EFFORT = Effort(evaluations=60, seconds=2.0)
+EFFORT = DiagnosisEffort(evaluations=60, seconds=2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

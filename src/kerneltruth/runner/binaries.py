@@ -31,7 +31,7 @@ _AMD_CODE_END = ".Lfunc_end0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class BinaryFacts:
     """What a binary says of itself; None where it does not say.
 
     Attributes:
@@ -45,12 +45,12 @@ class Facts:
     instructions: int | None = None
 
 
-def read_cubin(binary: bytes) -> Facts:
+def read_cubin(binary: bytes) -> BinaryFacts:
     """Facts of an NVIDIA cubin; all None when it is not an ELF file that we understand."""
     try:
         sections = list(_sections(binary))
     except (struct.error, IndexError, ValueError):
-        return Facts()
+        return BinaryFacts()
     registers: list[int] = []
     frames: list[int] = []
     instructions = 0
@@ -63,20 +63,20 @@ def read_cubin(binary: bytes) -> Facts:
                     frames.append(value)
         elif name.startswith(".text."):
             instructions += _count_sass(content)
-    return Facts(
+    return BinaryFacts(
         registers=max(registers, default=None),
         spills=sum(frames) // 4 if frames else None,
         instructions=instructions or None,
     )
 
 
-def read_amdgcn(text: str) -> Facts:
+def read_amdgcn(text: str) -> BinaryFacts:
     """Facts of an AMD kernel from the assembler text that Triton keeps beside the binary."""
     fields = {name: int(value) for name, value in _AMD_FIELD.findall(text)}
     code = text.partition(_AMD_CODE_END)[0]
     instructions = len(_AMD_INSTRUCTION.findall(code))
     spills = [fields[k] for k in ("vgpr_spill_count", "sgpr_spill_count") if k in fields]
-    return Facts(
+    return BinaryFacts(
         registers=fields.get("vgpr_count"),
         spills=sum(spills) if spills else None,
         instructions=instructions or None,

@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from kerneltruth.runner.protocol import Access
 
 if TYPE_CHECKING:
-    from kerneltruth.runner.placing import Placed
+    from kerneltruth.runner.placing import PlacedInput
 
 Array = np.ndarray[Any, Any]
 
@@ -105,7 +105,7 @@ class _State:
     accesses: ClassVar[dict[tuple[Any, ...], Access]] = {}
 
 
-def begin(inputs: Sequence[Placed]) -> None:
+def begin(inputs: Sequence[PlacedInput]) -> None:
     """A call begins with these inputs, and nothing has been touched."""
     _State.on = True
     _State.known.clear()

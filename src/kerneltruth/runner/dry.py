@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kerneltruth.runner import autotune, facade, launches, pretend
-from kerneltruth.runner.binaries import Facts, read_amdgcn, read_cubin
+from kerneltruth.runner.binaries import BinaryFacts, read_amdgcn, read_cubin
 from kerneltruth.runner.failures import reason_first
 from kerneltruth.runner.protocol import Binary
 
@@ -239,7 +239,7 @@ def _describe(name: str, kernel: Any, seconds: float) -> Binary:
     if "cubin" in kernel.asm:
         facts = read_cubin(kernel.asm["cubin"])
     else:
-        facts = read_amdgcn(kernel.asm["amdgcn"]) if "amdgcn" in kernel.asm else Facts()
+        facts = read_amdgcn(kernel.asm["amdgcn"]) if "amdgcn" in kernel.asm else BinaryFacts()
     return Binary(
         kernel=name,
         target=_STATE.targets[_STATE.current],

@@ -33,7 +33,7 @@ from kerneltruth.runner.protocol import (
     Prepare,
     ProtocolError,
 )
-from kerneltruth.runner.sandbox import Limits
+from kerneltruth.runner.sandbox import ResourceLimits
 from kerneltruth.runner.warmth import Zygote, ZygoteLost, zygote_environment
 
 # "time_compiled" is "time" in a child that knows `torch.compile` already.
@@ -62,13 +62,15 @@ class Runner:
         targets: Sequence[str] = ("sm_90",),
         work_root: Path | None = None,
         cache_root: Path | None = None,
-        limits: Limits | None = None,
+        limits: ResourceLimits | None = None,
     ) -> None:
         self.device = device
         self.targets = tuple(targets)
         on_cpu = device == "cpu"
         self._cache_root = cache_root.absolute() if cache_root else None
-        self._limits = limits or (Limits() if on_cpu else Limits(address_space=None))
+        self._limits = limits or (
+            ResourceLimits() if on_cpu else ResourceLimits(address_space=None)
+        )
         self._work_root = work_root
         self._built = self._cache_root / "driver" if self._cache_root and not on_cpu else None
         self._numbers = itertools.count()

@@ -35,7 +35,7 @@ _mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class PlacedInput:
     """An input in the child's memory: the view that the candidate gets, and the whole buffer.
 
     `shown`: whether the judge wants to see the buffer after the call.
@@ -47,7 +47,7 @@ class Placed:
     shown: bool = True
 
 
-def place(argument: TensorArgument, device: torch.device) -> Placed:
+def place(argument: TensorArgument, device: torch.device) -> PlacedInput:
     """Copy an input into fresh memory on the device, its buffer aligned to 512 bytes."""
     dtype = dtype_of(argument.dtype)
     data = torch.frombuffer(bytearray(argument.buffer), dtype=torch.uint8)
@@ -57,7 +57,7 @@ def place(argument: TensorArgument, device: torch.device) -> Placed:
     buffer.copy_(data)
     elements = buffer[: data.numel() - data.numel() % dtype.itemsize].view(dtype)
     offset = start // dtype.itemsize + argument.offset
-    return Placed(
+    return PlacedInput(
         name=argument.name,
         view=elements.as_strided(argument.shape, argument.strides, offset),
         buffer=buffer,
@@ -93,7 +93,9 @@ def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
     return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
 
 
-def collect(values: Sequence[Any], inputs: Sequence[Placed], *, arrays: bool) -> tuple[Result, ...]:
+def collect(
+    values: Sequence[Any], inputs: Sequence[PlacedInput], *, arrays: bool
+) -> tuple[Result, ...]:
     """The `leaves` of what the entry returned, as results.
 
     NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
@@ -102,7 +104,7 @@ def collect(values: Sequence[Any], inputs: Sequence[Placed], *, arrays: bool) ->
     return tuple(_result(value, inputs, arrays=arrays) for value in values)
 
 
-def aliases(values: Sequence[Any], inputs: Sequence[Placed]) -> tuple[str | None, ...]:
+def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str | None, ...]:
     """Which input each of the `leaves` shares memory with, if any."""
     tensors = [plain(value) for value in values]
     return tuple(
@@ -162,7 +164,7 @@ def _is_named_tuple(kind: type) -> bool:
     return not any(name in names for names in own for name in _READING)
 
 
-def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
+def _result(value: Any, inputs: Sequence[PlacedInput], *, arrays: bool) -> Result:
     if arrays and is_array(value):
         return _array_result(np.asarray(value), inputs)
     tensor = plain(value)
@@ -179,7 +181,7 @@ def _result(value: Any, inputs: Sequence[Placed], *, arrays: bool) -> Result:
     )
 
 
-def _array_result(array: Any, inputs: Sequence[Placed]) -> TensorResult:
+def _array_result(array: Any, inputs: Sequence[PlacedInput]) -> TensorResult:
     name = array.dtype.name
     steps = list(zip(array.shape, array.strides, strict=True))
     return TensorResult(
@@ -207,7 +209,9 @@ def _steps(tensor: torch.Tensor) -> list[tuple[int, int]]:
     return [*((n, s * size) for n, s in pairs), (2, size)]
 
 
-def _alias(start: int, steps: Sequence[tuple[int, int]], inputs: Sequence[Placed]) -> str | None:
+def _alias(
+    start: int, steps: Sequence[tuple[int, int]], inputs: Sequence[PlacedInput]
+) -> str | None:
     """The input whose buffer overlaps the memory from the first to the last element."""
     if any(n == 0 for n, _ in steps):
         return None

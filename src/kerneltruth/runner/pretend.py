@@ -35,7 +35,7 @@ FACTS: Mapping[str, Any] = {
 CUDA_VERSION = "12.8"
 
 
-class Stream:
+class PretendStream:
     """A stream on which everything is done at once."""
 
     cuda_stream = 0
@@ -69,7 +69,7 @@ class Stream:
         """An event in the past."""
         return event if event is not None else Event()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> PretendStream:
         return self
 
     def __exit__(self, *error: Any) -> None:

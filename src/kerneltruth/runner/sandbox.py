@@ -1,6 +1,6 @@
 """What a child may touch: its environment, folders, descriptors and limits, and its end.
 
-Limits are applied in the child, after the fork and before the candidate's first line, by
+ResourceLimits are applied in the child, after the fork and before the candidate's first line, by
 `confine`. Deadlines are the host's: it measures them and has the child's whole tree killed.
 """
 
@@ -38,7 +38,7 @@ FILE_SIZE = 2 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ResourceLimits:
     """What a child may use. `address_space` is beyond what the zygote holds; None means no limit.
 
     CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
@@ -93,7 +93,7 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def confine(limits: Limits) -> None:
+def confine(limits: ResourceLimits) -> None:
     """Restrict this process and all that it starts.
 
     This is where namespaces, Landlock and seccomp belong, before the limits, which they do not

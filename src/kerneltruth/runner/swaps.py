@@ -16,7 +16,7 @@ from kerneltruth.runner.pretend import (
     DeviceContext,
     Event,
     Generator,
-    Stream,
+    PretendStream,
     always,
     benchmarked,
     capability,
@@ -121,11 +121,11 @@ def _cuda_functions() -> dict[str, Any]:
         "get_rng_state_all": lambda: [torch.get_rng_state()],
         "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
         "default_generators": (torch.default_generator,),
-        "current_stream": lambda device=None: Stream(),
-        "default_stream": lambda device=None: Stream(),
+        "current_stream": lambda device=None: PretendStream(),
+        "default_stream": lambda device=None: PretendStream(),
         "stream": lambda stream=None: contextlib.nullcontext(stream),
-        "Stream": Stream,
-        "ExternalStream": Stream,
+        "PretendStream": PretendStream,
+        "ExternalStream": PretendStream,
         "Event": Event,
         "device": DeviceContext,
         "device_of": DeviceContext,
@@ -150,7 +150,7 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
         "current_device_idx": always(0),
         "synchronize": nothing,
         "set_device_index": nothing,
-        "current_stream": lambda device=None: Stream(),
+        "current_stream": lambda device=None: PretendStream(),
     }
     autocast: Any = torch.amp.autocast_mode.autocast
     table: list[tuple[Any, Mapping[str, Any]]] = [

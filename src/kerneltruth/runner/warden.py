@@ -41,7 +41,7 @@ class Errand:
 
     folder: Path
     cache: Path | None
-    limits: sandbox.Limits
+    limits: sandbox.ResourceLimits
     environment: Mapping[str, str]
     channel: int
     wire: int

@@ -147,7 +147,7 @@ class Worker:
     def call(self, call: Call) -> Observation:
         """Call the entry once, between guards."""
         start = time.perf_counter()
-        inputs: list[placing.Placed] = []
+        inputs: list[placing.PlacedInput] = []
         guard = guards.Guard(
             call.poison, small_poison=call.small_poison, small_guards=call.small_guards
         )
@@ -271,7 +271,7 @@ class Worker:
             return calls
         return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
 
-    def _offered(self, argument: Argument, inputs: list[placing.Placed]) -> binding.Offered:
+    def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
         if not isinstance(argument, TensorArgument):
             return track.offered_scalar(argument)
         placed = placing.place(argument, self._device)
@@ -345,14 +345,14 @@ class Worker:
             model = model.to(self._home)
         return model, [a for a in arguments if a not in own]
 
-    def _observed(self, values: Sequence[Any], inputs: list[placing.Placed]) -> Observation:
+    def _observed(self, values: Sequence[Any], inputs: list[placing.PlacedInput]) -> Observation:
         if self._compiling:
             return Observation(ended="returned")
         arrays = self._load.language == "numpy"
         return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
 
     def _completed(
-        self, observation: Observation, inputs: list[placing.Placed], guard: guards.Guard
+        self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
     ) -> Observation:
         """Add what is read off memory and recorders, unless the device is beyond reading."""
         if self._launches is not None:

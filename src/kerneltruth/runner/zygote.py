@@ -147,7 +147,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
     errand = warden.Errand(
         folder=Path(request["folder"]),
         cache=Path(request["cache"]) if request["cache"] else None,
-        limits=sandbox.Limits(**request["limits"]),
+        limits=sandbox.ResourceLimits(**request["limits"]),
         environment=request["environment"],
         wire=wire,
         channel=channel,

@@ -10,7 +10,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.suites import generations, kernelbench_runs
 from kerneltruth.suites.flashinfer import solution as flashinfer
 from kerneltruth.suites.flashinfer.definition import Definition
-from kerneltruth.suites.flashinfer.surroundings import Surroundings
+from kerneltruth.suites.flashinfer.surroundings import ReferenceSurroundings
 from kerneltruth.suites.lines import json_object, read_text
 from kerneltruth.suites.predictions import read_predictions
 from kerneltruth.suites.replies import code_of
@@ -31,7 +31,7 @@ def read_submissions(
     Raises:
         UserError: there is nothing there, or nothing of a known form.
     """
-    reader = _Reader(Surroundings(path, definitions))
+    reader = _Reader(ReferenceSurroundings(path, definitions))
     if path.is_dir():
         yield from reader.folder(path, "")
     elif path.is_file():
@@ -45,7 +45,7 @@ def read_submissions(
 class _Reader:
     """Reads by form; `around` is what solutions of FlashInfer-Bench need beside themselves."""
 
-    around: Surroundings
+    around: ReferenceSurroundings
 
     def folder(self, folder: Path, origin: str) -> Iterator[Read]:
         if generations.is_generation(folder):

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from kerneltruth.explain import diagnosis
-from kerneltruth.explain.diagnosis import Effort, diagnose
+from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import CompileError
 from kerneltruth.runner.protocol import Binary, Launch, Observation
@@ -22,7 +22,7 @@ def diagnosed(answer, seconds=60.0, **runner):
     *_, ended = evaluate_cases(session, Plan(cases=8, dtypes=("float32",)))
     failure = ended.attempt.failure
     before = len(session.runner.calls)
-    found = diagnose(session, failure, (), Effort(evaluations=200, seconds=seconds))
+    found = diagnose(session, failure, (), DiagnosisEffort(evaluations=200, seconds=seconds))
     return Counter(call.arguments for call in session.runner.calls), found, failure, before
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from kerneltruth.cases.case import Case
-from kerneltruth.explain.evidence import Evidence, Sibling, Values, luck, siblings_of
+from kerneltruth.explain.evidence import FailureEvidence, Sibling, Values, luck, siblings_of
 from kerneltruth.explain.localize import localize
 from kerneltruth.oracle.attempt import ErrorStats, Judgement
 from kerneltruth.oracle.verdict import Cause, Declined, Failed, Passed
@@ -43,7 +43,7 @@ def explain(
         wrong |= (output.isinf() | reference.isinf()) & (output != reference)
         wrong &= ~(output.isnan() & reference.isnan())
     return localize(
-        Evidence(
+        FailureEvidence(
             case=of or case(M=reference.shape[0], N=reference.shape[-1]),
             verdict=Failed(kind=kind, detail="12 of 34 elements are wrong", causes=causes),
             values=Values(output=output, reference=reference, wrong=wrong),
@@ -538,7 +538,7 @@ def test_the_share_of_a_cause_that_is_not_the_kind_is_told_too():
     ],
 )
 def test_what_the_guards_and_the_form_say_passes_through(kind, detail, tag, sentence):
-    fault = localize(Evidence(case=case(N=4), verdict=Failed(kind=kind, detail=detail)))
+    fault = localize(FailureEvidence(case=case(N=4), verdict=Failed(kind=kind, detail=detail)))
     assert (fault.tag, fault.sentence) == (tag, sentence)
 
 
@@ -661,7 +661,7 @@ def test_of_several_right_answers_none_is_called_due():
     wrong[:, 48:] = True
     found = Values(output=output, reference=reference, wrong=wrong, several=True)
     fault = localize(
-        Evidence(
+        FailureEvidence(
             case=case(M=4, N=50),
             verdict=Failed(kind="value", detail=""),
             values=found,
@@ -724,7 +724,7 @@ def test_luck_is_the_chance_of_drawing_only_from_the_offered():
 def test_an_output_without_dims_is_told():
     one = torch.tensor(3.0, dtype=torch.float64)
     fault = localize(
-        Evidence(
+        FailureEvidence(
             case=case(N=4),
             verdict=Failed(kind="value", detail=""),
             values=Values(output=one * 2, reference=one, wrong=torch.tensor(True)),

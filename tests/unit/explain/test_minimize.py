@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerneltruth.explain.minimize import Budget, minimize
+from kerneltruth.explain.minimize import MinimizeBudget, minimize
 
 
 def budget(evaluations=1000, seconds=1.0, clock=lambda: 0.0):
-    return Budget(evaluations=evaluations, seconds=seconds, clock=clock)
+    return MinimizeBudget(evaluations=evaluations, seconds=seconds, clock=clock)
 
 
 def lower(n):

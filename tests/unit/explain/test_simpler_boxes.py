@@ -6,7 +6,7 @@ import pytest
 
 from kerneltruth.cases.case import Case
 from kerneltruth.explain import simpler_boxes as boxes
-from kerneltruth.explain.minimize import Budget
+from kerneltruth.explain.minimize import MinimizeBudget
 from kerneltruth.explain.simpler_cases import minimize_case
 from kerneltruth.tasks.spec import TensorSpec, task
 
@@ -60,7 +60,7 @@ def test_a_value_that_only_a_large_form_draws_fails_in_the_smallest_form(needs, 
         ((_, values),) = (one if one.literals else drawn(one)).literals
         return max(values) == 100.0 and SHAPES[one.settings["_sizes"]][1] >= needs
 
-    budget = Budget(evaluations=200, seconds=60.0, clock=lambda: 0.0)
+    budget = MinimizeBudget(evaluations=200, seconds=60.0, clock=lambda: 0.0)
     found = minimize_case(case("17x3"), TASK, fails, literalize=drawn, budget=budget).value
     assert found.settings["_sizes"] == expected
     assert max(found.literals[0][1]) == 100.0

@@ -9,7 +9,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values
-from kerneltruth.explain.minimize import Budget
+from kerneltruth.explain.minimize import MinimizeBudget
 from kerneltruth.explain.simpler_cases import EVALUATIONS, domain, key, minimize_case, settings
 from kerneltruth.tasks.spec import task
 
@@ -35,7 +35,7 @@ def shrink(predicate, start, *, spec=None, evaluations=EVALUATIONS, literalize=l
         spec,
         predicate,
         literalize=literalize,
-        budget=Budget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
+        budget=MinimizeBudget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
     )
 
 
@@ -117,7 +117,7 @@ def test_a_block_that_is_no_power_of_two_is_tried_early():
         operator("N"),
         fails,
         literalize=lambda c: c,
-        budget=Budget(evaluations=20, seconds=1.0, clock=lambda: 0.0),
+        budget=MinimizeBudget(evaluations=20, seconds=1.0, clock=lambda: 0.0),
         blocks=(96,),
     )
     assert 97 in asked
@@ -169,7 +169,7 @@ def shrink_rich(predicate, case, evaluations=EVALUATIONS, literalize=lambda c: c
         RICH,
         predicate,
         literalize=literalize,
-        budget=Budget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
+        budget=MinimizeBudget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
     )
 
 
@@ -259,7 +259,7 @@ def test_only_the_elements_that_matter_keep_their_values():
         operator("N"),
         lambda c: c.sizes["N"] == 16 and c.literals[0][1][5] == 5.5 and c.literals[0][1][9] > 0,
         literalize=lambda c: c,
-        budget=Budget(evaluations=EVALUATIONS, seconds=1.0, clock=lambda: 0.0),
+        budget=MinimizeBudget(evaluations=EVALUATIONS, seconds=1.0, clock=lambda: 0.0),
     )
     assert shrunk.value.literals[0][1] == (0.0,) * 5 + (5.5, 0, 0, 0, 1.0) + (0.0,) * 6
 
@@ -270,7 +270,7 @@ def shrink_written(predicate, spec, evaluations=EVALUATIONS, **changes):
         spec,
         predicate,
         literalize=lambda c: c,
-        budget=Budget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
+        budget=MinimizeBudget(evaluations=evaluations, seconds=1.0, clock=lambda: 0.0),
     )
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from chat_server import ChatServer
-from kerneltruth.generate.account import Account, Budget, Limits
+from kerneltruth.generate.account import Account, Budget, SpendingLimits
 from kerneltruth.generate.asking import Desk, Patience
 from kerneltruth.generate.chat import Message, Reply, Request, Sampling, Usage
 from kerneltruth.generate.endpoint import Endpoint
@@ -91,7 +91,7 @@ def desk_of():
     def make(model, *, limits=None, account=None, **options):
         recorded = []
         settings = {
-            "budget": Budget(limits or Limits(reply_tokens=10), account or Account()),
+            "budget": Budget(limits or SpendingLimits(reply_tokens=10), account or Account()),
             "pace": Pace(),
             "patience": Patience(retries=2, first_s=0.001),
             "workers": 1,

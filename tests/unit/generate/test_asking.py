@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.generate.account import Account, Limits, Prices
+from kerneltruth.generate.account import Account, Prices, SpendingLimits
 from kerneltruth.generate.asking import GIVE_UP_AFTER, Answered, NotAsked, Patience, Unanswered
 from kerneltruth.generate.chat import Reply, Trouble, Usage
 from kerneltruth.generate.pace import Pace
@@ -150,7 +150,7 @@ def test_after_a_stop_nothing_leaves_and_what_is_on_its_way_is_recorded(
 
 def test_the_budget_of_calls_counts_retries(scripted, desk_of, requests):
     model = scripted(lambda number, _: BUSY if number == 1 else "ok")
-    desk = desk_of(model, limits=Limits(calls=4, reply_tokens=10))
+    desk = desk_of(model, limits=SpendingLimits(calls=4, reply_tokens=10))
     outcomes = list(desk.ask(requests))
     assert len(model.asked) == 4
     assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["calls"] * 3
@@ -159,7 +159,7 @@ def test_the_budget_of_calls_counts_retries(scripted, desk_of, requests):
 
 def test_several_at_once_do_not_overdraw_the_tokens(scripted, desk_of, request_of):
     # An answer costs 15, and may cost up to 4 + 20 before it is there.
-    limits = Limits(tokens=100, reply_tokens=20)
+    limits = SpendingLimits(tokens=100, reply_tokens=20)
     account = Account()
     model = scripted(lambda *_: time.sleep(0.005) or "ok")
     desk = desk_of(model, limits=limits, account=account, workers=8)
@@ -174,7 +174,7 @@ def test_answers_without_a_count_are_guessed_for_the_budget_and_unknown_in_the_a
 ):
     account = Account()
     model = scripted(lambda *_: Reply(text="x" * 300))
-    desk = desk_of(model, limits=Limits(tokens=500, reply_tokens=20), account=account)
+    desk = desk_of(model, limits=SpendingLimits(tokens=500, reply_tokens=20), account=account)
     list(desk.ask([request_of(sample=n) for n in range(40)]))
     assert len(model.asked) == 5
     document = account.document(Prices(prompt=1, completion=1))
@@ -184,7 +184,7 @@ def test_answers_without_a_count_are_guessed_for_the_budget_and_unknown_in_the_a
 
 def test_the_budget_of_seconds_ends_the_asking(scripted, desk_of, request_of):
     model = scripted(lambda *_: time.sleep(0.02) or "ok")
-    desk = desk_of(model, limits=Limits(seconds=0.1, reply_tokens=10))
+    desk = desk_of(model, limits=SpendingLimits(seconds=0.1, reply_tokens=10))
     outcomes = list(desk.ask([request_of(sample=n) for n in range(100)]))
     assert desk.refusal == "seconds"
     assert 1 <= len(model.asked) <= 6
@@ -193,7 +193,7 @@ def test_the_budget_of_seconds_ends_the_asking(scripted, desk_of, request_of):
 
 def test_a_wait_beyond_the_budget_of_seconds_is_not_waited(scripted, desk_of, request_of):
     limited = Trouble(scope="call", detail="429", wait_s=60.0)
-    desk = desk_of(scripted(limited), limits=Limits(seconds=5.0, reply_tokens=10))
+    desk = desk_of(scripted(limited), limits=SpendingLimits(seconds=5.0, reply_tokens=10))
     began = time.monotonic()
     outcomes = list(desk.ask([request_of(sample=n) for n in range(2)]))
     assert time.monotonic() - began < 2
@@ -203,7 +203,9 @@ def test_a_wait_beyond_the_budget_of_seconds_is_not_waited(scripted, desk_of, re
 
 def test_a_pace_beyond_the_budget_of_seconds_is_not_waited(scripted, desk_of, request_of):
     model = scripted("ok")
-    desk = desk_of(model, pace=Pace(per_minute=1), limits=Limits(seconds=5.0, reply_tokens=10))
+    desk = desk_of(
+        model, pace=Pace(per_minute=1), limits=SpendingLimits(seconds=5.0, reply_tokens=10)
+    )
     outcomes = list(desk.ask([request_of(sample=n) for n in range(3)]))
     assert [type(o) for o in outcomes] == [Answered, NotAsked, NotAsked]
     assert len(model.asked) == 1

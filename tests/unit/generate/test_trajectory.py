@@ -5,7 +5,7 @@ import pytest
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.prompts import load_prompts
-from kerneltruth.generate.review import Review, Timing, timings_of
+from kerneltruth.generate.review import Review, ShapeTiming, timings_of
 from kerneltruth.generate.trajectory import Turn, best_of, method_of
 
 PROMPTS = load_prompts()
@@ -21,7 +21,7 @@ def broken(outcome="compile_error", **words):
 
 def right(*ratios):
     timings = tuple(
-        Timing(shape="M=1", candidate_us=1, eager_us=r, ratio=r, low=r, high=r) for r in ratios
+        ShapeTiming(shape="M=1", candidate_us=1, eager_us=r, ratio=r, low=r, high=r) for r in ratios
     )
     return Review(outcome="pass", stage="exe", passed=16, cases=16, timings=timings)
 
@@ -73,7 +73,7 @@ def test_a_right_kernel_without_timing_ends_the_chain():
 
 
 def test_a_right_kernel_is_told_how_fast_it_is_and_what_limits_it():
-    timing = Timing(
+    timing = ShapeTiming(
         shape="M=4096",
         candidate_us=20.0,
         eager_us=10.0,

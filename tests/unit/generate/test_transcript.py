@@ -7,7 +7,7 @@ import pytest
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.generate.asking import Answered, Unanswered
 from kerneltruth.generate.chat import Reply, Trouble, Usage
-from kerneltruth.generate.review import Review, Timing
+from kerneltruth.generate.review import Review, ShapeTiming
 from kerneltruth.generate.transcript import Transcript
 
 
@@ -96,7 +96,7 @@ def test_other_words_for_a_task_are_another_question(path, request_of, tmp_path)
 
 
 def test_timings_survive_the_file(path, request_of):
-    timing = Timing(shape="M=1", candidate_us=1, eager_us=2, ratio=2, low=1.9, high=2.1)
+    timing = ShapeTiming(shape="M=1", candidate_us=1, eager_us=2, ratio=2, low=1.9, high=2.1)
     review = Review(outcome="pass", stage="perf", timings=(timing,))
     transcript = Transcript(path)
     transcript.add_review("suite/relu", 0, 0, review)

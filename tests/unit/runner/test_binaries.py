@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.runner.binaries import Facts, read_amdgcn, read_cubin
+from kerneltruth.runner.binaries import BinaryFacts, read_amdgcn, read_cubin
 
 TOOLS = Path(importlib.util.find_spec("triton").origin).parent / "backends" / "nvidia" / "bin"
 VALUES = 48
@@ -71,7 +71,7 @@ def test_instructions_are_the_lines_of_the_disassembly_before_the_padding(assemb
 
 @pytest.mark.parametrize("binary", [b"", b"no ELF file", b"\x7fELF", b"\x7fELF" + bytes(200)])
 def test_what_is_no_cubin_yields_no_facts(binary):
-    assert read_cubin(binary) == Facts()
+    assert read_cubin(binary) == BinaryFacts()
 
 
 AMD = """
@@ -92,8 +92,8 @@ amdhsa.kernels:
 
 
 def test_facts_of_an_amd_kernel_come_from_its_text():
-    assert read_amdgcn(AMD) == Facts(registers=80, spills=5, instructions=3)
+    assert read_amdgcn(AMD) == BinaryFacts(registers=80, spills=5, instructions=3)
 
 
 def test_a_text_without_metadata_yields_no_facts():
-    assert read_amdgcn("") == Facts()
+    assert read_amdgcn("") == BinaryFacts()

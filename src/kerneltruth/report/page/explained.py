@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.deviance import Deviance, Step, Term, Unavailable, deviance_of
-from kerneltruth.analysis.portability import Portability, portability
+from kerneltruth.analysis.deviance import Deviance, DevianceStep, Term, Unavailable, deviance_of
+from kerneltruth.analysis.portability import PortabilityTable, portability
 from kerneltruth.analysis.ranks import Correlation
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.study import NO_METHODS
@@ -115,7 +115,7 @@ def _p(value: float | None) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
-def _steps(steps: Sequence[Step]) -> dict[str, Any]:
+def _steps(steps: Sequence[DevianceStep]) -> dict[str, Any]:
     columns = [
         column("added", number=False),
         column("to", number=False),
@@ -167,7 +167,7 @@ def portability_part(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _pairs(found: Portability) -> dict[str, Any]:
+def _pairs(found: PortabilityTable) -> dict[str, Any]:
     rows = [
         row(
             visible(p.one),
@@ -185,7 +185,7 @@ def _pairs(found: Portability) -> dict[str, Any]:
     return table("device-pairs", "Do the same kernels rank alike on two devices?", columns, rows)
 
 
-def _kernels(found: Portability) -> dict[str, Any]:
+def _kernels(found: PortabilityTable) -> dict[str, Any]:
     rows = [
         row(
             visible(k.task),

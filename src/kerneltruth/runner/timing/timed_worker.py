@@ -270,7 +270,7 @@ class Track:
     def show(self) -> Observation:
         """What the last call of the last lap gave."""
         inputs = [
-            placing.Placed(
+            placing.PlacedInput(
                 name=h.supply.name,
                 view=h.row(self._row),
                 buffer=h.row(self._row).reshape(-1).view(torch.uint8),

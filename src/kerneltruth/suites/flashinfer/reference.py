@@ -1,7 +1,7 @@
 """A definition's reference as the reference of a task: it runs in a child, as it is written.
 
 On float64 inputs it yields float64 where it does not cast. Most references cast to float32 inside,
-and some to the dtype of the output; then that is the precision of the truth, which `Facts` tells.
+and some to the dtype of the output; then that is the precision of the truth (`ResultFacts`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PRECISIONS = (("float64", 2.0**-44), ("float32", 2.0**-19), ("float16", 2.0**-1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ResultFacts:
     """What one real run of a reference shows.
 
     Attributes:
@@ -39,7 +39,7 @@ class Facts:
     precision: str
 
 
-class Reference:
+class DefinitionReference:
     """The function `run` of a definition: torch tensors and numbers in, a tuple of tensors out."""
 
     def __init__(self, definition: Definition, runner: Runner) -> None:
@@ -65,7 +65,7 @@ class Reference:
         """
         return self._remote.outputs(*self._asked("truth", given), deadline_s=TRUTH_S)
 
-    def facts(self, **given: Any) -> Facts:
+    def facts(self, **given: Any) -> ResultFacts:
         """What the outputs are like for these inputs, in float64.
 
         Raises:
@@ -75,7 +75,7 @@ class Reference:
         try:
             off = float(found["off"])
             precision = next((name for name, most in _PRECISIONS if off <= most), "bfloat16")
-            return Facts(
+            return ResultFacts(
                 outputs=tuple(dict(o) for o in found["outputs"]),
                 random=bool(found["random"]),
                 precision=precision,

@@ -12,7 +12,7 @@ from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.submission import Broken
 
 
-class Surroundings:
+class ReferenceSurroundings:
     """Read when the first solution is met, so that other submissions do not pay for it.
 
     Attributes:

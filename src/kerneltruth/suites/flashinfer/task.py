@@ -36,7 +36,7 @@ from kerneltruth.suites.flashinfer.axes import (
 from kerneltruth.suites.flashinfer.definition import FLOATS, INTEGERS, Definition, Tensor
 from kerneltruth.suites.flashinfer.documents import Malformed
 from kerneltruth.suites.flashinfer.forms import FORM, fitting, formed, label_of
-from kerneltruth.suites.flashinfer.reference import Facts, Reference
+from kerneltruth.suites.flashinfer.reference import DefinitionReference, ResultFacts
 from kerneltruth.suites.flashinfer.workload import Workload
 from kerneltruth.suites.remote import Rejected
 from kerneltruth.tasks.spec import Argument, Attribute, Benchmark, Output, Task, TensorSpec
@@ -49,7 +49,7 @@ _RANDOM |= {f"{name}_" for name in ("bernoulli", "exponential", "normal", "unifo
 
 def task_of(definition: Definition, workloads: Sequence[Workload], runner: Runner) -> Task:
     """The task of a definition; its reference is run once, in a child, to see that it can be."""
-    reference = Reference(definition, runner)
+    reference = DefinitionReference(definition, runner)
     try:
         _refuse_random(definition)
         task = _declared(definition, workloads, reference)
@@ -75,7 +75,9 @@ def _never(**given: Any) -> Any:
     raise RuntimeError("this definition has no form that runs")
 
 
-def _declared(definition: Definition, workloads: Sequence[Workload], reference: Reference) -> Task:
+def _declared(
+    definition: Definition, workloads: Sequence[Workload], reference: DefinitionReference
+) -> Task:
     working = _working(definition)
     outputs = tuple(_output(t, working) for t in definition.outputs)
     tables = [t for t in definition.inputs if t.shape is not None and t.dtype in INTEGERS]
@@ -114,7 +116,7 @@ def _of_dims(
     workloads: Sequence[Workload],
     working: str,
     outputs: tuple[Output, ...],
-    reference: Reference,
+    reference: DefinitionReference,
 ) -> Task:
     solved = solved_axes(definition)
     roles = roles_of(definition, solved)
@@ -156,7 +158,7 @@ def _of_forms(
     workloads: Sequence[Workload],
     working: str,
     outputs: tuple[Output, ...],
-    reference: Reference,
+    reference: DefinitionReference,
 ) -> Task:
     labels = tuple(label_of(definition, i, w) for i, w in enumerate(workloads))
     forms = dict(zip(labels, workloads, strict=True))
@@ -209,7 +211,7 @@ def _task(definition: Definition, reference: Callable[..., Any]) -> Task:
     )
 
 
-def _facts(task: Task, reference: Reference) -> Facts:
+def _facts(task: Task, reference: DefinitionReference) -> ResultFacts:
     """A real run on float64 inputs, at small sizes that satisfy the constraints."""
     case = next(iter(generate(task, seed=0, count=1, domain="core")), None)
     if case is None:
@@ -220,7 +222,7 @@ def _facts(task: Task, reference: Reference) -> Facts:
     return reference.facts(**wide, **scalars)
 
 
-def _check(definition: Definition, task: Task, facts: Facts) -> None:
+def _check(definition: Definition, task: Task, facts: ResultFacts) -> None:
     if facts.random:
         raise Refused("the reference is random: two runs of it differ")
     if len(facts.outputs) != len(task.outputs):

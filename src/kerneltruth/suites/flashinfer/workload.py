@@ -21,7 +21,7 @@ _KINDS = ("random", "scalar", "safetensors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredTensor:
     """A tensor in a safetensors file."""
 
     path: Path
@@ -54,7 +54,7 @@ class Workload:
 
     axes: Mapping[str, int]
     scalars: Mapping[str, bool | int | float]
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, StoredTensor]
 
     def shape(self, definition: Definition, tensor: Tensor) -> tuple[int, ...]:
         """The concrete shape of a tensor."""
@@ -105,7 +105,7 @@ def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> 
     if min(axes.values(), default=0) < 0:
         raise Malformed(f"a negative size in {given}")
     scalars: dict[str, bool | int | float] = {}
-    stored: dict[str, Stored] = {}
+    stored: dict[str, StoredTensor] = {}
     for name, item in field(data, "inputs", dict).items():
         if not isinstance(item, dict) or item.get("type") not in _KINDS:
             raise Malformed(f"the input {name!r} needs a type: {', '.join(_KINDS)}")
@@ -118,5 +118,5 @@ def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> 
             path = (root / field(item, "path", str)).resolve()
             if not path.is_relative_to(root.resolve()):
                 raise Malformed(f"the input {name!r} lies outside of the data set: {item['path']}")
-            stored[name] = Stored(path=path, key=field(item, "tensor_key", str))
+            stored[name] = StoredTensor(path=path, key=field(item, "tensor_key", str))
     return Workload(axes=axes, scalars=scalars, stored=stored)

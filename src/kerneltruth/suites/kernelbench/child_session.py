@@ -21,11 +21,11 @@ from kerneltruth.suites.remote import Rejected, Remote
 INSIDE = Path(__file__).with_name("inside")
 TRUTH_S = 120.0
 
-__all__ = ["INSIDE", "Call", "ProblemSession", "Rejected"]
+__all__ = ["INSIDE", "ProblemCall", "ProblemSession", "Rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProblemCall:
     """A call of the model, but for its tensors.
 
     Attributes:
@@ -58,7 +58,7 @@ class Run:
 
     Attributes:
         dtype: of inputs, weights and what the model makes itself.
-        arithmetic: see `Call`.
+        arithmetic: see `ProblemCall`.
         settles: whether a non-finite value here makes the element unsettled.
         columns: whether inputs lie column by column, for which libraries have other programs.
     """
@@ -165,7 +165,7 @@ class ProblemSession:
         return self._remote.outputs(request, {}, deadline_s=TRUTH_S)
 
     def outputs(
-        self, tensors: Mapping[str, torch.Tensor], call: Call, *, count: int | None = None
+        self, tensors: Mapping[str, torch.Tensor], call: ProblemCall, *, count: int | None = None
     ) -> tuple[torch.Tensor, ...]:
         """The model's outputs for inputs and weights.
 
@@ -188,7 +188,7 @@ class ProblemSession:
     def with_spread(
         self,
         tensors: Mapping[str, torch.Tensor],
-        call: Call,
+        call: ProblemCall,
         runs: Sequence[Run],
         promised: Sequence[str],
     ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
@@ -235,7 +235,7 @@ class ProblemSession:
         with much_memory(self._device, alone=True), self._waiting.using(self._near):
             return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
 
-    def _on_cpu(self, call: Call, refusal: Rejected) -> None:
+    def _on_cpu(self, call: ProblemCall, refusal: Rejected) -> None:
         """Go on there, where that is possible; a device without memory is not asked again.
 
         Raises:

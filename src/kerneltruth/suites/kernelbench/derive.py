@@ -22,7 +22,7 @@ from kerneltruth.suites.kernelbench import search as searching
 from kerneltruth.suites.kernelbench.child_session import INSIDE, ProblemSession, Rejected
 from kerneltruth.suites.kernelbench.constants import Constants, label
 from kerneltruth.suites.kernelbench.problem import Problem
-from kerneltruth.suites.kernelbench.schema import Choice, Outline, Schema, outline_of
+from kerneltruth.suites.kernelbench.schema import ConstantChoice, Outline, Schema, outline_of
 
 NARROW = ("float16", "bfloat16")
 _TRY_S = 20.0
@@ -31,13 +31,13 @@ _FACTS_S = 120.0
 # The most operations of a timed call: those of a product of two 4096 x 4096 matrices.
 MOST_FLOPS = 2**37
 # What the first case may cost on a CPU, where an interpreter runs each program of a launch.
-FIRST = searching.Budget(elements=2**16, weights=2**18, flops=2**26)
+FIRST = searching.SearchBudget(elements=2**16, weights=2**18, flops=2**26)
 # And on a GPU, where float64 takes little time: what the judge has memory for, most first. The last
 # can be had on a CPU, too.
 WHOLE = (
-    searching.Budget(elements=2**28, weights=2**27, flops=2**40),
-    searching.Budget(elements=2**26, weights=2**26, flops=2**40),
-    searching.Budget(elements=2**24, weights=2**24, flops=2**36),
+    searching.SearchBudget(elements=2**28, weights=2**27, flops=2**40),
+    searching.SearchBudget(elements=2**26, weights=2**26, flops=2**40),
+    searching.SearchBudget(elements=2**24, weights=2**24, flops=2**36),
 )
 # All tries of one problem together; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
@@ -236,9 +236,9 @@ def _elsewhere(
     return searching.Search(problem.constants, attempt, seed=seed, sketch=prober.sketch)
 
 
-def _choices(problem: Problem, found: list[searching.Found]) -> list[Choice]:
+def _choices(problem: Problem, found: list[searching.Found]) -> list[ConstantChoice]:
     return [
-        Choice(
+        ConstantChoice(
             label=label(f.constants) or "as in the file",
             constants=changed(problem, f.constants),
             outline=f.outline,
@@ -309,7 +309,7 @@ def search_cost(outline: Outline) -> int:
 
 def _cut(
     problem: Problem, search: searching.Search, own: Outline, holds: Callable[[Outline], bool]
-) -> Choice | None:
+) -> ConstantChoice | None:
     """The file's own constants, or as much of them as is affordable; its label says which."""
     found = search.to_time(own, holds)
     if found is None:
@@ -321,7 +321,7 @@ def _cut(
     return replace(choice, label=f"{choice.label}, cut down from {label(cut)}")
 
 
-def _kept(session: ProblemSession, choice: Choice) -> Choice | None:
+def _kept(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
     """The choice with what its indices may be, if it runs."""
     try:
         facts = session.ask("runs", deadline_s=_FACTS_S, constants=choice.constants)
@@ -330,7 +330,7 @@ def _kept(session: ProblemSession, choice: Choice) -> Choice | None:
     return replace(choice, extents=_extents(facts))
 
 
-def _ranged(session: ProblemSession, choice: Choice) -> Choice | None:
+def _ranged(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
     """The same without a run, which would take long."""
     if not any(i.holds_integers for i in choice.outline.inputs):
         return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
@@ -356,12 +356,12 @@ def can_be_timed(outline: Outline) -> bool:
     )
 
 
-def _with_facts(session: ProblemSession, choices: list[Choice]) -> Schema:
+def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schema:
     """The schema of the choices that really run, and what their runs show.
 
     Where calls are costly, one choice is looked at closely: the smallest that runs.
     """
-    kept: list[Choice] = []
+    kept: list[ConstantChoice] = []
     seen: list[dict[str, Any]] = []
     refusal = "no set of constants runs"
     costly = not all(searching.PREFERRED.holds(c.outline) for c in choices)
@@ -398,7 +398,7 @@ def _with_facts(session: ProblemSession, choices: list[Choice]) -> Schema:
     )
 
 
-def _nature(seen: list[dict[str, Any]], choice: Choice) -> str | None:
+def _nature(seen: list[dict[str, Any]], choice: ConstantChoice) -> str | None:
     """Why no candidate can be told right from wrong, if the problem is of that kind."""
     if all(facts["constant"] for facts in seen):
         return CONSTANT

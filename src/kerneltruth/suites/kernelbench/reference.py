@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.suites.kernelbench.child_session import Call, ProblemSession, Run
+from kerneltruth.suites.kernelbench.child_session import ProblemCall, ProblemSession, Run
 from kerneltruth.suites.kernelbench.schema import Schema
 from kerneltruth.tasks.gpu import GPU_DRAWS
 
@@ -42,7 +42,7 @@ def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
     return found
 
 
-class Reference:
+class ProblemReference:
     """The problem's own model, called in a child; torch tensors in and out.
 
     It is the reference of a task: float64 inputs give the truth, others what their dtype gives.
@@ -109,13 +109,13 @@ class Reference:
         tensors = _tensors(arguments)
         return self._session.with_spread(tensors, replace(call, dtype="float64"), runs, promised)
 
-    def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> Call:
+    def _call(self, sizes: str, mode: str | None, given: Mapping[str, Any]) -> ProblemCall:
         tensors = _tensors(given)
         floats = (t.dtype for t in tensors.values() if t.is_floating_point())
         dtype = str(next(floats, torch.float64)).removeprefix("torch.")
         asked = modes_of(self._schema).get(mode or "", PLAIN)
         outline = self._choices[sizes].outline
-        return Call(
+        return ProblemCall(
             constants=self._choices[sizes].constants,
             order=self._order,
             scalars={n: repr(given[n]) for n in self._order if n not in tensors},

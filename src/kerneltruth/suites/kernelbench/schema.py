@@ -99,7 +99,7 @@ def _input(data: dict[str, Any]) -> Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ConstantChoice:
     """One set of constants.
 
     Attributes:
@@ -141,15 +141,15 @@ class Schema:
         trouble: why no candidate can be judged on it.
     """
 
-    choices: tuple[Choice, ...] = ()
-    timed: Choice | None = None
+    choices: tuple[ConstantChoice, ...] = ()
+    timed: ConstantChoice | None = None
     inputs: tuple[dict[str, Any], ...] = ()
     state: dict[str, dict[str, Any]] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     positive: bool = False
-    first: Choice | None = None
-    whole: tuple[Choice, ...] = ()
-    smaller: tuple[Choice, ...] = ()
+    first: ConstantChoice | None = None
+    whole: tuple[ConstantChoice, ...] = ()
+    smaller: tuple[ConstantChoice, ...] = ()
     training: bool = True
     modes: bool = False
     random: bool = False
@@ -162,13 +162,13 @@ class Schema:
         own = mode.startswith("training") == self.training
         return self.random if own else self.random_otherwise
 
-    def largest(self, room: int) -> Choice | None:
+    def largest(self, room: int) -> ConstantChoice | None:
         """What of the file's own sizes has at most that many elements, or else the least of it."""
         known = (c for c in self.whole if c.outline.elements + c.outline.weights <= room)
         return next(known, self.whole[-1] if self.whole else self.first)
 
     @property
-    def every(self) -> tuple[Choice, ...]:
+    def every(self) -> tuple[ConstantChoice, ...]:
         """All sets of which a case may be made, by label each once."""
         more = (self.timed, self.first, *self.whole)
         found = (*self.choices, *self.smaller, *(c for c in more if c is not None))

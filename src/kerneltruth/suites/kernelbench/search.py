@@ -38,7 +38,7 @@ _ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class SearchBudget:
     """What a case on a CPU may cost: preferred, and at most where a problem cannot be made small.
 
     About ten evaluations in float64 are made of each case.
@@ -57,10 +57,10 @@ class Budget:
         )
 
 
-PREFERRED = Budget(elements=2**15, weights=2**17, flops=2**25)
-MOST = Budget(elements=2**23, weights=60 * 2**20, flops=2**35)
+PREFERRED = SearchBudget(elements=2**15, weights=2**17, flops=2**25)
+MOST = SearchBudget(elements=2**23, weights=60 * 2**20, flops=2**35)
 # For sets that are listed and never computed.
-ANY = Budget(elements=2**62, weights=2**62, flops=2**62)
+ANY = SearchBudget(elements=2**62, weights=2**62, flops=2**62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Search:
         attempt: Try,
         *,
         seed: int,
-        most: Budget = MOST,
+        most: SearchBudget = MOST,
         sketch: Try | None = None,
     ) -> None:
         self._own = constants
@@ -218,7 +218,7 @@ class Search:
             constants, outline = smaller, made
         return Found(constants=constants, outline=outline)
 
-    def _try(self, constants: Constants, budget: Budget) -> Outline | None:
+    def _try(self, constants: Constants, budget: SearchBudget) -> Outline | None:
         outline = self._attempt(constants)
         return outline if outline is not None and budget.holds(outline) else None
 
@@ -273,7 +273,7 @@ class Search:
             if moved is None or [i.shape for i in moved.inputs] == shapes:
                 yield slot
 
-    def _values(self, slot: Slot, base: Found, budget: Budget, *, most: int) -> list[int]:
+    def _values(self, slot: Slot, base: Found, budget: SearchBudget, *, most: int) -> list[int]:
         """The values that the problem accepts for one constant while the others stay."""
         now = slot.get(base.constants)
         if slot not in self._sizes and slot not in self._structural:
@@ -299,7 +299,7 @@ class Search:
         return accepted
 
     def _compose(
-        self, k: int, base: Found, values: dict[Slot, list[int]], budget: Budget
+        self, k: int, base: Found, values: dict[Slot, list[int]], budget: SearchBudget
     ) -> Found | None:
         """The k-th set: values picked for all constants, given up one by one where refused."""
         structure = k % _STRUCTURE_EVERY == _STRUCTURE_EVERY - 1
@@ -334,10 +334,10 @@ class Search:
         value = _TIED[k // 2 % len(_TIED)]
         return {s: value for group in groups.values() if len(group) > 1 for s in group}
 
-    def _around(self, outline: Outline) -> Budget:
+    def _around(self, outline: Outline) -> SearchBudget:
         """What sets may cost where even the smallest known one is large."""
         most = self._most
-        return Budget(
+        return SearchBudget(
             elements=max(PREFERRED.elements, min(2 * outline.elements, most.elements)),
             weights=max(PREFERRED.weights, min(2 * outline.weights, most.weights)),
             flops=max(PREFERRED.flops, min(3 * outline.flops, most.flops)),

@@ -19,7 +19,7 @@ from kerneltruth.suites.kernelbench.reference import (
     HALF,
     SHALLOW,
     UPDATED,
-    Reference,
+    ProblemReference,
     modes_of,
     narrowing,
 )
@@ -101,7 +101,7 @@ def task_of(
     arguments.append(Derived(name=FILLED, expression=repr(repr(filled))))
     arguments += [_weight(schema, name) for name in drawn]
     rounding = ("truncated", "rounded") if last.products else ()
-    reference = Reference(session, schema, order)
+    reference = ProblemReference(session, schema, order)
     task = _task(
         problem,
         schema,
@@ -109,9 +109,9 @@ def task_of(
         outputs=tuple(_outputs(schema)),
         reference=reference,
         with_spread=reference.with_spread,
-        tf32=tuple(Reference(session, schema, order, how) for how in rounding),
+        tf32=tuple(ProblemReference(session, schema, order, how) for how in rounding),
         admissible=tuple(
-            Reference(session, schema, order, f"gpu-{salt}") for salt in range(GPU_DRAWS)
+            ProblemReference(session, schema, order, f"gpu-{salt}") for salt in range(GPU_DRAWS)
         ),
     )
     random = tuple(m for m in modes if schema.random_in(m))
@@ -121,7 +121,9 @@ def task_of(
         task,
         own=Own(session, schema, tensors, drawn),
         narrowed={
-            working: tuple(Reference(session, schema, order, how) for how in narrowing(working))
+            working: tuple(
+                ProblemReference(session, schema, order, how) for how in narrowing(working)
+            )
             for working in HALF
         },
         first={} if first is None else {SIZES: first.label},

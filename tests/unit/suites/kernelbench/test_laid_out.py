@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kerneltruth.suites.kernelbench.inside.laid_out import LaidOut, without_dynamo
+from kerneltruth.suites.kernelbench.inside.laid_out import RecordedLayouts, without_dynamo
 
 
 class Network(nn.Module):
@@ -46,13 +46,16 @@ class Watched(TorchDispatchMode):
 
 
 def test_shapes_are_those_that_torch_gives():
-    mode = LaidOut()
+    mode = RecordedLayouts()
     for side in (8, 8, 9):
         assert shapes(mode, side) == shapes(nullcontext(), side)
 
 
 def test_what_was_asked_before_is_not_asked_again():
-    mode, costly = LaidOut(), {"convolution", "native_batch_norm", "hardtanh_", "uniform_", "max"}
+    mode, costly = (
+        RecordedLayouts(),
+        {"convolution", "native_batch_norm", "hardtanh_", "uniform_", "max"},
+    )
     with Watched() as first:
         shapes(mode)
     with Watched() as second:
@@ -64,19 +67,19 @@ def test_what_was_asked_before_is_not_asked_again():
 
 
 def test_real_numbers_are_computed_each_time():
-    with LaidOut():
+    with RecordedLayouts():
         found = [torch.tensor([n, 2.0]).mul(2) for n in (1.0, 3.0)]
     assert [t.tolist() for t in found] == [[2.0, 4.0], [6.0, 4.0]]
 
 
 def test_a_tensor_that_changes_its_shape_does_so_each_time():
-    with LaidOut(), torch.device("meta"):
+    with RecordedLayouts(), torch.device("meta"):
         made = [torch.empty(2, 3).resize_(6, 4) for _ in range(2)]
     assert [t.shape for t in made] == [(6, 4), (6, 4)]
 
 
 def test_an_operator_that_is_refused_is_refused_each_time():
-    with LaidOut(), torch.device("meta"):
+    with RecordedLayouts(), torch.device("meta"):
         for _ in range(2):
             with pytest.raises(RuntimeError):
                 torch.empty(2, 3) @ torch.empty(2, 3)

@@ -10,7 +10,7 @@ import torch
 
 from kerneltruth.suites.kernelbench.inside.model import (
     Attributes,
-    Problem,
+    LoadedProblem,
     as_tensor,
     cast,
     cast_all,
@@ -31,14 +31,14 @@ _USELESS = 1e-2
 _SEEDS = (1, 2, 3)
 
 
-def ranges(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+def ranges(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What the integers among the inputs may be, without a run of the model."""
     with _RandomIntegers() as integers:
         drawn = seeded(1, lambda: problem.inputs(asked["constants"]))
     return {"inputs": [_input_facts([value], integers) for value in drawn]}
 
 
-def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the model runs in float64, and what its integer inputs may be."""
     constants = asked["constants"]
     with _RandomIntegers() as integers:
@@ -52,7 +52,7 @@ def runs(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def facts(problem: Problem, asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What real runs show; `dtypes` are tried beside float32 and float64."""
     constants = asked["constants"]
     with _RandomIntegers() as integers:
@@ -133,7 +133,10 @@ def _lively(model: Any) -> Any:
 
 
 def _in_double(
-    problem: Problem, constants: str, inputs: Sequence[list[Any]], narrow: Sequence[Any] | None
+    problem: LoadedProblem,
+    constants: str,
+    inputs: Sequence[list[Any]],
+    narrow: Sequence[Any] | None,
 ) -> dict[str, Any]:
     """What float64 shows, with weights as the problem's own constructor draws them.
 

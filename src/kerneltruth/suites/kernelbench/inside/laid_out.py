@@ -21,7 +21,7 @@ _MOST_KNOWN = 2**14
 _FIRST = "first"
 
 
-class LaidOut(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class RecordedLayouts(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Operators on the meta device give what they gave for such arguments before."""
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class LaidOut(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _laid_out(
-    mode: LaidOut, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    mode: RecordedLayouts, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
 ) -> Any:
     return mode.result(func, args, kwargs or {})
 
 
 # In a class body, torch would wrap it so that its first call imports all of torch._dynamo.
-LaidOut.__torch_dispatch__ = _laid_out  # type: ignore[assignment,method-assign]
+RecordedLayouts.__torch_dispatch__ = _laid_out  # type: ignore[assignment,method-assign]
 
 
 def _key(value: Any) -> Any:

@@ -15,7 +15,7 @@ import torch
 from kerneltruth.suites.kernelbench.constants import sizes_in
 
 
-class Problem:
+class LoadedProblem:
     """A problem's source, run for one choice of constants after the other."""
 
     def __init__(self, source: str) -> None:

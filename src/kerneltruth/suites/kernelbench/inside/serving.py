@@ -27,10 +27,10 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from kerneltruth.suites.kernelbench.inside.facts import facts, ranges, runs
-from kerneltruth.suites.kernelbench.inside.laid_out import LaidOut, without_dynamo
+from kerneltruth.suites.kernelbench.inside.laid_out import RecordedLayouts, without_dynamo
 from kerneltruth.suites.kernelbench.inside.model import (
     Attributes,
-    Problem,
+    LoadedProblem,
     attributes,
     cast,
     cast_tensors,
@@ -103,12 +103,12 @@ class Harness:
     """One problem in this process, asked by the judge."""
 
     def __init__(self, source: str) -> None:
-        self._problem = Problem(source)
+        self._problem = LoadedProblem(source)
         # On a GPU: float32 is asked for, and the same twice.
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
         self._models: dict[tuple[str, str, bool | None, bool], _Ready] = {}
-        self._laid_out = LaidOut()
+        self._laid_out = RecordedLayouts()
 
     def answer(self, request: str, **tensors: torch.Tensor) -> Any:
         """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""

@@ -1,0 +1,123 @@
+"""The structure of the package: its modules, imports, circles of imports and class names.
+
+    python benchmarks/structure.py
+
+Fails, and says where, if modules import each other in a circle, or if a public class has the name
+of another. `make lint` runs it; `house.py` counts the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "kerneltruth"
+# Declarations of kernels and of tasks: data, however the code is built.
+DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
+# Names that still stand for two things. The list only shrinks.
+STAND_TWICE = frozenset({"Inputs", "Operators", "TimedShape", "UnsupportedHere"})
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package, by its dotted name."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(known: dict[str, Path]) -> dict[str, set[str]]:
+    """Which modules each one imports, also within functions, but for types alone."""
+    return {name: set(_imported(path, known)) - {name} for name, path in known.items()}
+
+
+def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    for node in _statements(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        yield child
+        yield from _statements(child)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of nodes that reach each other (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = [stack.pop()]
+            while group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return sorted(found)
+
+
+def short(path: Path | str) -> str:
+    """The path within the package."""
+    return str(Path(path).relative_to(SOURCE))
+
+
+def classes(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """The files that define a class of each name, declarations left out."""
+    found = defaultdict(list)
+    for path in paths:
+        if not DECLARATIONS.search(short(path)):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(short(path))
+    return dict(found)
+
+
+def faults() -> Iterator[str]:
+    """What is wrong, one line each."""
+    known = modules()
+    for group in circles(imports(known)):
+        yield f"modules import each other in a circle: {', '.join(group)}"
+    twice = {name: files for name, files in classes(known.values()).items() if len(files) > 1}
+    for name, files in sorted(twice.items()):
+        if not name.startswith("_") and name not in STAND_TWICE:
+            yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
+    for name in sorted(STAND_TWICE - twice.keys()):
+        yield f"class {name} no longer stands twice: take it off STAND_TWICE"
+
+
+def main() -> int:
+    found = [*faults()]
+    print("\n".join(found) or "no circle of imports, no public class name that stands twice")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
