@@ -93,13 +93,15 @@ class Setting:
 
     def schema_cases(self, count: int) -> Iterator[Draw]:
         """Draws of the published schema: boundary and ordinary sizes, uniform in [-10, 10]."""
+        # A peer tries its dtypes whether or not the task's prompt promises them.
+        promised = self.dtype in self.task.promised_dtypes
         cases = generate(
             self.task,
             strategies=("default",),
             seed=self.seed,
             count=count,
             dtypes=(self.dtype,),
-            domain="core",
+            domain="core" if promised else "extended",
         )
         yield from (self.of(replace(case, recipe="uniform")) for case in cases)
 

@@ -124,7 +124,7 @@ def _cuda_functions() -> dict[str, Any]:
         "current_stream": lambda device=None: PretendStream(),
         "default_stream": lambda device=None: PretendStream(),
         "stream": lambda stream=None: contextlib.nullcontext(stream),
-        "PretendStream": PretendStream,
+        "Stream": PretendStream,
         "ExternalStream": PretendStream,
         "Event": Event,
         "device": DeviceContext,

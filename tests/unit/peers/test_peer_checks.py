@@ -10,7 +10,9 @@ from kerneltruth.peers import (
     run_all,
     run_check,
 )
+from kerneltruth.peers.draws import Setting
 from kerneltruth.peers.protocols import gpuemu_tolerance
+from kerneltruth.tasks.registry import tasks_of
 from kerneltruth.tasks.spec import Benchmark, Output, task
 
 CHECK = {check.name: check for check in CHECKS}
@@ -356,6 +358,19 @@ def test_gpuemu_stops_at_the_first_failing_case():
     assert result.verdict == "fail"
     assert sum(o.runs for o in result.by_dtype.values()) < 15
     assert "float32 uniform" in result.why
+
+
+@pytest.mark.parametrize("suite", ["core", "kernelbenchx", "tritonbench"])
+def test_gpuemu_draws_for_each_task_in_each_dtype_that_it_tries(suite):
+    # Promised or not: a task that promises float32 alone has no case of the core in float16.
+    drawn = {}
+    for one in tasks_of(suite).values():
+        for dtype in CHECK["gpuemu"].dtypes_for(one):
+            setting = Setting(task=one, dtype=dtype, seed=0, cache=DrawCache())
+            first = next(setting.schema_cases(1))
+            drawn[one.key, dtype] = first.case.dtype
+    assert drawn
+    assert {key: dtype for key, dtype in drawn.items() if key[1] != dtype} == {}
 
 
 def test_the_same_seed_makes_the_same_draws_and_another_seed_others():
