@@ -18,8 +18,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from kerneltruth.codec import dumps
 from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.documents.model import dumps
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.engine.run_directory import environment, suite_hash
 from kerneltruth.oracle.attempt import AttemptEnded

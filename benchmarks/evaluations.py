@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from kerneltruth.codec import plain
 from kerneltruth.corpus import ENTRIES, Entry, source
+from kerneltruth.documents.model import plain
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, Lost, run_jobs
 from kerneltruth.engine.runners import cache_root

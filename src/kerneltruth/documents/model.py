@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from kerneltruth import __version__
-from kerneltruth.errors import UserError
+from kerneltruth.errors import InternalError, UserError
 
 SCHEMA = 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -64,13 +64,13 @@ def parse(kind: type[T], data: object) -> T:
     """
     try:
         return msgspec.convert(data, kind, dec_hook=_read_number)
-    except (msgspec.ValidationError, ValueError) as error:
+    except (msgspec.ValidationError, ValueError, InternalError) as error:
         raise UserError(f"no valid {_name(kind)}: {error}") from error
 
 
 def plain(value: object) -> Json:
     """Turn a model, a dataclass or a container into JSON's own types."""
-    return _finite(msgspec.to_builtins(value, enc_hook=_as_dict))
+    return _finite(msgspec.to_builtins(value, enc_hook=_as_builtin))
 
 
 def dumps(value: object, *, indent: int | None = None) -> str:
@@ -118,9 +118,13 @@ def _finite(value: object) -> Json:
     return typing.cast(Json, value)
 
 
-def _as_dict(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
+def _as_builtin(value: object) -> object:
+    """What msgspec does not know: other mappings, and subclasses of float such as NumPy's."""
+    match value:
+        case Mapping():
+            return dict(value)
+        case float():
+            return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

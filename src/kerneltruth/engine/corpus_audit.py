@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from kerneltruth.codec import content_hash, plain
 from kerneltruth.corpus import ENTRIES, Entry, source
-from kerneltruth.documents.model import parse
+from kerneltruth.documents.model import content_hash, parse, plain
 from kerneltruth.documents.records import AttemptRecord, FailedRecord
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name

@@ -10,8 +10,7 @@ from msgspec.structs import asdict
 
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
-from kerneltruth.codec import content_hash, plain
-from kerneltruth.documents.model import parse
+from kerneltruth.documents.model import content_hash, parse, plain
 from kerneltruth.documents.records import AttemptRecord, CaseRecord, FailedRecord
 from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kerneltruth import tasks
-from kerneltruth.codec import content_hash
+from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Manifest
 from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError

@@ -11,7 +11,7 @@ from typing import Any
 
 from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
-from kerneltruth.codec import content_hash, plain
+from kerneltruth.documents.model import content_hash, plain
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.engine.benchmark.baselines import check_baselines
 from kerneltruth.engine.candidate_list import listed, outcome_of, right_of

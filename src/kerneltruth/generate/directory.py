@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth import __version__
-from kerneltruth.codec import dumps
+from kerneltruth.documents.model import dumps
 from kerneltruth.engine.run_directory import new_folder
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.codec import content_hash, plain
+from kerneltruth.documents.model import content_hash, plain
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import CASES
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from kerneltruth.codec import content_hash
+from kerneltruth.documents.model import content_hash
 from kerneltruth.errors import UserError
 from kerneltruth.generate.review import Review, ShapeTiming
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from kerneltruth.codec import content_hash
+from kerneltruth.documents.model import content_hash
 from kerneltruth.engine.events import Step
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account

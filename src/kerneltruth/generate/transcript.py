@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.codec import build, plain
+from kerneltruth.documents.model import parse, plain
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
 from kerneltruth.generate.asking import Answered, Unanswered
@@ -136,7 +136,7 @@ class Transcript:
                 self._briefs[line["task"]] = line["brief"]
             match line["kind"]:
                 case "answer":
-                    reply = build(Reply, line["reply"])
+                    reply = parse(Reply, line["reply"])
                     self._answers[place] = reply
                     size = line["asked"] + len(reply.text.encode("utf-8", "surrogatepass"))
                     self.account.add_answer(line["tries"], reply.usage, size)
@@ -144,7 +144,7 @@ class Transcript:
                     self._failures[place] = self._failures.get(place, 0) + 1
                     self.account.calls += line["tries"]
                 case "review":
-                    self._reviews[place] = build(Review, line["review"])
+                    self._reviews[place] = parse(Review, line["review"])
         except (KeyError, TypeError, UserError) as error:
             raise UserError(
                 f"{path}: the line {line['key']!r} is damaged ({error}); restore the file, or "

@@ -29,7 +29,7 @@ from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.codec import build, content_hash, dumps, plain
+from kerneltruth.documents.model import content_hash, dumps, parse, plain
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.runners import cache_root
@@ -229,6 +229,6 @@ def _stored(path: Path | None) -> Facts | None:
     if path is None:
         return None
     try:
-        return build(Facts, json.loads(path.read_text("utf-8")))
+        return parse(Facts, json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, UserError):
         return None

@@ -15,7 +15,7 @@ from kerneltruth.clock.comparison import (
 from kerneltruth.clock.integrity.doubt import is_suspect
 from kerneltruth.clock.protocol.sides import Contestant
 from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.codec import plain
+from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.machine import Machine, Watch
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded

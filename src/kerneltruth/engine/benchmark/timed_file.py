@@ -14,7 +14,7 @@ from kerneltruth.cases.case import Case
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.codec import dumps, plain
+from kerneltruth.documents.model import dumps
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.machine import is_known, known_machine
 from kerneltruth.engine.benchmark.profiling import profile
@@ -138,7 +138,10 @@ def _profiled(
     name = kernels[0]["kernel"] if kernels else None
     return [
         {
-            **plain(seen),
+            "kernel": seen.kernel,
+            "grid": seen.grid,
+            "block": seen.block,
+            "metrics": dict(seen.metrics),
             "bound_by": seen.bound_by,
             "remarks": [remark.text for remark in profile_remarks(seen)],
         }

@@ -23,7 +23,7 @@ from kerneltruth.clock.schedule.benchmark import Contest
 from kerneltruth.clock.schedule.second_look import look_again, look_closer
 from kerneltruth.clock.schedule.stopwatch import Spent
 from kerneltruth.clock.statistics.summary import enough
-from kerneltruth.codec import plain
+from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.machine import Machine, Watch

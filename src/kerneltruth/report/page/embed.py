@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kerneltruth.codec import plain
+from kerneltruth.documents.model import plain
 
 # What one part holds before it is compressed: quick to unpack, and long enough to compress well.
 PART_CHARACTERS = 400_000

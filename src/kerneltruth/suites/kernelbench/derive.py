@@ -15,7 +15,7 @@ import torch
 
 from kerneltruth.cases.philox import derive as seed_of
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS
-from kerneltruth.codec import build, content_hash, dumps
+from kerneltruth.documents.model import content_hash, dumps, parse
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.kernelbench import search as searching
@@ -79,7 +79,7 @@ def _cache_key(problem: Problem) -> str:
 
 def _read(path: Path) -> Schema | None:
     with contextlib.suppress(OSError, ValueError, UserError):
-        return build(Schema, json.loads(path.read_text("utf-8")))
+        return parse(Schema, json.loads(path.read_text("utf-8")))
     return None
 
 
