@@ -119,10 +119,14 @@ def _finite(value: object) -> Json:
 
 
 def _as_builtin(value: object) -> object:
-    """What msgspec does not know: other mappings, and subclasses of float such as NumPy's."""
+    """What msgspec refuses: mappings other than dict, and subclasses of str, int and float."""
     match value:
         case Mapping():
             return dict(value)
+        case str():
+            return str.__str__(value)
+        case int():
+            return int(value)
         case float():
             return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

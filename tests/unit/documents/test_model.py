@@ -3,14 +3,16 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerneltruth.documents.model import dumps, model_of, parse
+from kerneltruth.documents.model import content_hash, dumps, model_of, parse
 from kerneltruth.documents.records import CaseRecord, ErrorStatsRecord
 from kerneltruth.errors import UserError
 
+HASH = "04ec2f5b62b797e9956c51988b81fb68e59e2a9bd8b98aac21d8395f9f9c8a08"
 numbers = st.floats() | st.integers(-(2**53), 2**53)
 texts = st.text(max_size=8)
 attributes = st.none() | st.booleans() | st.integers() | texts
@@ -64,3 +66,25 @@ def test_a_number_that_json_lacks_is_written_as_a_word(value, written):
 def test_a_value_of_another_form_is_refused_with_its_place(change, says):
     with pytest.raises(UserError, match=says):
         parse(ErrorStatsRecord, {"count": 1, "num_exceeding": 0, **change})
+
+
+class Version(str):
+    """As torch's own version is one."""
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (Version("2.13.0+cpu"), '"2.13.0+cpu"'),
+        (np.float64(0.5), "0.5"),
+        (np.float64("nan"), '"NaN"'),
+    ],
+)
+def test_a_subclass_of_a_plain_type_is_written_as_that_type(value, written):
+    assert dumps(value) == written
+
+
+def test_a_hash_stays_what_stored_runs_have():
+    value = {"b": (1, 2.5, math.inf), "a": CaseRecord(task="relu", dims=(("N", 3),))}
+    assert content_hash(value) == HASH
+    assert content_hash(dict(reversed(value.items()))) == HASH
