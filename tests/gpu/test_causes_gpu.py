@@ -5,7 +5,7 @@ import torch
 
 from faulty_relus import FAULTY, RIGHT
 from kerneltruth.oracle.verdict import Failed, Passed
-from kerneltruth.runner.guards import ALIGNMENT, Guard
+from kerneltruth.runner.child.guards import ALIGNMENT, Guard
 
 pytestmark = pytest.mark.gpu
 

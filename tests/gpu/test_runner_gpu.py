@@ -7,7 +7,7 @@ import torch
 
 from kerneltruth.runner.arguments import TensorArgument
 from kerneltruth.runner.candidate import read_candidate
-from kerneltruth.runner.guards import ALIGNMENT, Guard
+from kerneltruth.runner.child.guards import ALIGNMENT, Guard
 from kerneltruth.runner.host import Runner
 
 pytestmark = pytest.mark.gpu

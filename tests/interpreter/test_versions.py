@@ -211,7 +211,8 @@ def test_other_candidates_run_whatever_became_of_the_interpreter(tmp_path, monke
 def test_where_kernels_are_compiled_the_interpreter_is_not_imported():
     program = """
         import sys
-        from kerneltruth.runner import launches, serving, worker, zygote
+        from kerneltruth.runner import zygote
+        from kerneltruth.runner.child import launches, serving, worker
         zygote._warm_up((), None)
         launches.install()
         ours = [m for m in sys.modules if m.startswith("kerneltruth.runner.interpreter")]

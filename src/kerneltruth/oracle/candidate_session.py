@@ -25,8 +25,8 @@ from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.runner.arguments import Argument, ScalarArgument
 from kerneltruth.runner.candidate import Candidate, returns_value
+from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.protocol import Binary, Launch, Observation, Rehearse
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.timing.messages import Supply

@@ -22,7 +22,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.arguments import Argument, TensorArgument
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.claims import checked
-from kerneltruth.runner.extension_kit import kit_folder, precompile_ahead
+from kerneltruth.runner.extensions import kit_folder, precompile_ahead
 from kerneltruth.runner.link import Ended, Link, nonsense
 from kerneltruth.runner.protocol import (
     Call,

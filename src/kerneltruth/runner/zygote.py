@@ -34,8 +34,8 @@ _PRELOADED = (
     "torch.utils._python_dispatch",
     "triton",
     "triton.language",
-    "kerneltruth.runner.serving",
-    "kerneltruth.runner.launches",
+    "kerneltruth.runner.child.serving",
+    "kerneltruth.runner.child.launches",
 )
 # What a first launch would import; versions of Triton may lack or move them.
 _PRELOADED_IF_THERE = (
@@ -45,7 +45,7 @@ _PRELOADED_IF_THERE = (
     "triton.runtime.errors",
     "triton.experimental.gluon",
 )
-_PRELOADED_TO_COMPILE = ("triton.compiler.compiler", "kerneltruth.runner.dry")
+_PRELOADED_TO_COMPILE = ("triton.compiler.compiler", "kerneltruth.runner.child.compile_only")
 _PRELOADED_FOR_TORCH_COMPILE = (
     "torch._dynamo",
     "torch._dynamo.backends.inductor",
@@ -105,10 +105,10 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
         with contextlib.suppress(Exception):
             for name in _PRELOADED_TO_COMPILE:
                 importlib.import_module(name)
-            kindling = importlib.import_module("kerneltruth.runner.kindling")
-            kindling.light()
+            precompile = importlib.import_module("kerneltruth.runner.child.precompile")
+            precompile.compile_once()
             if built is not None:
-                kindling.reach_driver(built)
+                precompile.reach_driver(built)
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()
@@ -155,7 +155,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
     )
     pid = os.fork()
     if pid == 0:
-        work = sys.modules["kerneltruth.runner.serving"].main
+        work = sys.modules["kerneltruth.runner.child.serving"].main
         warden.guard(errand, zygote=zygote, work=work)
     return pid
 

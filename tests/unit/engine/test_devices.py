@@ -50,9 +50,9 @@ def test_targets_are_taken_once_each_in_order():
 
 
 def test_the_targets_are_those_that_the_compiler_knows():
-    from kerneltruth.runner import dry
+    from kerneltruth.runner.child import compile_only
 
-    assert tuple(dry.TARGETS) == TARGETS
+    assert tuple(compile_only.TARGETS) == TARGETS
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.verdict import Passed
+from kerneltruth.runner.child.worker import Worker
 from kerneltruth.runner.protocol import Load
 from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock
-from kerneltruth.runner.worker import Worker
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import eager_modules, find
 

@@ -229,7 +229,7 @@ def test_the_childs_environment_is_clean(opened, monkeypatch):
 def test_the_child_has_neither_tasks_nor_cases_nor_oracle(opened):
     session = opened("import sys\ndef f(x): return [m for m in sys.modules if 'kerneltruth' in m]")
     names = {r.text.strip("'") for r in call(session, vector(1.0)).results}
-    assert "kerneltruth.runner.worker" in names
+    assert "kerneltruth.runner.child.worker" in names
     layers = {n.split(".")[1] for n in names if "." in n}
     assert layers == {"runner"}
 

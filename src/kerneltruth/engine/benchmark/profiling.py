@@ -13,8 +13,8 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import stocked
 from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profiles
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.runner import alone
 from kerneltruth.runner.candidate import Candidate
+from kerneltruth.runner.child import alone
 from kerneltruth.runner.protocol import Load
 from kerneltruth.runner.timing.messages import Rows, Stock
 from kerneltruth.tasks.spec import Task
@@ -58,7 +58,7 @@ def profile(
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "errands"
         alone.write(script, load, errands)
-        program = [sys.executable, "-m", "kerneltruth.runner.alone", str(script)]
+        program = [sys.executable, "-m", "kerneltruth.runner.child.alone", str(script)]
         command = ncu_command(program, kernel=kernel, launches=LAUNCHES)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)

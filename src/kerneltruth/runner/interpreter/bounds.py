@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import triton.runtime.interpreter as it
 
-from kerneltruth.runner import buffers
-from kerneltruth.runner.buffers import Region, Table
+from kerneltruth.runner.emulation import buffers
+from kerneltruth.runner.emulation.buffers import Region, Table
 from kerneltruth.runner.interpreter.numbers import Array
 from kerneltruth.runner.protocol import Access
 

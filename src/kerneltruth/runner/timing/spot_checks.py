@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kerneltruth.runner import placing
+from kerneltruth.runner.child import placing
 from kerneltruth.runner.protocol import OtherResult, Result, TensorResult
 from kerneltruth.runner.timing.input_pool import BITS
 from kerneltruth.runner.timing.messages import Sample

@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 
-from kerneltruth.runner import placing
 from kerneltruth.runner.arguments import ScalarArgument
-from kerneltruth.runner.binding import Offered
+from kerneltruth.runner.child import placing
+from kerneltruth.runner.child.binding import Offered
 from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.runner.timing.input_pool import Held
 from kerneltruth.runner.timing.messages import (

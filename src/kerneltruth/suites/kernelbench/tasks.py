@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kerneltruth.clock.roofline.work import itemsize
-from kerneltruth.runner.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
+from kerneltruth.runner.child.models import CALLED, CONSTRUCTED, FILLED, WEIGHTS
 from kerneltruth.suites.kernelbench.chance import contract
 from kerneltruth.suites.kernelbench.child_session import ProblemSession
 from kerneltruth.suites.kernelbench.problem import Problem

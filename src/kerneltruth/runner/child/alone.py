@@ -1,0 +1,62 @@
+"""A candidate called a few times in this very process, for profilers: they cannot follow forks.
+
+`python -m kerneltruth.runner.child.alone FILE`: a `Load`, then the errands that make rows of
+inputs. There is no wall here, and nothing that is seen counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from kerneltruth.runner.child.worker import Worker
+from kerneltruth.runner.protocol import Errand, Load, Message
+from kerneltruth.runner.wire import decode, encode
+
+_LIMIT = 2**40
+
+
+def write(path: Path, load: Load, errands: tuple[Errand, ...]) -> None:
+    """What `main` reads."""
+    path.write_bytes(b"".join(map(encode, (load, *errands))))
+
+
+def main(path: str) -> str | None:
+    """Call the candidate on each row twice; only the second time is seen by a profiler.
+
+    Returns why that could not be, if it could not.
+    """
+    load, *errands = _messages(path)
+    # The source is written to where it is imported from.
+    os.chdir(os.path.dirname(path))
+    assert isinstance(load, Load)
+    worker = Worker(load)
+    for seen in (worker.load(), *(worker.time(e) for e in errands if isinstance(e, Errand))):
+        if seen.ended != "returned":
+            return f"{load.filename}: {seen.ended}: {seen.message}"
+    on_gpu = load.device != "cpu"
+    for call in worker.calls():
+        call()
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+    for call in worker.calls():
+        call()
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+    return None
+
+
+def _messages(path: str) -> Iterator[Message]:
+    with open(path, "rb") as file:
+        while file.peek(1):
+            yield decode(file.read, limit=_LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

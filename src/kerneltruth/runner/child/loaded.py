@@ -1,0 +1,53 @@
+"""The Triton kernels that this process has compiled and loaded, with what their binaries say."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from kerneltruth.runner.child.binaries import read_cubin
+from kerneltruth.runner.protocol import Binary
+
+_MOST = 64
+_TENSOR_CORES = re.compile(r"\b(wgmma|tcgen05|mma)\.")
+
+
+def binaries() -> tuple[Binary, ...]:
+    """One for each specialization of each kernel, in the order in which they were compiled."""
+    from triton.runtime.jit import JITFunction
+
+    found = []
+    for function in gc.get_objects():
+        if isinstance(function, JITFunction):
+            found += [_binary(kernel) for kernel in _compiled(function)]
+    return tuple(found[:_MOST])
+
+
+def _compiled(function: Any) -> Iterator[Any]:
+    caches = getattr(function, "device_caches", {})
+    for cache in list(caches.values()):
+        kernels = cache[0] if isinstance(cache, tuple) else cache
+        for kernel in list(kernels.values()):
+            if hasattr(kernel, "asm") and hasattr(kernel, "metadata"):
+                yield kernel
+
+
+def _binary(kernel: Any) -> Binary:
+    asm, metadata = kernel.asm, kernel.metadata
+    facts = read_cubin(asm["cubin"]) if "cubin" in asm else None
+    major, minor = torch.cuda.get_device_capability()
+    return Binary(
+        kernel=str(getattr(metadata, "name", "kernel")),
+        target=f"sm_{major}{minor}",
+        ok=True,
+        registers=None if facts is None else facts.registers,
+        spills=None if facts is None else facts.spills,
+        shared_bytes=getattr(metadata, "shared", None),
+        instructions=None if facts is None else facts.instructions,
+        num_warps=getattr(metadata, "num_warps", None),
+        tensor_cores=bool(_TENSOR_CORES.search(asm["ptx"])) if "ptx" in asm else None,
+    )

@@ -1,0 +1,224 @@
+"""Tensors across the wall, on the child's side: arguments into memory, results and inputs out."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from kerneltruth.runner import emulation
+from kerneltruth.runner.arguments import TensorArgument
+from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorResult, UnsupportedHere
+
+_ALIGNMENT = 512
+# The state of a large model is among the results of its reference; more would be a flood.
+_MOST_RESULTS = 1024
+_REPR = 200
+# Reading these takes no code of the candidate's; that of a subclass may, and would run after the
+# guards have looked and the clock has stopped.
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_NUMPY = frozenset((np.ndarray, *np.sctypeDict.values()))
+_SHOWN = frozenset((*_TENSORS, *_NUMPY, type(None), bool, int, float, complex, str, bytes))
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+_DEPTH = 4
+# How a tuple is read; a named tuple has all of them from its base.
+_READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
+_base = torch._C.TensorBase
+# Looked up before a candidate could replace them.
+_as_subclass, _detach, _layout = _base.as_subclass, _base.detach, _base.layout.__get__  # type: ignore[attr-defined]
+_mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", "__name__"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedInput:
+    """An input in the child's memory: the view that the candidate gets, and the whole buffer.
+
+    `shown`: whether the judge wants to see the buffer after the call.
+    """
+
+    name: str
+    view: torch.Tensor
+    buffer: torch.Tensor
+    shown: bool = True
+
+
+def place(argument: TensorArgument, device: torch.device) -> PlacedInput:
+    """Copy an input into fresh memory on the device, its buffer aligned to 512 bytes."""
+    dtype = dtype_of(argument.dtype)
+    data = torch.frombuffer(bytearray(argument.buffer), dtype=torch.uint8)
+    memory = torch.empty(data.numel() + _ALIGNMENT, dtype=torch.uint8, device=device)
+    start = -memory.data_ptr() % _ALIGNMENT
+    buffer = memory[start : start + data.numel()]
+    buffer.copy_(data)
+    elements = buffer[: data.numel() - data.numel() % dtype.itemsize].view(dtype)
+    offset = start // dtype.itemsize + argument.offset
+    return PlacedInput(
+        name=argument.name,
+        view=elements.as_strided(argument.shape, argument.strides, offset),
+        buffer=buffer,
+        shown=argument.shown,
+    )
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """The torch dtype of that name, if this torch has it."""
+    dtype = getattr(torch, name, None) if name in ITEMSIZE else None
+    if not isinstance(dtype, torch.dtype):
+        raise UnsupportedHere(f"torch {torch.__version__} has no dtype {name}")
+    return dtype
+
+
+def as_numpy(view: torch.Tensor) -> Any:
+    """The same memory as a NumPy array."""
+    try:
+        return view.numpy()
+    except TypeError as error:
+        name = str(view.dtype).removeprefix("torch.")
+        raise UnsupportedHere(f"NumPy has no dtype {name}") from error
+
+
+def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
+    """A tensor's logical elements in row-major order, in memory of their own."""
+    if tensor.numel() == 0:
+        return b""
+    flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    # A single element counts as contiguous whatever its stride, with which no view is possible.
+    here = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).cpu().numpy()
+    # What came from a device is a copy already.
+    return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
+
+
+def collect(
+    values: Sequence[Any], inputs: Sequence[PlacedInput], *, arrays: bool
+) -> tuple[Result, ...]:
+    """The `leaves` of what the entry returned, as results.
+
+    NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
+    though a result lies where the candidate was made to believe.
+    """
+    return tuple(_result(value, inputs, arrays=arrays) for value in values)
+
+
+def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str | None, ...]:
+    """Which input each of the `leaves` shares memory with, if any."""
+    tensors = [plain(value) for value in values]
+    return tuple(
+        None if tensor is None else _alias(tensor.data_ptr(), _steps(tensor), inputs)
+        for tensor in tensors
+    )
+
+
+def with_alias(result: Result, alias: str | None) -> Result:
+    """The result, said to share memory with an input."""
+    return replace(result, alias=alias) if isinstance(result, TensorResult) else result
+
+
+def leaves(returned: Any) -> list[Any]:
+    """What the entry returned, flattened; None alone is nothing.
+
+    Exact tuples, lists and dicts are, and named tuples as their base holds them: no code of the
+    candidate's runs. Any other container is a result of its own, of the wrong type.
+    """
+    return [] if returned is None else list(islice(_flattened(returned), _MOST_RESULTS))
+
+
+def plain(value: Any) -> torch.Tensor | None:
+    """A tensor as its memory is, without a graph, if it is exactly a tensor or a parameter."""
+    if type(value) not in _TENSORS or _layout(value) != torch.strided:
+        return None
+    return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is NumPy's own, and of a dtype that PyTorch has, too."""
+    return type(value) in _NUMPY and value.dtype.kind in "fiubc"
+
+
+def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
+    kind = type(value)
+    items: Iterator[Any] | None = None
+    if kind is list:
+        items = iter(value)
+    elif kind in _DICTS:
+        items = iter(value.values())
+    elif kind is tuple or _is_named_tuple(kind):
+        items = tuple.__iter__(value)
+    if items is None or depth >= _DEPTH:
+        yield value
+        return
+    for item in items:
+        yield from _flattened(item, depth + 1)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    """Whether everybody reads such a value as its base `tuple` does."""
+    above = _mro(kind)
+    if tuple not in above:
+        return False
+    own = [_dict(k) for k in above[: above.index(tuple)]]
+    return not any(name in names for names in own for name in _READING)
+
+
+def _result(value: Any, inputs: Sequence[PlacedInput], *, arrays: bool) -> Result:
+    if arrays and is_array(value):
+        return _array_result(np.asarray(value), inputs)
+    tensor = plain(value)
+    if tensor is None or tensor.is_meta or tensor.is_quantized:
+        return _other(value)
+    name = str(tensor.dtype).removeprefix("torch.")
+    return TensorResult(
+        dtype=name,
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        device=str(emulation.claimed_device(value)),
+        data=raw_bytes(tensor) if name in ITEMSIZE else b"",
+        alias=_alias(tensor.data_ptr(), _steps(tensor), inputs),
+    )
+
+
+def _array_result(array: Any, inputs: Sequence[PlacedInput]) -> TensorResult:
+    name = array.dtype.name
+    steps = list(zip(array.shape, array.strides, strict=True))
+    return TensorResult(
+        dtype=name,
+        shape=tuple(array.shape),
+        strides=tuple(s // array.itemsize for s in array.strides),
+        device="cpu",
+        data=array.astype(array.dtype.newbyteorder("=")).tobytes() if name in ITEMSIZE else b"",
+        alias=_alias(array.ctypes.data, [*steps, (2, array.itemsize)], inputs),
+    )
+
+
+def _other(value: Any) -> OtherResult:
+    name = _name(type(value))
+    if name == "NoneType" and value is not None:
+        name = "NoneType of its own"
+    shown = repr(value) if type(value) in _SHOWN else object.__repr__(value)
+    return OtherResult(type=name, text=shown[:_REPR])
+
+
+def _steps(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Sizes and byte strides, the element itself last."""
+    size = tensor.element_size()
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return [*((n, s * size) for n, s in pairs), (2, size)]
+
+
+def _alias(
+    start: int, steps: Sequence[tuple[int, int]], inputs: Sequence[PlacedInput]
+) -> str | None:
+    """The input whose buffer overlaps the memory from the first to the last element."""
+    if any(n == 0 for n, _ in steps):
+        return None
+    low = start + sum(min(0, (n - 1) * s) for n, s in steps)
+    high = start + sum(max(0, (n - 1) * s) for n, s in steps)
+    for placed in inputs:
+        begin = placed.buffer.data_ptr()
+        if low < begin + placed.buffer.numel() and begin < high:
+            return placed.name
+    return None

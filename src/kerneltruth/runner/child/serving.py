@@ -1,0 +1,74 @@
+"""The child's side of the wire: messages in, observations out, until the host hangs up."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import socket
+import sys
+from dataclasses import replace
+
+from kerneltruth.runner.arguments import Data
+from kerneltruth.runner.child import failures
+from kerneltruth.runner.child.worker import Worker, make_context
+from kerneltruth.runner.protocol import Call, Errand, Load, Observation, Prepare
+from kerneltruth.runner.timing.timed_worker import rehearse
+from kerneltruth.runner.wire import decode, pieces
+
+_LIMIT = 2**40
+
+
+def main(wire: int) -> None:
+    """Serve one host until it hangs up."""
+    failures.keep_folder()
+    connection = socket.socket(fileno=wire)
+    reader = connection.makefile("rb")
+    worker: Worker | None = None
+
+    def read(count: int) -> bytes:
+        data = reader.read(count)
+        if len(data) != count:
+            raise EOFError
+        return data
+
+    while True:
+        try:
+            message = decode(read, limit=_LIMIT)
+        except EOFError:
+            return
+        if isinstance(message, Prepare):
+            # What fails now fails again, and is reported, when the candidate is loaded.
+            with contextlib.suppress(Exception):
+                make_context(message.device)
+                rehearse(message.device)
+            answer = Observation(ended="returned")
+        elif isinstance(message, Load):
+            worker = Worker(message)
+            answer = worker.load()
+        elif isinstance(message, Call) and worker is not None:
+            answer = worker.call(message)
+        elif isinstance(message, Errand) and worker is not None:
+            answer = worker.time(message)
+        else:
+            answer = Observation(ended="lost", message="a call came before its load")
+        if worker is not None and worker.lean:
+            answer = replace(answer, lean=True)
+        _flush()
+        for piece in _encoded(answer):
+            connection.sendall(piece)
+
+
+def _encoded(answer: Observation) -> list[Data]:
+    try:
+        return pieces(answer)
+    except (TypeError, ValueError) as error:
+        return pieces(Observation(ended="lost", message=f"cannot encode the answer: {error}"))
+
+
+def _flush() -> None:
+    """Push out what the candidate printed, from Python and from C."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    with contextlib.suppress(BaseException):
+        ctypes.CDLL(None).fflush(None)

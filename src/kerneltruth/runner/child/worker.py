@@ -1,0 +1,433 @@
+"""The child: loads one candidate, calls it as told, and reports what happened.
+
+It knows no task, no reference, no bound and no seed. Whatever the candidate raises is an
+observation; only a death of the process is not reported from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import linecache
+import math
+import random
+import sys
+import time
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kerneltruth.runner import emulation
+from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
+from kerneltruth.runner.child import (
+    binding,
+    failures,
+    guards,
+    models,
+    operators,
+    optimizers,
+    placing,
+    settings,
+)
+from kerneltruth.runner.protocol import (
+    Binary,
+    Call,
+    Errand,
+    Leave,
+    Load,
+    Loaded,
+    Observation,
+    Rehearse,
+    UnsupportedHere,
+)
+from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing.messages import Operators, Stock, Supply
+
+
+class _NoEntry(Exception):
+    """The source loaded and has no such entry."""
+
+
+def make_context(device: str) -> None:
+    """Have CUDA begin: most of a fresh child's time, overlapping with what the judge does."""
+    if device != "cpu":
+        torch.zeros(1, device=device)
+
+
+def _seed(draw: int = 0) -> None:
+    """The same random numbers in each call of one draw, so that a call can be repeated."""
+    random.seed(draw)
+    np.random.seed(draw)  # noqa: NPY002 - it is the candidate's choice which generator it uses
+    torch.default_generator.manual_seed(draw)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(draw)
+
+
+class Worker:
+    """One candidate in this process."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._device = torch.device(load.device)
+        self._entry: Callable[..., Any] | None = None
+        self._model: type | None = None
+        self._compiling = load.mode == "compile"
+        self._launches: Any = None
+        self._dry: Any = None
+        self._extensions: Any = None
+        self._tracks: dict[int, track.Track] = {}
+        self._settings = settings.settings()
+
+    @property
+    def lean(self) -> bool:
+        """Whether anything was built with few of PyTorch's headers."""
+        return self._extensions is not None and bool(self._extensions.lean())
+
+    def load(self) -> Observation:
+        """Import the source and find its entry."""
+        start = time.perf_counter()
+        try:
+            self._prepare()
+        except UnsupportedHere as error:
+            return failures.failure(error, caller=__file__)
+        except Exception as error:
+            # Nothing of the candidate has run yet.
+            return replace(failures.failure(error, caller=__file__), ended="lost")
+        try:
+            found = getattr(_import(self._load), self._load.entry, None)
+            if not callable(found):
+                raise _NoEntry(f"the source loads, and has no callable {self._load.entry!r}")
+        except BaseException as error:
+            seen = failures.failure(error, caller=__file__)
+            if seen.ended == "raised":
+                seen = replace(seen, ended="load_failed")
+            return replace(seen, seconds=time.perf_counter() - start)
+        if isinstance(found, type):
+            self._model = found
+        else:
+            self._entry = found
+        return Observation(ended="returned", seconds=time.perf_counter() - start)
+
+    def _prepare(self) -> None:
+        on_cpu = self._device.type == "cpu"
+        make_context(self._load.device)
+        if self._load.language == "cuda" and on_cpu:
+            raise UnsupportedHere("a CUDA source needs a CUDA device")
+        if self._load.language == "cuda" and not self._compiling:
+            # It imports PyTorch's build tools, which no other candidate needs.
+            self._extensions = importlib.import_module("kerneltruth.runner.extensions")
+            self._extensions.install(self._load.kit)
+        if self._load.language != "triton":
+            if self._compiling:
+                raise UnsupportedHere(
+                    f"only Triton compiles without running: {self._load.language}"
+                )
+            return
+        if on_cpu:
+            refusal = importlib.import_module("kerneltruth.runner.interpreter").refusal()
+            if refusal is not None:
+                raise UnsupportedHere(refusal)
+            emulation.install()
+        if self._load.mode == "time":
+            return
+        if self._compiling:
+            self._dry = importlib.import_module("kerneltruth.runner.child.compile_only")
+            self._dry.install(self._load.targets)
+        self._launches = importlib.import_module("kerneltruth.runner.child.launches")
+        self._launches.install()
+
+    def call(self, call: Call) -> Observation:
+        """Call the entry once, between guards."""
+        start = time.perf_counter()
+        inputs: list[placing.PlacedInput] = []
+        guard = guards.Guard(
+            call.poison, small_poison=call.small_poison, small_guards=call.small_guards
+        )
+        _seed(call.draw)
+        if self._launches is not None:
+            self._launches.begin(call.config)
+        try:
+            with emulation.suspended():
+                arguments = [self._offered(a, inputs) for a in call.arguments]
+                if self._launches is not None and self._device.type == "cpu":
+                    emulation.begin((p.name, p.view) for p in inputs)
+                if self._device.type == "cuda":
+                    guard.prime_cuda(self._device)
+            values = self._invoke(arguments, call, guard)
+            with emulation.suspended():
+                observation = self._observed(values, inputs)
+        except BaseException as error:
+            observation = failures.failure(error, caller=__file__)
+        try:
+            with emulation.suspended():
+                observation = self._completed(observation, inputs, guard)
+        except BaseException as error:
+            observation = failures.failure(error, caller=__file__)
+        return replace(observation, seconds=time.perf_counter() - start)
+
+    def time(self, errand: Errand) -> Observation:
+        """Do one errand of a timed candidate."""
+        start = time.perf_counter()
+        try:
+            observation = self._timed(errand)
+        except BaseException as error:
+            observation = failures.failure(error, caller=__file__)
+        return replace(observation, seconds=time.perf_counter() - start)
+
+    def leave(self) -> None:
+        """Give back all that the entry holds, and have PyTorch's settings as they were before."""
+        self._entry = self._model = None
+        self._tracks.clear()
+        _forget_compiled()
+        settings.restore(self._settings)
+        # The process began without a collector.
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
+        """The calls on the rows of a slot, in order."""
+        return self._tracks[slot].calls
+
+    def _timed(self, errand: Errand) -> Observation:
+        if isinstance(errand, Call):
+            return Observation(ended="lost", message="a call is no errand of a timed candidate")
+        if isinstance(errand, Rehearse):
+            return self._rehearse(errand)
+        if isinstance(errand, Leave):
+            self.leave()
+            return Observation(ended="returned")
+        if isinstance(errand, Stock):
+            _seed()
+            self._tracks.pop(errand.slot, None)
+            ready = partial(self._calls, errand.compiled)
+            self._tracks[errand.slot] = track.Track(errand, self._device, ready)
+            return Observation(ended="returned")
+        if isinstance(errand, Loaded):
+            loaded = importlib.import_module("kerneltruth.runner.child.loaded")
+            return Observation(ended="returned", binaries=loaded.binaries())
+        rows = self._tracks.get(errand.slot)
+        if rows is None:
+            return Observation(ended="lost", message="a lap came before its stock")
+        if isinstance(errand, Operators):
+            (call,) = self._calls(None, [rows.offered(errand.row)])
+            return operators.observed(call, self._device)
+        return rows.do(errand)
+
+    def _rehearse(self, asked: Rehearse) -> Observation:
+        if self._device.type == "cuda":
+            # Left from earlier calls, and from one that raised.
+            torch.cuda.empty_cache()
+            free, total = torch.cuda.mem_get_info(self._device)
+            if free < asked.spare * total:
+                return Observation(ended="unsupported", message="others need the memory")
+        _seed()
+        if self._launches is not None:
+            self._launches.begin(asked.config)
+        self._call_once(asked)
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        launches = self._launches.collect() if self._launches is not None else ()
+        return Observation(ended="returned", launches=tuple(launches))
+
+    def _call_once(self, asked: Rehearse) -> None:
+        with emulation.suspended():
+            row = [self._supplied(a) for a in asked.arguments]
+        (call,) = self._calls(None, [row])
+        call()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
+        if isinstance(argument, ScalarArgument):
+            return track.offered_scalar(argument)
+        held = track.pooled(argument, self._device)[: math.prod(argument.shape)]
+        return track.offered_tensor(argument, held.view(argument.shape))
+
+    def _calls(
+        self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
+    ) -> list[Callable[[], Any]]:
+        """A call for each row; the entry is built, and compiled, once."""
+        if self._load.language == "numpy":
+            rows = [[_as_array(a) for a in row] for row in rows]
+        aside = [optimizers.set_aside(row) for row in rows]
+        owners = [optimizers.parameters(row, gradients) for row, gradients in aside]
+        gradients = aside[0][1]
+        entry, bound = self._bound([row for row, _ in aside], as_it_is=bool(gradients))
+        if compiled is not None:
+            entry = torch.compile(entry, mode=compiled, dynamic=False)
+        calls: list[Callable[[], Any]] = [
+            partial(entry, *positional, **named) for positional, named in bound
+        ]
+        if not gradients:
+            return calls
+        return [partial(_stepped, call, owners[i], aside[i][1]) for i, call in enumerate(calls)]
+
+    def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
+        if not isinstance(argument, TensorArgument):
+            return track.offered_scalar(argument)
+        placed = placing.place(argument, self._device)
+        inputs.append(placed)
+        as_array = self._load.language == "numpy"
+        value = placing.as_numpy(placed.view) if as_array else placed.view
+        return binding.Offered(
+            name=argument.name, value=value, tensor=True, member_of=argument.member_of
+        )
+
+    def _invoke(
+        self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard
+    ) -> list[Any]:
+        """Call the entry and flatten what it returns, while the guards are up."""
+        arguments, gradients = optimizers.set_aside(arguments)
+        owners = optimizers.parameters(arguments, gradients)
+        arguments = [_requiring(a) if a.name in call.gradients_of else a for a in arguments]
+        leaves = [a.value for a in arguments if a.name in call.gradients_of]
+        entry, ((positional, named),) = self._bound(
+            [arguments], as_it_is=bool(gradients), reused=call.reused
+        )
+        if call.reused:
+            _seed(call.draw)
+        poisoned = guards.numpy_poisoned(call.poison, small=call.small_poison)
+        with poisoned if self._load.language == "numpy" else contextlib.nullcontext(), guard:
+            returned = entry(*positional, **named)
+            if gradients:
+                returned = optimizers.stepped(returned, owners, gradients)
+            values = placing.leaves(returned)
+            if leaves:
+                values = _gradients(values, leaves)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return values
+
+    def _bound(
+        self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool, reused: bool = False
+    ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
+        """The entry, built once, and each row's arguments as its signature takes them.
+
+        A model that is `reused` has been called with other values than those of the first row.
+        """
+        if self._model is not None and models.is_described(rows[0]):
+            entry, inputs = models.build(self._model, rows[0], self._home, reused=reused)
+            return entry, [(inputs, {}), *((models.inputs_of(row), {}) for row in rows[1:])]
+        entry, left = self._callable(rows[0], as_it_is=as_it_is)
+        wanted, forward = {a.name for a in left}, getattr(entry, "forward", entry)
+        bound: list[tuple[Sequence[Any], dict[str, Any]]] = [
+            binding.bind(forward, [a for a in row if a.name in wanted]) for row in rows
+        ]
+        if reused and self._model is not None and not as_it_is:
+            models.call_with_other_values(entry, *bound[0])
+        return entry, bound
+
+    @property
+    def _home(self) -> str | torch.device:
+        """Where a model belongs, as the candidate sees it."""
+        return "cuda" if emulation.is_on() else self._device
+
+    def _callable(
+        self, arguments: Sequence[binding.Offered], *, as_it_is: bool
+    ) -> tuple[Callable[..., Any], Sequence[binding.Offered]]:
+        """The entry; a model is built from the attributes that its constructor knows."""
+        if self._model is None or as_it_is:
+            entry = self._entry or self._model
+            assert entry is not None
+            return entry, arguments
+        own = [a for a in arguments if not a.tensor and binding.knows(self._model, a.name)]
+        model = self._model(**{a.name: a.value for a in own})
+        if isinstance(model, torch.nn.Module):
+            model = model.to(self._home)
+        return model, [a for a in arguments if a not in own]
+
+    def _observed(self, values: Sequence[Any], inputs: list[placing.PlacedInput]) -> Observation:
+        if self._compiling:
+            return Observation(ended="returned")
+        arrays = self._load.language == "numpy"
+        return Observation(ended="returned", results=placing.collect(values, inputs, arrays=arrays))
+
+    def _completed(
+        self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
+    ) -> Observation:
+        """Add what is read off memory and recorders, unless the device is beyond reading."""
+        if self._launches is not None:
+            observation = replace(observation, launches=tuple(self._launches.collect()))
+        if self._dry is not None:
+            return _compiled(observation, tuple(self._dry.collect()))
+        if observation.dirty:
+            return observation
+        return replace(
+            observation,
+            buffers={p.name: placing.raw_bytes(p.buffer) for p in inputs if p.shown},
+            guards_hit=guard.hits(),
+            accesses=emulation.collect(),
+        )
+
+
+def _forget_compiled() -> None:
+    """Have `torch.compile` keep nothing in memory of what it has made."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
+    if "torch._inductor.codecache" in sys.modules:
+        made = sys.modules["torch._inductor.codecache"].PyCodeCache
+        for module in made.modules:
+            sys.modules.pop(module.__name__, None)
+        made.cache_clear()
+
+
+def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
+    """A call that makes an optimizer, and its steps."""
+    return optimizers.stepped(call(), owners, gradients)
+
+
+def _requiring(argument: binding.Offered) -> binding.Offered:
+    """The argument as a leaf of the graph that its gradient is taken of."""
+    return replace(argument, value=argument.value.detach().requires_grad_())
+
+
+def _gradients(values: list[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
+    """The inputs' gradients, of the first result; what is none stays, and is no gradient."""
+    module = importlib.import_module("kerneltruth.runner.gradients")
+    if not values or not isinstance(values[0], torch.Tensor):
+        return values
+    found: list[Any] = module.gradients(values[0], inputs)
+    return found
+
+
+def _as_array(argument: binding.Offered) -> binding.Offered:
+    if not argument.tensor:
+        return argument
+    return replace(argument, value=placing.as_numpy(argument.value))
+
+
+def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observation:
+    """How compiling ended: a refused kernel outweighs what host code made of unwritten outputs."""
+    refused = next((b for b in binaries if not b.ok), None)
+    if refused is not None:
+        observation = replace(
+            observation, ended="compile_failed", error="CompilationError", message=refused.error
+        )
+    return replace(observation, binaries=binaries)
+
+
+def _import(load: Load) -> types.ModuleType:
+    """Run the source as a module, from a file in the private folder (Triton reads it there)."""
+    name = "candidate_" + "".join(c if c.isalnum() else "_" for c in Path(load.filename).stem)
+    path = Path.cwd() / f"{name}.py"
+    path.write_text(load.source, encoding="utf-8", errors="surrogatepass")
+    code = compile(load.source, str(path), "exec", dont_inherit=True)
+    linecache.cache[str(path)] = (
+        len(load.source),
+        None,
+        load.source.splitlines(keepends=True),
+        str(path),
+    )
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+    return module

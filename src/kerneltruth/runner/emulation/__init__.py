@@ -1,0 +1,26 @@
+"""A GPU for candidates on a machine without one: the only door to what pretends that there is one.
+
+Tensors on the CPU claim to be on `cuda:0`, torch and Triton answer as a GPU would, and the memory
+that kernels may touch is known. `interpreter`, beside this package, runs the kernels.
+"""
+
+from __future__ import annotations
+
+from kerneltruth.runner.emulation.buffers import allocated, begin, collect, released
+from kerneltruth.runner.emulation.devices import is_host
+from kerneltruth.runner.emulation.facade import claimed_device, install, is_on, reads, suspended
+from kerneltruth.runner.emulation.gpu import PretendDriver
+
+__all__ = [
+    "PretendDriver",
+    "allocated",
+    "begin",
+    "claimed_device",
+    "collect",
+    "install",
+    "is_host",
+    "is_on",
+    "reads",
+    "released",
+    "suspended",
+]

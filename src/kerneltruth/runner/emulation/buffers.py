@@ -1,0 +1,184 @@
+"""The memory that kernels may touch, for launches that run in the interpreter.
+
+A launch may touch the tensors that it is given, and those whose address the candidate asked for.
+Of an input, and of what `guards` allocated, that is the part between the guard bands; of any other
+tensor all of its storage, so that a view may reach wherever its base does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from kerneltruth.runner.protocol import Access
+
+Array = np.ndarray[Any, Any]
+
+_MOST_ACCESSES = 8
+_MOST_EXPOSED = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Addresses from `low` up to `high`, and what of the storage around them can be read at all."""
+
+    name: str
+    low: int
+    high: int
+    first: int
+    end: int
+    itemsize: int = 1
+
+
+class Table:
+    """The regions of one launch, by address."""
+
+    def __init__(self, regions: Iterable[Region]) -> None:
+        """Regions that overlap become one."""
+        merged: list[Region] = []
+        for region in sorted(regions, key=lambda r: (r.low, -r.high)):
+            if merged and region.low < merged[-1].high:
+                last = merged[-1]
+                merged[-1] = Region(
+                    name=last.name,
+                    low=last.low,
+                    high=max(last.high, region.high),
+                    first=min(last.first, region.first),
+                    end=max(last.end, region.end),
+                    itemsize=last.itemsize,
+                )
+            else:
+                merged.append(region)
+        self.regions = merged
+        self._lows = [r.low for r in merged]
+        self._limits: dict[tuple[int, int], tuple[Array, Array]] = {}
+
+    def limits(self, address: int, size: int) -> tuple[Array, Array] | None:
+        """Where the region of an address begins, and how far in its last element of a size lies."""
+        at = bisect_right(self._lows, address) - 1
+        if at < 0:
+            return None
+        known = self._limits.get((at, size))
+        if known is None:
+            region = self.regions[at]
+            if region.high - region.low < size:
+                return None
+            span = region.high - region.low - size
+            known = np.array(region.low, np.uint64), np.array(span, np.uint64)
+            self._limits[at, size] = known
+        return known
+
+    def inside(self, addresses: Array, size: int, *, readable: bool = False) -> Array:
+        """Which elements of that size lie in a region, or in the bands around it if `readable`."""
+        found = np.zeros(addresses.shape, dtype=bool)
+        for region in self.regions:
+            low, high = (region.first, region.end) if readable else (region.low, region.high)
+            if high - low >= size:
+                found |= (addresses >= np.uint64(low)) & (addresses <= np.uint64(high - size))
+        return found
+
+    def nearest(self, address: int) -> Region | None:
+        """The region around which an address lies, else that with the smallest distance to it."""
+
+        def distance(region: Region) -> int:
+            if region.first <= address < region.end:
+                return 0
+            return max(region.low - address, address - region.high + 1)
+
+        return min(self.regions, key=distance, default=None)
+
+
+class _State:
+    on = False
+    # By where their storages begin.
+    known: ClassVar[dict[int, Region]] = {}
+    exposed: ClassVar[dict[int, tuple[StorageWeakRef, Region]]] = {}
+    accesses: ClassVar[dict[tuple[Any, ...], Access]] = {}
+
+
+def begin(inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
+    """A call begins with these inputs, by name, and nothing has been touched."""
+    _State.on = True
+    _State.known.clear()
+    _State.accesses.clear()
+    for name, tensor in inputs:
+        _know(name, tensor)
+
+
+def collect() -> tuple[Access, ...]:
+    """The accesses outside of every region since `begin`; what is allocated now is not watched."""
+    _State.on = False
+    seen = tuple(_State.accesses.values())
+    _State.known.clear()
+    _State.accesses.clear()
+    return seen
+
+
+def allocated(name: str, tensor: torch.Tensor) -> None:
+    """A tensor between guard bands was made."""
+    if _State.on:
+        _know(name, tensor)
+
+
+def released(memory: torch.Tensor) -> None:
+    """The guard bands of this memory are no longer looked at."""
+    _State.known.pop(memory.untyped_storage().data_ptr(), None)
+
+
+def expose(tensor: torch.Tensor) -> None:
+    """The candidate has a tensor's address, and may hand it to a kernel in whatever form."""
+    if len(_State.exposed) >= _MOST_EXPOSED:
+        _State.exposed.pop(next(iter(_State.exposed)))
+    storage = tensor.untyped_storage()
+    region = region_of("a tensor", tensor)
+    _State.exposed[storage.data_ptr()] = StorageWeakRef(storage), region  # type: ignore[no-untyped-call]
+
+
+def region_of(name: str, tensor: torch.Tensor) -> Region:
+    """What a kernel that is given a tensor may touch."""
+    storage = tensor.untyped_storage()
+    start = storage.data_ptr()
+    known = _State.known.get(start)
+    if known is not None:
+        return known
+    end = start + storage.nbytes()
+    return Region(
+        name=name, low=start, high=end, first=start, end=end, itemsize=tensor.element_size()
+    )
+
+
+def exposed() -> list[Region]:
+    """The regions of tensors whose addresses the candidate has."""
+    for start, (storage, _) in list(_State.exposed.items()):
+        if storage.expired():  # type: ignore[no-untyped-call]
+            del _State.exposed[start]
+    return [region for _, region in _State.exposed.values()]
+
+
+def note(access: Access) -> None:
+    """An access outside of every region; of equal ones the first is kept."""
+    key = (access.kernel, access.line, access.write, access.buffer)
+    if len(_State.accesses) < _MOST_ACCESSES:
+        _State.accesses.setdefault(key, access)
+
+
+def _know(name: str, tensor: torch.Tensor) -> None:
+    storage, itemsize = tensor.untyped_storage(), tensor.element_size()
+    start = storage.data_ptr()
+    low = start + int(tensor.storage_offset()) * itemsize
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    span = 0 if tensor.numel() == 0 else 1 + sum(int(n - 1) * int(s) for n, s in pairs)
+    _State.known[start] = Region(
+        name=name,
+        low=low,
+        high=low + span * itemsize,
+        first=start,
+        end=start + storage.nbytes(),
+        itemsize=itemsize,
+    )

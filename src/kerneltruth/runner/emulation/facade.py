@@ -1,0 +1,257 @@
+"""A machine without a GPU that claims to have one, for as long as candidate code runs.
+
+Real kernels come with host code that asks for CUDA: `assert x.is_cuda`, `device="cuda"`,
+`torch.cuda.synchronize()`, multiprocessor counts. Nothing of that concerns what the kernel
+computes, so tensors on the CPU claim to be on `cuda:0`, and torch.cuda and Triton's driver answer
+as a GPU would (`gpu.FACTS`).
+
+A torch function mode answers for tensors and turns devices back into the CPU before torch sees
+them, so torch's own code never meets the claim. A tensor that the candidate made on the host
+(`torch.empty(n)` without a device, `x.cpu()`) keeps saying so: on a GPU it would be a different
+kind of thing, and a kernel that mixes the two up fails there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import overrides
+from torch.overrides import TorchFunctionMode
+from torch.utils import _device as device_context
+
+from kerneltruth.runner.emulation import buffers, gpu, swaps
+from kerneltruth.runner.emulation.devices import (
+    ANSWERS,
+    CPU,
+    claimed,
+    is_host,
+    mark_host,
+    names_cuda,
+)
+
+_READS = frozenset(
+    {
+        "item",
+        "tolist",
+        "numpy",
+        "nonzero",
+        "unique",
+        "equal",
+        "allclose",
+        "masked_select",
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__array__",
+        "__contains__",
+    }
+)
+
+
+# What gives a tensor's address, with which a kernel reaches it without being given the tensor.
+_ADDRESSES = frozenset({"data_ptr", "storage", "untyped_storage", "_typed_storage"})
+
+
+class _State:
+    mode: _Facade | None = None
+    swaps: Sequence[swaps.Swap] = ()
+    on = False
+    reads = 0
+
+
+def install() -> None:
+    """Put the facade up in this process and this thread. Called once, before the candidate."""
+    if _State.mode is not None:
+        return
+    import triton
+
+    _State.mode = _Facade()
+    _State.swaps = swaps.all_swaps(resuming)
+    triton.runtime.driver.set_active(gpu.PretendDriver())
+    sys.meta_path.insert(0, _TrueImports())
+    overrides._push_mode(_State.mode)  # type: ignore[no-untyped-call]
+    _switch(on=True)
+
+
+def is_on() -> bool:
+    """Whether code that runs now sees the facade."""
+    return _State.on
+
+
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """True devices for our own code, also where no facade is up."""
+    was_on = _State.on
+    with torch._C.DisableTorchFunction():
+        if was_on:
+            _switch(on=False)
+        try:
+            yield
+        finally:
+            if was_on:
+                _switch(on=True)
+
+
+@contextlib.contextmanager
+def resumed() -> Iterator[None]:
+    """The facade again, for candidate code that torch or Triton calls back."""
+    mode = _State.mode
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch._C._EnableTorchFunction())
+        if mode is not None and mode not in _modes():
+            stack.enter_context(mode)
+        yield
+
+
+def _modes() -> list[Any]:
+    return list(overrides._get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+
+
+def resuming(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called by torch, which has put the facade aside by then."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with resumed():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def claimed_device(tensor: torch.Tensor) -> torch.device:
+    """Where the candidate believes the tensor to lie: what a GPU run would report."""
+    with torch._C.DisableTorchFunction():
+        return tensor.device if _State.mode is None else claimed(tensor)
+
+
+def reads() -> int:
+    """How often the candidate has read tensor contents on the host so far."""
+    return _State.reads
+
+
+class _TrueImports(importlib.abc.MetaPathFinder):
+    """Torch's own modules that load late (torch._dynamo) find the torch they were written for."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """A spec whose module is executed without the facade, if torch's; else None."""
+        if not _State.on or not name.startswith("torch."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                with suspended():
+                    execute(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _switch(*, on: bool) -> None:
+    for swap in _State.swaps:
+        swap.apply() if on else swap.undo()
+    _State.on = on
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+class _Facade(TorchFunctionMode):
+    """Answers questions about devices, and takes CUDA out of every other call."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
+        if func is torch._C._nn._parse_to:
+            return _parsed(func, args, kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in _READS:
+            _State.reads += 1
+        elif name in _ADDRESSES:
+            with torch._C.DisableTorchFunction():
+                buffers.expose(args[0])
+        if func is torch.Tensor.backward:
+            return _backward(*args, **(kwargs or {}))
+        answer = ANSWERS.get(func)
+        if answer is not None:
+            return answer(args[0], args[1:], kwargs or {})
+        return _call(func, args, dict(kwargs or {}))
+
+
+def _parsed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `Module.to` takes its arguments for, before it moves each tensor."""
+    device, *others = func(*args, **kwargs)
+    like = next(_tensors([*args, kwargs]), None)
+    return device if like is None else claimed(like), *others
+
+
+def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    wanted = _requested(func, kwargs)
+    args = tuple(CPU if isinstance(a, torch.device) and names_cuda(a) else a for a in args)
+    if kwargs.get("pin_memory"):
+        kwargs["pin_memory"] = False
+    given = [*_tensors(args), *_tensors(kwargs)]
+    if wanted is None:
+        wanted = "cuda" if any(not is_host(t) for t in given) else "cpu"
+    result = func(*args, **kwargs)
+    if wanted == "cpu":
+        for tensor in _tensors(result):
+            if not any(tensor is t for t in given):
+                mark_host(tensor)
+    return result
+
+
+def _requested(func: Any, kwargs: dict[str, Any]) -> str | None:
+    """The device that a call asks for; `kwargs` then asks for the CPU instead."""
+    device = kwargs.get("device")
+    if device is None:
+        # `torch.set_default_device` and `with torch.device(...)` act below this mode.
+        if func in device_context._device_constructors() and names_cuda(
+            device_context.CURRENT_DEVICE
+        ):
+            kwargs["device"] = CPU
+            return "cuda"
+        return None
+    if isinstance(device, int) or names_cuda(device):
+        kwargs["device"] = CPU
+        return "cuda"
+    return torch.device(device).type
+
+
+def _backward(
+    tensor: torch.Tensor,
+    gradient: torch.Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    # The same, but outside of this mode's own call, so that hooks still see the facade.
+    with resumed():
+        torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)

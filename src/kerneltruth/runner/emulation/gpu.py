@@ -1,0 +1,230 @@
+"""The GPU that the facade claims: one table of facts, and stand-ins for what talks of a device."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.runner.protocol import UnsupportedHere
+
+# An H100 SXM; bytes, and counts per multiprocessor where the name says so.
+FACTS: Mapping[str, Any] = {
+    "name": "NVIDIA H100 80GB HBM3",
+    "major": 9,
+    "minor": 0,
+    "multi_processor_count": 132,
+    "total_memory": 85_017_624_576,
+    "warp_size": 32,
+    "max_threads_per_multi_processor": 2048,
+    "max_threads_per_block": 1024,
+    "regs_per_multiprocessor": 65536,
+    "shared_memory_per_block": 49152,
+    "shared_memory_per_block_optin": 232_448,
+    "shared_memory_per_multiprocessor": 233_472,
+    "L2_cache_size": 52_428_800,
+    "clock_rate": 1_980_000,
+    "memory_clock_rate": 2_619_000,
+    "memory_bus_width": 5120,
+    "is_integrated": 0,
+    "is_multi_gpu_board": 0,
+    "gcnArchName": "",
+}
+CUDA_VERSION = "12.8"
+
+
+class PretendStream:
+    """A stream on which everything is done at once."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+    device_type = 1
+    priority = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes what torch.cuda.Stream takes."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device that is claimed."""
+        return torch.device("cuda", 0)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing to wait for."""
+
+    def wait_event(self, event: Any) -> None:
+        """Nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        """All work is done."""
+        return True
+
+    def record_event(self, event: Any = None) -> Any:
+        """An event in the past."""
+        return event if event is not None else Event()
+
+    def __enter__(self) -> PretendStream:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
+class Event:
+    """An event that has happened. There is no time here to measure."""
+
+    cuda_event = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes what torch.cuda.Event takes."""
+
+    def record(self, stream: Any = None) -> None:
+        """Happens at once."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        """It has happened."""
+        return True
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds; not zero, since candidates divide by it."""
+        return 1.0
+
+
+class DeviceContext:
+    """`torch.cuda.device(...)` where there is one device."""
+
+    def __init__(self, device: Any = None) -> None:
+        """Takes what torch.cuda.device takes."""
+        self.idx = 0
+
+    def __enter__(self) -> DeviceContext:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
+class Generator(torch._C.Generator):
+    """A generator of random numbers, for whatever device."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        """Tensors lie on the CPU, so their random numbers come from there."""
+        made: Generator = torch._C.Generator.__new__(cls, "cpu")  # type: ignore[call-arg]
+        return made
+
+
+def refuse(what: str) -> Callable[..., Any]:
+    """A stand-in for something that needs a real device."""
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedHere(f"{what} needs a CUDA device")
+
+    return refused
+
+
+def properties(device: Any = None) -> types.SimpleNamespace:
+    """`torch.cuda.get_device_properties`."""
+    return types.SimpleNamespace(**FACTS, uuid="", pci_bus_id=0)
+
+
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands for whatever has no effect without a device."""
+    return None
+
+
+def always(value: Any) -> Callable[..., Any]:
+    """A function that takes anything and returns `value`."""
+    return lambda *args, **kwargs: value
+
+
+def capability(device: Any = None) -> tuple[int, int]:
+    """`torch.cuda.get_device_capability`."""
+    return FACTS["major"], FACTS["minor"]
+
+
+def eager(model: Any = None, **options: Any) -> Any:
+    """`torch.compile`, which computes what the uncompiled function computes."""
+    return (lambda function: function) if model is None else model
+
+
+def benchmarked(function: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+    """`triton.testing.do_bench`: one run, and a time that prefers nothing."""
+    function()
+    quantiles = kwargs.get("quantiles")
+    if quantiles is None:
+        return 1.0
+    return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
+
+
+class PretendDriver:
+    """Triton's active driver where there is no device: it answers, and launches nothing."""
+
+    def __init__(self) -> None:
+        """A driver for the device in `FACTS`."""
+        self.utils = types.SimpleNamespace(
+            get_device_properties=self.device_properties,
+            set_printf_fifo_size=nothing,
+            cuOccupancyMaxActiveClusters=always(1),
+        )
+        self.launcher_cls = lambda source, metadata: nothing
+        self.get_current_device: Callable[[], int] = lambda: 0
+        self.get_current_stream: Callable[..., int] = lambda device=0: 0
+        self.set_current_device = nothing
+        self.get_device_capability = capability
+
+    def device_properties(self, device: int) -> dict[str, Any]:
+        """The device's properties by Triton's names."""
+        return {
+            "max_shared_mem": FACTS["shared_memory_per_block_optin"],
+            "max_num_regs": FACTS["regs_per_multiprocessor"],
+            "multiprocessor_count": FACTS["multi_processor_count"],
+            "warpSize": FACTS["warp_size"],
+            "sm_clock_rate": FACTS["clock_rate"],
+            "mem_clock_rate": FACTS["memory_clock_rate"],
+            "mem_bus_width": FACTS["memory_bus_width"],
+        }
+
+    def get_current_target(self) -> Any:
+        """The target that the device in `FACTS` is."""
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", FACTS["major"] * 10 + FACTS["minor"], FACTS["warp_size"])
+
+    def get_active_torch_device(self) -> torch.device:
+        """The device that is claimed."""
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """torch.cuda, which the facade has changed."""
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """One run, and a time that prefers nothing."""
+        return benchmarked
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """A buffer to clear between runs: there is no cache to empty."""
+        return torch.empty(1, dtype=torch.int32)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing to clear."""
+
+    def map_python_to_cpp_type(self, name: str) -> str:
+        """No launcher is ever built, so any C++ type does."""
+        return "void*"
+
+    def assemble_tensormap_to_arg(self, tensormaps: Any, args: Any) -> Any:
+        """No tensor maps are made."""
+        return args

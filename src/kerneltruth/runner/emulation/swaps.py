@@ -1,0 +1,240 @@
+"""What differs from the real torch and Triton while the facade is up, attribute by attribute."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from kerneltruth.runner.emulation.gpu import (
+    CUDA_VERSION,
+    FACTS,
+    DeviceContext,
+    Event,
+    Generator,
+    PretendStream,
+    always,
+    benchmarked,
+    capability,
+    eager,
+    nothing,
+    properties,
+    refuse,
+)
+
+_MISSING = object()
+_LEGACY_TENSORS = (
+    *("Float", "Double", "Half", "BFloat16"),
+    *("Long", "Int", "Short", "Char", "Byte", "Bool"),
+)
+_EXTENSION_FUNCTIONS = (
+    *("load", "load_inline", "CUDAExtension", "CppExtension", "BuildExtension"),
+    *("include_paths", "library_paths", "is_ninja_available", "verify_ninja_availability"),
+)
+
+
+class Swap:
+    """An attribute that holds another value while the facade is up."""
+
+    __slots__ = ("_name", "_owner", "_real", "_value")
+
+    def __init__(self, owner: Any, name: str, value: Any) -> None:
+        """`owner.name` is to be `value`; a module's own value is remembered."""
+        self._owner, self._name, self._value = owner, name, value
+        self._real = vars(owner).get(name, _MISSING)
+
+    def apply(self) -> None:
+        """Put the other value in."""
+        setattr(self._owner, self._name, self._value)
+
+    def undo(self) -> None:
+        """Put the real value back, or take the name away where there was none."""
+        if self._real is _MISSING:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._real)
+
+
+@contextlib.contextmanager
+def _range(*args: Any, **kwargs: Any) -> Iterator[None]:
+    yield
+
+
+def _legacy(name: str) -> Callable[..., torch.Tensor]:
+    """`torch.cuda.FloatTensor` and its like, which made tensors before there were devices."""
+    make = getattr(torch, name)
+
+    def made(*args: Any) -> torch.Tensor:
+        # No torch function: what is allocated on the way would be taken for a host tensor.
+        with torch._C.DisableTorchFunction():
+            tensor: torch.Tensor = make(*args)
+            return tensor
+
+    return made
+
+
+def _seed(seed: int) -> None:
+    torch.default_generator.manual_seed(int(seed))
+
+
+def _cuda_functions() -> dict[str, Any]:
+    still: Callable[..., Any] = nothing
+    memory = FACTS["total_memory"]
+    silent = (
+        "init _lazy_init set_device synchronize ipc_collect empty_cache reset_peak_memory_stats "
+        "reset_max_memory_allocated reset_accumulated_memory_stats set_stream _sleep "
+        "set_per_process_memory_fraction reset_max_memory_cached seed seed_all"
+    )
+    zero = (
+        "current_device memory_allocated max_memory_allocated memory_reserved utilization "
+        "max_memory_reserved memory_cached max_memory_cached temperature power_draw"
+    )
+    true = "is_available is_initialized is_bf16_supported is_tf32_supported _is_compiled"
+    needs_device = (
+        "CUDAGraph graph graph_pool_handle make_graphed_callables cudart current_blas_handle "
+        "caching_allocator_alloc CUDAPluggableAllocator MemPool _compile_kernel comm"
+    )
+    return {
+        **dict.fromkeys(silent.split(), still),
+        **dict.fromkeys(zero.split(), always(0)),
+        **dict.fromkeys(true.split(), always(True)),
+        **{name: refuse(f"torch.cuda.{name}") for name in needs_device.split()},
+        "device_count": always(1),
+        "get_device_name": always(FACTS["name"]),
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+        "get_arch_list": always(["sm_80", "sm_90"]),
+        "can_device_access_peer": always(False),
+        "is_current_stream_capturing": always(False),
+        "mem_get_info": always((memory, memory)),
+        "memory_stats": always({}),
+        "memory_summary": always(""),
+        "manual_seed": _seed,
+        "manual_seed_all": _seed,
+        "initial_seed": torch.initial_seed,
+        "get_rng_state": lambda device=None: torch.get_rng_state(),
+        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+        "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
+        "default_generators": (torch.default_generator,),
+        "current_stream": lambda device=None: PretendStream(),
+        "default_stream": lambda device=None: PretendStream(),
+        "stream": lambda stream=None: contextlib.nullcontext(stream),
+        "Stream": PretendStream,
+        "ExternalStream": PretendStream,
+        "Event": Event,
+        "device": DeviceContext,
+        "device_of": DeviceContext,
+        "_DeviceGuard": DeviceContext,
+        **{f"{kind}Tensor": _legacy(f"{kind}Tensor") for kind in _LEGACY_TENSORS},
+    }
+
+
+def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[Swap]:
+    """All that differs from the real torch and Triton while the facade is up.
+
+    `resuming` wraps a function of the candidate that torch will call back.
+    """
+    import triton.testing
+
+    cuda, nvtx = torch.cuda, torch.cuda.nvtx
+    accelerator: dict[str, Any] = {
+        "is_available": always(True),
+        "device_count": always(1),
+        "current_accelerator": always(torch.device("cuda")),
+        "current_device_index": always(0),
+        "current_device_idx": always(0),
+        "synchronize": nothing,
+        "set_device_index": nothing,
+        "current_stream": lambda device=None: PretendStream(),
+    }
+    autocast: Any = torch.amp.autocast_mode.autocast
+    table: list[tuple[Any, Mapping[str, Any]]] = [
+        (cuda, _cuda_functions()),
+        (nvtx, {"range": _range, "range_push": always(0), "range_pop": always(0)}),
+        (nvtx, {"mark": nothing, "range_start": always(0), "range_end": nothing}),
+        (cuda.profiler, {"start": nothing, "stop": nothing, "profile": _range}),
+        (torch._C, {"_cuda_getCurrentRawStream": always(0), "_cuda_getDevice": always(0)}),
+        (torch.version, {"cuda": CUDA_VERSION, "hip": None}),
+        (torch.backends.cuda, {"is_built": always(True)}),
+        (torch, {"compile": eager, "Generator": Generator}),
+        (autocast, {"__init__": _autocast_init(autocast.__init__)}),
+        (triton.testing, {"do_bench": benchmarked, "do_bench_cudagraph": benchmarked}),
+    ]
+    if hasattr(torch, "accelerator"):
+        table.append((torch.accelerator, accelerator))
+    made = [Swap(owner, name, value) for owner, names in table for name, value in names.items()]
+    return [*made, *_callback_swaps(resuming), *_extension_swaps()]
+
+
+def _callback_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[Swap]:
+    """Where candidates hand functions to torch: backward passes and custom operators."""
+    backward: Any = torch.autograd.function.BackwardCFunction
+    library: Any = torch.library
+    custom_op, implement = library.custom_op, library.Library.impl
+
+    def define(name: str, function: Any = None, /, **options: Any) -> Any:
+        options.pop("device_types", None)
+        if function is None:
+            return lambda given: custom_op(name, resuming(given), **options)
+        return custom_op(name, resuming(function), **options)
+
+    def implemented(self: Any, name: Any, function: Any, key: str = "", **options: Any) -> Any:
+        own = isinstance(function, types.FunctionType)
+        if not own or function.__module__.partition(".")[0] == "torch":
+            return implement(self, name, function, key, **options)
+        function = resuming(function)
+        return implement(self, name, function, "CPU" if key == "CUDA" else key, **options)
+
+    return [
+        Swap(backward, "apply", resuming(backward.apply)),
+        Swap(library, "custom_op", define),
+        Swap(library.Library, "impl", implemented),
+    ]
+
+
+def _autocast_init(real: Callable[..., None]) -> Callable[..., None]:
+    def init(self: Any, device_type: str, dtype: Any = None, *args: Any, **kwargs: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype if dtype is not None else torch.float16
+        real(self, device_type, dtype, *args, **kwargs)
+
+    return init
+
+
+def _extension_swaps() -> list[Swap]:
+    """`torch.utils.cpp_extension` as a module that refuses: there is no CUDA to build for.
+
+    The real one takes long to import, so it is not loaded to be patched.
+    """
+    name = "torch.utils.cpp_extension"
+    stand_in = types.ModuleType(name)
+    refused = {function: refuse(f"{name}.{function}") for function in _EXTENSION_FUNCTIONS}
+    vars(stand_in).update(CUDA_HOME=None, **refused)
+    return [_ModuleSwap(name, stand_in), Swap(torch.utils, "cpp_extension", stand_in)]
+
+
+class _ModuleSwap(Swap):
+    """An entry of `sys.modules` that is another module while the facade is up."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, module: types.ModuleType) -> None:
+        """`import name` is to yield `module`."""
+        self._owner, self._name, self._value = sys.modules, name, module
+        self._real = sys.modules.get(name, _MISSING)
+
+    def apply(self) -> None:
+        """Put the other module in."""
+        sys.modules[self._name] = self._value
+
+    def undo(self) -> None:
+        """Put the real one back, or forget the name."""
+        if self._real is _MISSING:
+            sys.modules.pop(self._name, None)
+        else:
+            sys.modules[self._name] = self._real

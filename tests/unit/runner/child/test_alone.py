@@ -1,0 +1,68 @@
+"""A candidate called without a wall, in a process that a profiler has begun."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kerneltruth.cases.philox import stream
+from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.runner.child import alone
+from kerneltruth.runner.protocol import Load
+from kerneltruth.runner.timing.messages import Rows, Stock
+from kerneltruth.tasks.registry import find
+
+pytestmark = pytest.mark.processes
+
+TASK = find("kernelbenchx/relu")
+COUNTS = """
+def relu(input, inplace=False):
+    with open({path!r}, "a") as file:
+        file.write("called\\n")
+    return input.clamp(min=0)
+"""
+
+
+@pytest.fixture
+def called(tmp_path):
+    """Runs a source as a profiler would, for three rows."""
+
+    def run(source):
+        inputs = stocked(TASK, timed_cases(TASK)[0])
+        load = Load(
+            source=source,
+            filename="relu.py",
+            language="torch",
+            entry="relu",
+            device="cpu",
+            mode="time",
+        )
+        contents = inputs.draw(stream(0, "alone"), 3)
+        errands = (
+            Stock(arguments=inputs.arguments),
+            Rows(count=3),
+            inputs.refill(range(3), contents),
+        )
+        alone.write(tmp_path / "errands", load, errands)
+        program = [
+            sys.executable,
+            "-m",
+            "kerneltruth.runner.child.alone",
+            str(tmp_path / "errands"),
+        ]
+        return subprocess.run(program, capture_output=True, text=True)
+
+    return run
+
+
+def test_each_row_is_called_to_warm_up_and_once_more(called, tmp_path):
+    done = called(COUNTS.format(path=str(tmp_path / "log")))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "log").read_text().splitlines() == ["called"] * 6
+
+
+def test_a_candidate_that_does_not_load_is_named(called):
+    done = called("import nothing_of_that_name\n")
+    assert done.returncode == 1
+    assert "relu.py: load_failed" in done.stderr

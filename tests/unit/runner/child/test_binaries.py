@@ -1,0 +1,99 @@
+"""Static facts read from binaries agree with what NVIDIA's own tools say of them."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kerneltruth.runner.child.binaries import BinaryFacts, read_amdgcn, read_cubin
+
+TOOLS = Path(importlib.util.find_spec("triton").origin).parent / "backends" / "nvidia" / "bin"
+VALUES = 48
+
+
+def ptx(arch):
+    loads = [f"ld.volatile.global.f32 %f{i}, [%rd1+{4 * i}];" for i in range(VALUES)]
+    stores = [f"st.volatile.global.f32 [%rd1+{4 * i}], %f{i};" for i in range(VALUES)]
+    return "\n".join(
+        [
+            f".version 8.6\n.target {arch}\n.address_size 64",
+            ".visible .entry kernel(.param .u64 p)\n{",
+            f".reg .f32 %f<{VALUES}>;\n.reg .b64 %rd<2>;",
+            "ld.param.u64 %rd1, [p];",
+            *loads,
+            *stores,
+            "ret;\n}\n",
+        ]
+    )
+
+
+@pytest.fixture(params=["sm_80", "sm_89", "sm_90a", "sm_100a"])
+def assemble(request, tmp_path):
+    def make(*options):
+        source, cubin = tmp_path / "kernel.ptx", tmp_path / "kernel.cubin"
+        source.write_text(ptx(request.param))
+        tool = TOOLS / ("ptxas-blackwell" if request.param == "sm_100a" else "ptxas")
+        command = [tool, *options, f"--gpu-name={request.param}", source, "-o", cubin]
+        subprocess.run(command, check=True, capture_output=True)
+        return cubin
+
+    return make
+
+
+def tool(name, *arguments):
+    command = [TOOLS / name, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--maxrregcount=24",)])
+def test_registers_and_spills_are_those_of_cuobjdump(assemble, options):
+    cubin = assemble(*options)
+    usage = tool("cuobjdump", "--dump-resource-usage", cubin)
+    said = {k: int(v) for k, v in re.findall(r"(REG|STACK):(\d+)", usage)}
+    facts = read_cubin(cubin.read_bytes())
+    assert (facts.registers, facts.spills) == (said["REG"], said["STACK"] // 4)
+
+
+def test_a_kernel_short_of_registers_spills(assemble):
+    assert read_cubin(assemble().read_bytes()).spills == 0
+    assert read_cubin(assemble("--maxrregcount=24").read_bytes()).spills >= VALUES // 2
+
+
+def test_instructions_are_the_lines_of_the_disassembly_before_the_padding(assemble):
+    cubin = assemble()
+    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?);", tool("cuobjdump", "-sass", cubin), re.M)
+    while lines[-1].strip() == "NOP":
+        lines.pop()
+    assert read_cubin(cubin.read_bytes()).instructions == len(lines)
+
+
+@pytest.mark.parametrize("binary", [b"", b"no ELF file", b"\x7fELF", b"\x7fELF" + bytes(200)])
+def test_what_is_no_cubin_yields_no_facts(binary):
+    assert read_cubin(binary) == BinaryFacts()
+
+
+AMD = """
+kernel:
+\ts_load_dwordx2 s[2:3], s[0:1], 0x0
+\t.loc\t1 9 10
+; a comment
+\tv_add_f32 v0, v1, v2
+\ts_endpgm
+.Lfunc_end0:
+\ts_code_end
+amdhsa.kernels:
+  - .agpr_count:     0
+    .sgpr_spill_count: 2
+    .vgpr_count:     80
+    .vgpr_spill_count: 3
+"""
+
+
+def test_facts_of_an_amd_kernel_come_from_its_text():
+    assert read_amdgcn(AMD) == BinaryFacts(registers=80, spills=5, instructions=3)
+
+
+def test_a_text_without_metadata_yields_no_facts():
+    assert read_amdgcn("") == BinaryFacts()

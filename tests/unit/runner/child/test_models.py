@@ -1,0 +1,253 @@
+"""A candidate's model gets the judge's constructor inputs and weights."""
+
+import pytest
+import torch
+from torch import nn
+
+from kerneltruth.runner.child.binding import Offered
+from kerneltruth.runner.child.models import _matched, build, is_described
+from kerneltruth.runner.protocol import UnsupportedHere
+
+
+def offered(init, weights=(), inputs=()):
+    return [
+        Offered(name="get_init_inputs()", value=repr(init)),
+        *(Offered(name=f"x{i}", value=v, tensor=True) for i, v in enumerate(inputs)),
+        *(Offered(name=f"weights.{n}", value=v, tensor=True) for n, v in weights),
+    ]
+
+
+WEIGHT = torch.arange(6.0).reshape(2, 3)
+BIAS = torch.tensor([10.0, 20.0])
+X = torch.tensor([[1.0, 2.0, 3.0]])
+DUE = X @ WEIGHT.T + BIAS
+
+
+class Named(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.layer = nn.Linear(inputs, outputs)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Copying(Named):
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        self.turned = self.layer.weight.detach().t().clone()
+        self.register_buffer("doubled", 2 * self.layer.bias.detach())
+
+    def forward(self, x):
+        return x @ self.turned + self.doubled / 2
+
+
+class Renamed(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.b = nn.Parameter(torch.zeros(outputs))
+        self.w = nn.Parameter(torch.empty(outputs, inputs).normal_())
+
+    def forward(self, x):
+        return x @ self.w.t() + self.b
+
+
+NAMES = (("layer.weight", WEIGHT), ("layer.bias", BIAS))
+
+
+@pytest.mark.parametrize("kind", [Named, Copying, Renamed])
+def test_weights_arrive_by_name_shape_and_before_a_constructor_copies_them(kind):
+    call, inputs = build(kind, offered([3, 2], NAMES, [X]), "cpu")
+    assert torch.equal(call(*inputs), DUE)
+
+
+def test_weights_of_equal_shape_go_in_their_order():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p, self.q = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+
+        def forward(self):
+            return 10 * self.p + self.q
+
+    weights = [("first", torch.tensor([1.0])), ("second", torch.tensor([2.0]))]
+    call, _ = build(Two, offered([], weights), "cpu")
+    assert float(call()) == 12.0
+
+
+def shaped(kind, *shapes):
+    """A model with parameters of these names and shapes, in order, made by `kind`."""
+    model = nn.Module()
+    for name, shape in shapes:
+        *path, last = name.split(".")
+        home = model
+        for part in path:
+            if part not in home._modules:
+                home.add_module(part, nn.Module())
+            home = home._modules[part]
+        home.register_parameter(last, nn.Parameter(kind(*shape)))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("own", "due"),
+    [
+        # A Sequential with activations has other numbers.
+        (
+            [("net.0.weight", (2, 2)), ("net.1.weight", (2, 2)), ("net.2.weight", (2, 2))],
+            {"net.0.weight": 0, "net.2.weight": 1, "net.4.weight": 2},
+        ),
+        ([("norm_weight", (2,)), ("add", (2,))], {"norm.weight": 0, "other.weight": 1}),
+        # Statistics get none of the weights, by whatever name they are parameters.
+        (
+            [("mean", (2,)), ("var", (2,)), ("weight", (2,)), ("bias", (2,))],
+            {"bn.weight": 2, "bn.bias": 3},
+        ),
+        ([("x.b", (4,)), ("a", (4, 1, 1))], {"bias": 1, "gemm.bias": 0}),
+    ],
+)
+def test_weights_find_places_by_what_names_and_shapes_say(own, due):
+    model = shaped(torch.rand, *own)
+    weights = {name: torch.zeros(own[i][1]) for name, i in due.items()}
+    places = _matched(model, weights, {}, keeps_statistics=False)
+    assert places == {own[i][0]: name for name, i in due.items()}
+
+
+def test_weights_that_are_filled_with_a_number_go_where_that_number_is():
+    model = shaped(torch.rand, ("c.bias", (2,)))
+    model.register_parameter("shift_bias", nn.Parameter(torch.zeros(2)))
+    weights = {"first.bias": torch.ones(2), "norm.bias": torch.ones(2)}
+    places = _matched(model, weights, {"norm.bias": 0.0}, keeps_statistics=False)
+    assert places == {"c.bias": "first.bias", "shift_bias": "norm.bias"}
+
+
+def test_of_two_places_for_a_weight_none_is_guessed():
+    model = shaped(torch.rand, ("one", (2,)), ("two", (2,)))
+    with pytest.raises(UnsupportedHere, match="no parameter for the weight norm"):
+        _matched(model, {"norm": torch.ones(2)}, {}, keeps_statistics=False)
+
+
+def test_a_weight_without_a_place_is_named():
+    with pytest.raises(UnsupportedHere, match=r"layer.weight\[2, 3\]; its own are b\[2\]"):
+        build(Renamed, offered([4, 2], NAMES), "cpu")
+
+
+def test_the_model_takes_the_dtype_of_its_inputs_and_weights():
+    weights = [(n, w.to(torch.bfloat16)) for n, w in NAMES]
+    call, inputs = build(Named, offered([3, 2], weights, [X.to(torch.bfloat16)]), "cpu")
+    assert call(*inputs).dtype == torch.bfloat16
+
+
+class Drawing(nn.Module):
+    """Draws what is no weight after its weights, and in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.held = {"start": [torch.randn(2)]}
+        self.turned = self.layer.weight.t().clone()
+
+    def forward(self, x):
+        return self.held["start"][0], x @ self.turned, torch.rand(2)
+
+
+def test_a_constructor_draws_at_the_references_seed_and_a_call_at_its_own():
+    torch.manual_seed(0)
+    due = Drawing().held["start"][0]
+    seen = []
+    for seed in (5, 6):
+        torch.manual_seed(seed)
+        called_with = torch.rand(2)
+        torch.manual_seed(seed)
+        call, inputs = build(Drawing, offered([], NAMES, [X]), "cpu")
+        start, product, drawn = call(*inputs)
+        assert torch.equal(start, due)
+        assert torch.equal(product, X @ WEIGHT.T)
+        assert torch.equal(drawn, called_with)
+        seen.append(drawn)
+    assert not torch.equal(*seen)
+
+
+class Told(nn.Module):
+    """Says what it is called with, and keeps it."""
+
+    def __init__(self, training=True):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, 3))
+        self.train(training)
+
+    def forward(self, x):
+        self.seen.copy_(x)
+        return x + float(self.training) + 10 * float(torch.is_grad_enabled())
+
+
+@pytest.mark.parametrize(("init", "told"), [([], 1.0), ([False], 0.0)])
+def test_a_model_is_called_as_its_constructor_leaves_it_and_without_gradients(init, told):
+    call, inputs = build(Told, offered(init, (), [X]), "cpu")
+    assert torch.equal(call(*inputs), X + told)
+
+
+def called(training, *updated):
+    text = repr({"training": training, "updated": updated})
+    return [*offered([], (), [X]), Offered(name="model.called", value=text)]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_is_called_in_the_mode_that_is_asked_for(training):
+    call, inputs = build(Told, called(training), "cpu")
+    assert torch.equal(call(*inputs), X + float(training))
+
+
+def test_what_a_call_updates_comes_after_its_outputs_where_that_is_asked_for():
+    call, inputs = build(Told, called(None, "seen"), "cpu")
+    returned, seen = call(*inputs)
+    assert torch.equal(returned, X + 1)
+    assert torch.equal(seen, X)
+    call, inputs = build(Told, called(None, "unknown"), "cpu")
+    with pytest.raises(AttributeError, match="no buffer 'unknown'"):
+        call(*inputs)
+
+
+STATISTICS = [("norm.running_mean", torch.zeros(3)), ("norm.running_var", torch.ones(3))]
+
+
+def test_running_statistics_need_a_place_only_where_they_are_used():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x - x.mean(0)
+
+    given = offered([], STATISTICS, [X])
+    call, inputs = build(Plain, given, "cpu")
+    assert torch.equal(call(*inputs), torch.zeros(1, 3))
+    asked = [*given, *called(False)[-1:]]
+    with pytest.raises(UnsupportedHere, match=r"no parameter for the weight norm\.running_mean"):
+        build(Plain, asked, "cpu")
+
+
+def test_constructor_inputs_keep_lists_and_tuples_apart():
+    class Kept:
+        def __init__(self, *given):
+            self.given = given
+
+        def __call__(self):
+            return [float(type(v) is list) for v in self.given]
+
+    call, _ = build(Kept, offered([[1, 2], (1, 2)]), "cpu")
+    assert [float(v) for v in call()] == [1.0, 0.0]
+
+
+def test_a_candidates_buffers_for_weights_are_not_the_judges_memory():
+    class Overwrites(Named):
+        def forward(self, x):
+            self.layer.weight.zero_()
+            return x
+
+    kept = WEIGHT.clone()
+    call, inputs = build(Overwrites, offered([3, 2], NAMES, [X]), "cpu")
+    call(*inputs)
+    assert torch.equal(WEIGHT, kept)
+
+
+def test_only_arguments_with_constructor_inputs_describe_a_model():
+    assert is_described(offered([]))
+    assert not is_described([Offered(name="x", value=1)])
