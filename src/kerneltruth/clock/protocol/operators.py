@@ -9,7 +9,7 @@ from kerneltruth.runner.protocol import Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operators:
-    """What a call of a baseline ran; see `runner.operators`.
+    """What a call of a baseline ran; see `runner.child.operators`.
 
     Attributes:
         launches: operators with results on the device; each launches a kernel at least.
