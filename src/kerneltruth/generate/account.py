@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kerneltruth.generate.chat import Request, Usage, text_size
+from kerneltruth.generate.chat import Reply, Request, Usage, byte_count, text_size
 
 # Code and English are 3 to 5 bytes per token; where an endpoint does not count, this is on the
 # safe side.
 BYTES_PER_TOKEN = 3
-_LOOK_UP_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class SpendingLimits:
 
 
 class Budget:
-    """Admits requests while there is something left; shared by all threads.
+    """Admits requests while there is something left.
 
     A request reserves what it may cost at most, so that several at once cannot overdraw together.
     """
@@ -104,44 +103,41 @@ class Budget:
         self._clock = clock
         self._until = None if limits.seconds is None else clock() + limits.seconds
         self._reserved = 0
-        self._free = threading.Condition()
+        self._freed = asyncio.Event()
 
-    def admit(self, request: Request, stopped: Callable[[], bool]) -> str | None:
+    async def admit(self, request: Request) -> str | None:
         """Reserve a call; returns what forbids it (`calls`, `tokens`, `seconds`) or None.
 
-        Waits while only what is on its way stands against it.
+        Waits while only what is in flight stands against it.
         """
         cost = self._most(request)
-        with self._free:
-            while True:
-                refusal = self._refusal(cost)
-                if refusal is None:
-                    self._account.calls += 1
-                    self._reserved += cost
-                    return None
-                if refusal != "tokens" or not self._reserved or stopped():
-                    return refusal
-                self._free.wait(_LOOK_UP_S)
+        while (refusal := self._refusal(cost)) == "tokens" and self._reserved:
+            await self._freed.wait()
+        if refusal is None:
+            self._account.calls += 1
+            self._reserved += cost
+        return refusal
 
     def ends_within(self, seconds: float) -> bool:
         """Whether the time is up after so many seconds, so that waiting that long is in vain."""
         return self._until is not None and self._clock() + seconds >= self._until
 
-    def settle(self, request: Request, usage: Usage | None, answer: str | None) -> None:
-        """Book what an admitted call has cost; `answer` is None where none came."""
-        with self._free:
-            self._reserved -= self._most(request)
-            if answer is not None:
-                size = text_size(request.messages) + len(answer.encode("utf-8", "surrogatepass"))
-                self._account.add_answer(0, usage, size)
-            self._free.notify_all()
+    def settle(self, request: Request, reply: Reply | None) -> None:
+        """Book what an admitted call has cost; `reply` is None where none came."""
+        self._free(request)
+        if reply is not None:
+            size = text_size(request.messages) + byte_count(reply.text)
+            self._account.add_answer(0, reply.usage, size)
 
     def withdraw(self, request: Request) -> None:
         """Give an admitted call back: it was never sent."""
-        with self._free:
-            self._reserved -= self._most(request)
-            self._account.calls -= 1
-            self._free.notify_all()
+        self._free(request)
+        self._account.calls -= 1
+
+    def _free(self, request: Request) -> None:
+        self._reserved -= self._most(request)
+        self._freed.set()
+        self._freed = asyncio.Event()
 
     def _most(self, request: Request) -> int:
         prompt = text_size(request.messages) // BYTES_PER_TOKEN + 1

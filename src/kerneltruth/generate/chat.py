@@ -94,7 +94,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ApiError:
     """A call that brought no answer.
 
     Attributes:
@@ -110,22 +110,27 @@ class Trouble:
 
 
 class ChatModel(Protocol):
-    """What answers requests. Calls may come from several threads at once."""
+    """What answers requests, several at once."""
 
     @property
     def label(self) -> str:
         """The model's name in labels."""
         ...
 
-    def call(self, request: Request) -> Reply | Trouble:
+    async def call(self, request: Request) -> Reply | ApiError:
         """Ask once, without another try."""
         ...
 
-    def close(self) -> None:
-        """Let go of connections; calls on their way end in trouble."""
+    async def close(self) -> None:
+        """Close all connections."""
         ...
 
 
 def text_size(messages: Sequence[Message]) -> int:
     """Bytes of a conversation."""
-    return sum(len(m.content.encode("utf-8", "surrogatepass")) for m in messages)
+    return sum(byte_count(m.content) for m in messages)
+
+
+def byte_count(text: str) -> int:
+    """Bytes of a text, which may hold halves of characters."""
+    return len(text.encode("utf-8", "surrogatepass"))

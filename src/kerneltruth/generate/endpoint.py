@@ -1,22 +1,22 @@
 """An endpoint that speaks OpenAI's chat completions, called through the `openai` client.
 
-The client sends, authenticates and names errors. Trying again is ours (`asking`), since a retry is
-a call that a budget must know of; so is reading the answer (`replying`), since many endpoints send
-what the client's own types do not expect.
+The client sends, authenticates and names errors. Retries are ours (`request_pool`): a budget must
+admit each, and the transcript counts them. So is reading the answer (`replying`): many endpoints
+send what the client's own types do not expect.
 """
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import openai
 
-from kerneltruth.generate.chat import Reply, Request, Sampling, Trouble
+from kerneltruth.generate.chat import ApiError, Reply, Request, Sampling
 from kerneltruth.generate.key import Key, is_loopback
 from kerneltruth.generate.replying import ReplyStream, error_line, read_completion
 
@@ -26,10 +26,6 @@ _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 # What another call with the same request may not meet again; 409 is a lock, 425 a cold start.
 _PASSING = (408, 409, 425, 429)
 _NO_MONEY = ("insufficient_quota", "billing")
-
-
-class _TooLongError(Exception):
-    """The answer went beyond its time or size; the reason, in one line."""
 
 
 class Endpoint:
@@ -53,8 +49,8 @@ class Endpoint:
         self._limit_name = _OLD_LIMIT
         timeout = openai.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
         # A proxy that the environment names does not reach this machine itself.
-        client = openai.DefaultHttpxClient(trust_env=not is_loopback(url), timeout=timeout)
-        self._client = openai.OpenAI(
+        client = openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(url), timeout=timeout)
+        self._client = openai.AsyncOpenAI(
             base_url=url,
             api_key=key.reveal(),
             max_retries=0,
@@ -67,14 +63,14 @@ class Endpoint:
         """The name that the endpoint is asked for."""
         return self._name
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        await self._client.close()
 
-    def call(self, request: Request) -> Reply | Trouble:
-        """Ask once; what goes wrong is trouble, without the key in it."""
-        outcome = self._call(request)
-        if isinstance(outcome, Trouble):
+    async def call(self, request: Request) -> Reply | ApiError:
+        """Ask once; what goes wrong is returned as an error, without the key in it."""
+        outcome = await self._call(request)
+        if isinstance(outcome, ApiError):
             return replace(outcome, detail=self._key.hide(outcome.detail))
         return replace(
             outcome,
@@ -88,38 +84,34 @@ class Endpoint:
     def _hidden(self, text: str | None) -> str | None:
         return None if text is None else self._key.hide(text)
 
-    def _call(self, request: Request) -> Reply | Trouble:
-        until = time.monotonic() + self._timeout_s
+    async def _call(self, request: Request) -> Reply | ApiError:
         try:
-            return self._read(request, until)
-        except openai.APITimeoutError:
-            return Trouble(scope="call", detail=f"no answer within {self._timeout_s:g} s")
+            async with asyncio.timeout(self._timeout_s):
+                return await self._read(request)
+        except (TimeoutError, openai.APITimeoutError):
+            return ApiError(scope="call", detail=f"no whole answer within {self._timeout_s:g} s")
         except openai.APIConnectionError as error:
-            return Trouble(scope="call", detail=f"no connection: {error.__cause__ or error}")
+            return ApiError(scope="call", detail=f"no connection: {error.__cause__ or error}")
         except openai.APIStatusError as error:
-            return self._refused(request, error)
-        except _TooLongError as error:
-            return Trouble(scope="call", detail=str(error))
+            return self._refused(error)
 
-    def _read(self, request: Request, until: float) -> Reply | Trouble:
+    async def _read(self, request: Request) -> Reply | ApiError:
         method = self._client.chat.completions.with_streaming_response
-        with method.create(**self._body(request)) as response:
+        async with method.create(**self._body(request)) as response:
             try:
                 if "text/event-stream" in response.headers.get("content-type", ""):
                     stream = ReplyStream()
-                    for line in _timed(response.iter_lines(), until, self._timeout_s):
+                    async for line in _limited(response.iter_lines()):
                         if not stream.feed(line):
                             break
                     return stream.reply()
-                chunks = _timed(response.iter_bytes(), until, self._timeout_s)
+                chunks = [chunk async for chunk in _limited(response.iter_bytes())]
                 return read_completion(b"".join(chunks))
-            except _TooLongError:
-                raise
             # Of what the transport raises in the middle of a body the client makes no error of
             # its own, and the transport's library differs by version.
             except Exception as error:
                 said = str(error) or type(error).__name__
-                return Trouble(scope="call", detail=f"the answer broke off: {said}")
+                return ApiError(scope="call", detail=f"the answer broke off: {said}")
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = self._sampling
@@ -136,40 +128,38 @@ class Endpoint:
             body["extra_body"] = dict(sampling.body)
         return body
 
-    def _refused(self, request: Request, error: openai.APIStatusError) -> Reply | Trouble:
+    def _refused(self, error: openai.APIStatusError) -> ApiError:
         said = error_line(error.body, str(error))
         code = error.status_code
         detail = f"{code}: {said}"
         if code == 400 and _NEW_LIMIT in said and self._limit_name == _OLD_LIMIT:
             # Newer models of OpenAI know the limit by its new name alone.
             self._limit_name = _NEW_LIMIT
-            return Trouble(scope="call", detail=detail, wait_s=0.0)
+            return ApiError(scope="call", detail=detail, wait_s=0.0)
         about = f"{error.code or ''} {error.type or ''}"
         if code in (401, 402, 403) or (code == 429 and any(w in about for w in _NO_MONEY)):
-            return Trouble(scope="endpoint", detail=detail)
+            return ApiError(scope="endpoint", detail=detail)
         if code == 404:
             detail += f" (is {self._name!r} a model there, and the base URL right?)"
-            return Trouble(scope="endpoint", detail=detail)
+            return ApiError(scope="endpoint", detail=detail)
         if code in _PASSING or code >= 500:
-            return Trouble(
+            return ApiError(
                 scope="call", detail=detail, wait_s=_asked_to_wait(error.response.headers)
             )
-        return Trouble(scope="request", detail=detail)
+        return ApiError(scope="request", detail=detail)
 
 
-def _timed(pieces: Iterator[Any], until: float, allowed_s: float) -> Iterator[Any]:
-    """The pieces of an answer while it is neither too late nor too long.
+async def _limited(pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """The pieces of an answer, while it is not too long.
 
     Raises:
-        _TooLongError: it is.
+        ValueError: it is.
     """
     size = 0
-    for piece in pieces:
+    async for piece in pieces:
         size += len(piece)
         if size > MAX_REPLY_BYTES:
-            raise _TooLongError(f"an answer of more than {MAX_REPLY_BYTES} bytes")
-        if time.monotonic() > until:
-            raise _TooLongError(f"no whole answer within {allowed_s:g} s")
+            raise ValueError(f"it has more than {MAX_REPLY_BYTES} bytes")
         yield piece
 
 

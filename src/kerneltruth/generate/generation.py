@@ -14,7 +14,6 @@ from kerneltruth.engine.requests import CASES
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
 from kerneltruth.generate.account import Budget
 from kerneltruth.generate.answers import Chain, publish_answers, refinement
-from kerneltruth.generate.asking import Answered, Desk, NotAsked, Patience, Unanswered
 from kerneltruth.generate.assignments import briefs_of, keys_for
 from kerneltruth.generate.chat import ChatModel, Request, Sampling
 from kerneltruth.generate.connection import address_of
@@ -23,6 +22,13 @@ from kerneltruth.generate.key import travels_openly
 from kerneltruth.generate.pace import Pace
 from kerneltruth.generate.prompts import Prompts, load_prompts
 from kerneltruth.generate.recorded import PREFIX
+from kerneltruth.generate.request_pool import (
+    Answered,
+    NotAsked,
+    RequestPool,
+    RetryPolicy,
+    Unanswered,
+)
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
 from kerneltruth.generate.trajectory import Method, Turn
@@ -78,10 +84,11 @@ def generate(
                     + how_to_go_on(path)
                 ) from stop
             finally:
+                generation.close()
                 publish_answers(path, suite, method, model.label, transcript)
             document = generation.document(options.suite, path, len(keys), time.monotonic() - start)
             close_generation(path, document)
-            generation.raise_if_spoilt(path)
+            generation.raise_if_refused(path)
             return document
         finally:
             transcript.close()
@@ -151,16 +158,20 @@ class _Generation:
         self._left: dict[Chain, str] = {}
         self._not_asked: Counter[str] = Counter()
         calling = options.calling
-        self._desk = Desk(
+        self._pool = RequestPool(
             model,
             budget=Budget(options.limits, transcript.account),
             pace=Pace(calling.per_minute),
-            patience=Patience(retries=calling.retries),
-            workers=calling.concurrency,
+            retry=RetryPolicy(retries=calling.retries),
+            concurrency=calling.concurrency,
             record=transcript.record,
-            heard=transcript.account.answers > 0,
+            answered_before=transcript.account.answers > 0,
             seed=options.seed,
         )
+
+    def close(self) -> None:
+        """Give up what is in flight."""
+        self._pool.close()
 
     def run(self) -> Iterator[Step]:
         """Ask in waves; between them the judge looks at what came, where the method needs it."""
@@ -171,7 +182,7 @@ class _Generation:
             if not requests:
                 return
             yield from self._ask(requests)
-            if self._not_asked or self._desk.spoilt is not None:
+            if self._not_asked or self._pool.fatal is not None:
                 if self._reviewer is not None:
                     yield from self._review(self._reviewer)
                 return
@@ -195,26 +206,26 @@ class _Generation:
     def _ask(self, requests: list[Request]) -> Iterator[Step]:
         done = 0
         try:
-            for outcome in self._desk.ask(requests):
+            for outcome in self._pool.ask(requests):
                 done += 1
                 chain = (outcome.request.task, outcome.request.sample)
                 match outcome:
                     case Answered(reply=reply):
                         said = reply.finish or "answered"
-                    case Unanswered(trouble=trouble):
-                        said = trouble.detail
-                        self._left[chain] = "" if trouble.scope == "chain" else trouble.detail
+                    case Unanswered(error=error):
+                        said = error.detail
+                        self._left[chain] = "" if error.scope == "chain" else error.detail
                     case NotAsked(reason=reason):
                         said = f"not asked: {reason}"
                         self._not_asked[reason] += 1
                 text = f"{outcome.request.key}: {said}; {self._spent()}"
                 yield Step(done=done, total=len(requests), text=text)
         except KeyboardInterrupt:
-            self._desk.stop()
-            if count := self._desk.on_their_way:
+            self._pool.stop()
+            if count := self._pool.in_flight:
                 text = f"waiting for {count} answers on their way; Ctrl-C again gives them up"
                 yield Step(done=done, total=len(requests), text=text, notable=True)
-            self._desk.wait()
+            self._pool.wait()
             raise
 
     def _review(self, reviewer: Reviewer) -> Iterator[Step]:
@@ -238,23 +249,23 @@ class _Generation:
         account = self._transcript.account
         return f"{account.calls} calls, {account.prompt + account.completion} tokens"
 
-    def raise_if_spoilt(self, path: Path) -> None:
+    def raise_if_refused(self, path: Path) -> None:
         """End the command where the endpoint answers nobody.
 
         Raises:
             UserError: it refuses what the user gave.
             EnvironmentFault: it does not answer.
         """
-        trouble = self._desk.spoilt
-        if trouble is None:
+        error = self._pool.fatal
+        if error is None:
             return
-        if trouble.scope == "endpoint":
+        if error.scope == "endpoint":
             raise UserError(
-                f"the endpoint refuses: {trouble.detail}; check the key, --model and --base-url, "
+                f"the endpoint refuses: {error.detail}; check the key, --model and --base-url, "
                 f"then {how_to_go_on(path)}"
             )
         raise EnvironmentFault(
-            f"the endpoint brings no answer: {trouble.detail}; {how_to_go_on(path)}"
+            f"the endpoint brings no answer: {error.detail}; {how_to_go_on(path)}"
         )
 
     def document(self, suite: str, path: Path, tasks: int, seconds: float) -> dict[str, Any]:
@@ -276,7 +287,7 @@ class _Generation:
             "finishes": dict(Counter(t.reply.finish or "unknown" for t in answers)),
             "unanswered": unanswered,
             "not_asked": sum(self._not_asked.values()),
-            "stopped": self._desk.refusal,
+            "stopped": self._pool.refusal,
             "account": self._transcript.account.document(self._prices),
             "refine": refinement(list(chains.values())) if self._method.asks_the_judge else None,
             "broken": [],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.errors import UserError
-from kerneltruth.generate.chat import Reply, Request, Scope, Trouble, Usage
+from kerneltruth.generate.chat import ApiError, Reply, Request, Scope, Usage
 from kerneltruth.generate.transcript import ANSWER, TRANSCRIPT
 
 PREFIX = "replay:"
@@ -36,7 +36,7 @@ class Recording:
         """The tasks that it has answers for, as the recording names them."""
         return frozenset(task for task, _, _ in self._replies)
 
-    def call(self, request: Request) -> Reply | Trouble:
+    async def call(self, request: Request) -> Reply | ApiError:
         """The recorded reply for that task, sample and round."""
         for name in (request.task, request.task.partition("/")[2]):
             reply = self._replies.get((name, request.sample, request.round))
@@ -44,9 +44,9 @@ class Recording:
                 return reply
         # A chain that was recorded to its end has no more to say.
         scope: Scope = "chain" if request.round else "request"
-        return Trouble(scope=scope, detail=f"no reply is recorded for {request.key}")
+        return ApiError(scope=scope, detail=f"no reply is recorded for {request.key}")
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing is open."""
 
 

@@ -1,7 +1,7 @@
 """What an endpoint sends back, read: a chat completion, whole or as a stream of events.
 
 Endpoints that call themselves compatible leave fields out, or send something else. What cannot be
-an answer is trouble with this call, so that another may do; nothing here raises.
+an answer is an error of this call, so that another may do; nothing here raises.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerneltruth.generate.chat import Reply, Trouble, Usage
+from kerneltruth.generate.chat import ApiError, Reply, Usage
 
 _SHOWN = 200
 _REASONING = ("reasoning_content", "reasoning")
 
 
-def read_completion(body: bytes) -> Reply | Trouble:
+def read_completion(body: bytes) -> Reply | ApiError:
     """The answer in the body of a response that was not streamed."""
     try:
         data = json.loads(body)
@@ -48,7 +48,7 @@ class ReplyStream:
     finish: Any = None
     about: dict[str, Any] = field(default_factory=dict)
     ended: bool = False
-    trouble: Trouble | None = None
+    error: ApiError | None = None
 
     def feed(self, line: str) -> bool:
         """Take a line; returns whether more is to come."""
@@ -62,10 +62,10 @@ class ReplyStream:
         try:
             data = json.loads(value)
         except (ValueError, RecursionError) as error:
-            self.trouble = _malformed(f"an event is not JSON ({error})", value.encode())
+            self.error = _malformed(f"an event is not JSON ({error})", value.encode())
             return False
         if (said := _error_in(data)) is not None:
-            self.trouble = Trouble(scope="call", detail=f"the stream broke off: {said}")
+            self.error = ApiError(scope="call", detail=f"the stream broke off: {said}")
             return False
         if isinstance(data, Mapping):
             self._take(data)
@@ -83,12 +83,12 @@ class ReplyStream:
             self.refusal.append(_text(delta.get("refusal")))
             self.reasoning += [_text(delta.get(name)) for name in _REASONING]
 
-    def reply(self) -> Reply | Trouble:
+    def reply(self) -> Reply | ApiError:
         """The answer, once all lines are in."""
-        if self.trouble is not None:
-            return self.trouble
+        if self.error is not None:
+            return self.error
         if self.finish is None and not self.ended:
-            return Trouble(scope="call", detail="the stream ended in the middle of the answer")
+            return ApiError(scope="call", detail="the stream ended in the middle of the answer")
         return _reply(
             text="".join(self.text),
             refusal="".join(self.refusal),
@@ -151,6 +151,6 @@ def _error_in(data: Any) -> str | None:
     return error if isinstance(error, str) and error else None
 
 
-def _malformed(what: str, body: bytes) -> Trouble:
+def _malformed(what: str, body: bytes) -> ApiError:
     shown = " ".join(body[:_SHOWN].decode("utf-8", "replace").split())
-    return Trouble(scope="call", detail=f"a malformed response: {what}: {shown!r}")
+    return ApiError(scope="call", detail=f"a malformed response: {what}: {shown!r}")

@@ -30,19 +30,16 @@ def run_generate(options: GenerateRequest) -> Generator[Step, None, dict[str, An
     method = method_of(options.method, samples=options.samples, rounds=options.rounds)
     sampling = _sampling(method, options.sampling)
     model = open_model(options, sampling)
-    try:
-        if not method.asks_the_judge:
-            from kerneltruth.generate.generation import generate
+    if not method.asks_the_judge:
+        from kerneltruth.generate.generation import generate
 
-            return (yield from generate(options, method, sampling, model, None, start))
-        device, targets = choose_device(options.device), choose_targets(options.targets)
-        with new_runner(device, targets) as runner:
-            begin(runner)
-            from kerneltruth.generate.generation import generate
+        return (yield from generate(options, method, sampling, model, None, start))
+    device, targets = choose_device(options.device), choose_targets(options.targets)
+    with new_runner(device, targets) as runner:
+        begin(runner)
+        from kerneltruth.generate.generation import generate
 
-            return (yield from generate(options, method, sampling, model, runner, start))
-    finally:
-        model.close()
+        return (yield from generate(options, method, sampling, model, runner, start))
 
 
 def _sampling(method: Method, given: Sampling) -> Sampling:

@@ -17,8 +17,8 @@ from typing import Any
 from kerneltruth.documents.model import parse, plain
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
-from kerneltruth.generate.asking import Answered, Unanswered
-from kerneltruth.generate.chat import Reply
+from kerneltruth.generate.chat import Reply, byte_count
+from kerneltruth.generate.request_pool import Answered, Unanswered
 from kerneltruth.generate.review import Review
 from kerneltruth.runs.ledger import Ledger
 
@@ -76,10 +76,8 @@ class Transcript:
 
     def exchanges(self) -> Iterator[Exchange]:
         """Every answer, by task, sample and round."""
-        # Of a copy: after a second Ctrl-C an answer may still come in.
-        for (task, sample, turn), reply in sorted(
-            dict(self._answers).items(), key=lambda item: item[0]
-        ):
+        for task, sample, turn in sorted(self._answers):
+            reply = self._answers[task, sample, turn]
             yield Exchange(task=task, sample=sample, round=turn, reply=reply)
 
     def refuse_other_briefs(self, briefs: Mapping[str, str], path: Path) -> None:
@@ -118,9 +116,9 @@ class Transcript:
             return
         number = self._failures.get(place, 0) + 1
         self._failures[place] = number
-        trouble = {"scope": outcome.trouble.scope, "detail": outcome.trouble.detail}
+        error = {"scope": outcome.error.scope, "detail": outcome.error.detail}
         key = f"{request.key} failure {number}"
-        self._ledger.append(key, {"kind": FAILURE, **line, "trouble": trouble})
+        self._ledger.append(key, {"kind": FAILURE, **line, "trouble": error})
 
     def add_review(self, task: str, sample: int, turn: int, review: Review) -> None:
         """Add a verdict; it is on disk when this returns."""
@@ -138,7 +136,7 @@ class Transcript:
                 case "answer":
                     reply = parse(Reply, line["reply"])
                     self._answers[place] = reply
-                    size = line["asked"] + len(reply.text.encode("utf-8", "surrogatepass"))
+                    size = line["asked"] + byte_count(reply.text)
                     self.account.add_answer(line["tries"], reply.usage, size)
                 case "failure":
                     self._failures[place] = self._failures.get(place, 0) + 1
@@ -165,7 +163,7 @@ def _kept(line: dict[str, Any]) -> dict[str, Any]:
     contents = [str(m.get("content")) for m in said]
     # The second message, after the system's, puts the task.
     kept["brief"] = _hash(contents[1]) if len(contents) > 1 else None
-    kept["asked"] = sum(len(c.encode("utf-8", "surrogatepass")) for c in contents)
+    kept["asked"] = sum(byte_count(c) for c in contents)
     return kept
 
 

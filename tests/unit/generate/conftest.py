@@ -1,16 +1,17 @@
 """Endpoints on loopback, and what is asked of them."""
 
-import threading
+import asyncio
+import inspect
 
 import pytest
 
 from chat_server import ChatServer
 from kerneltruth.generate.account import Account, Budget, SpendingLimits
-from kerneltruth.generate.asking import Desk, Patience
 from kerneltruth.generate.chat import Message, Reply, Request, Sampling, Usage
 from kerneltruth.generate.endpoint import Endpoint
 from kerneltruth.generate.key import Key
 from kerneltruth.generate.pace import Pace
+from kerneltruth.generate.request_pool import RequestPool, RetryPolicy
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -29,19 +30,35 @@ def serve():
         server.close()
 
 
+class Called:
+    """An endpoint whose calls are waited for."""
+
+    def __init__(self, endpoint, loop):
+        self._endpoint, self._loop = endpoint, loop
+
+    def call(self, request):
+        return self._loop.run(self._endpoint.call(request))
+
+    def close(self):
+        self._loop.run(self._endpoint.close())
+
+
 @pytest.fixture
 def endpoint():
     """The endpoint of a server; closed at the end."""
     made = []
 
-    def make(server, **options):
-        options = {"sampling": Sampling(), "timeout_s": 10.0, **options}
-        made.append(Endpoint(name="some-model", url=server.url, key=Key(KEY), **options))
-        return made[-1]
+    with asyncio.Runner() as loop:
 
-    yield make
-    for each in made:
-        each.close()
+        def make(server, **options):
+            options = {"sampling": Sampling(), "timeout_s": 10.0, **options}
+            model = Endpoint(name="some-model", url=server.url, key=Key(KEY), **options)
+            made.append(Called(model, loop))
+            return made[-1]
+
+        yield make
+        for each in made:
+            each.close()
 
 
 @pytest.fixture
@@ -63,19 +80,17 @@ class Scripted:
     def __init__(self, script):
         self.script = script if callable(script) else lambda *_: script
         self.asked = []
-        self._lock = threading.Lock()
 
-    def call(self, request):
-        with self._lock:
-            number = len(self.asked)
-            self.asked.append(request)
-        answer = self.script(number, request)
+    async def call(self, request):
+        self.asked.append(request)
+        answer = self.script(len(self.asked) - 1, request)
+        answer = await answer if inspect.isawaitable(answer) else answer
         if isinstance(answer, str):
             usage = Usage(prompt=10, completion=5)
             return Reply(text=answer, finish="stop", usage=usage)
         return answer
 
-    def close(self):
+    async def close(self):
         pass
 
 
@@ -85,21 +100,25 @@ def scripted():
 
 
 @pytest.fixture
-def desk_of():
-    """A desk that asks a model, and the outcomes that it has recorded."""
+def pool_of():
+    """A pool that asks a model, and the outcomes that it has recorded."""
 
     def make(model, *, limits=None, account=None, **options):
         recorded = []
         settings = {
             "budget": Budget(limits or SpendingLimits(reply_tokens=10), account or Account()),
             "pace": Pace(),
-            "patience": Patience(retries=2, first_s=0.001),
-            "workers": 1,
+            "retry": RetryPolicy(retries=2, first_s=0.001),
+            "concurrency": 1,
             "record": recorded.append,
             **options,
         }
-        desk = Desk(model, **settings)
-        desk.recorded = recorded
-        return desk
+        pool = RequestPool(model, **settings)
+        pool.recorded = recorded
+        make.made.append(pool)
+        return pool
 
-    return make
+    make.made = []
+    yield make
+    for pool in make.made:
+        pool.close()

@@ -1,4 +1,4 @@
-"""An endpoint called over HTTP: whatever it sends is a reply or trouble, never an exception."""
+"""An endpoint called over HTTP: whatever it sends is a reply or an error, never an exception."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from chat_server import Sent, completion, error, events, streamed
-from kerneltruth.generate.chat import Reply, Sampling, Trouble, Usage
+from kerneltruth.generate.chat import ApiError, Reply, Sampling, Usage
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -73,10 +73,10 @@ def test_a_call_is_one_request_whatever_comes_back(serve, endpoint, request_of):
     ],
 )
 def test_an_error_says_what_it_spoils(serve, endpoint, request_of, sent, scope, said):
-    trouble = endpoint(serve(sent)).call(request_of())
-    assert isinstance(trouble, Trouble)
-    assert trouble.scope == scope
-    assert trouble.detail.startswith(said)
+    failed = endpoint(serve(sent)).call(request_of())
+    assert isinstance(failed, ApiError)
+    assert failed.scope == scope
+    assert failed.detail.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_an_error_says_what_it_spoils(serve, endpoint, request_of, sent, scope, 
         b'{"error": {"message": "the backend died"}}',
     ],
 )
-def test_a_malformed_response_is_trouble_with_that_call(serve, endpoint, request_of, body):
-    trouble = endpoint(serve(Sent(body=body))).call(request_of())
-    assert isinstance(trouble, Trouble)
-    assert trouble.scope == "call"
-    assert "malformed" in trouble.detail
+def test_a_malformed_response_is_an_error_of_that_call(serve, endpoint, request_of, body):
+    failed = endpoint(serve(Sent(body=body))).call(request_of())
+    assert isinstance(failed, ApiError)
+    assert failed.scope == "call"
+    assert "malformed" in failed.detail
 
 
 def test_fields_that_are_missing_or_strange_cost_no_answer(serve, endpoint, request_of):
@@ -168,41 +168,41 @@ def test_a_stream_that_was_not_asked_for_is_read_too(serve, endpoint, request_of
         Sent(body=b"", kind="text/event-stream"),
     ],
 )
-def test_a_stream_that_breaks_off_is_trouble_with_that_call(serve, endpoint, request_of, sent):
-    trouble = endpoint(serve(sent), stream=True).call(request_of())
-    assert isinstance(trouble, Trouble)
-    assert trouble.scope == "call"
+def test_a_stream_that_breaks_off_is_an_error_of_that_call(serve, endpoint, request_of, sent):
+    failed = endpoint(serve(sent), stream=True).call(request_of())
+    assert isinstance(failed, ApiError)
+    assert failed.scope == "call"
 
 
-def test_a_body_that_breaks_off_is_trouble_with_that_call(serve, endpoint, request_of):
-    trouble = endpoint(serve(Sent(body=completion("a" * 5000), cut=True))).call(request_of())
-    assert isinstance(trouble, Trouble)
-    assert trouble.scope == "call"
+def test_a_body_that_breaks_off_is_an_error_of_that_call(serve, endpoint, request_of):
+    failed = endpoint(serve(Sent(body=completion("a" * 5000), cut=True))).call(request_of())
+    assert isinstance(failed, ApiError)
+    assert failed.scope == "call"
 
 
 def test_silence_ends_at_the_timeout(serve, endpoint, request_of):
     server = serve(Sent(body=completion("late"), after_s=3.0))
     began = time.monotonic()
-    trouble = endpoint(server, timeout_s=0.3).call(request_of())
-    assert trouble == Trouble(scope="call", detail="no answer within 0.3 s")
+    failed = endpoint(server, timeout_s=0.3).call(request_of())
+    assert failed == ApiError(scope="call", detail="no whole answer within 0.3 s")
     assert time.monotonic() - began < 2
 
 
 def test_an_answer_that_trickles_in_ends_at_the_timeout(serve, endpoint, request_of):
     server = serve(Sent(body=completion("late"), drip_s=0.05))
     began = time.monotonic()
-    trouble = endpoint(server, timeout_s=0.5).call(request_of())
-    assert trouble.detail == "no whole answer within 0.5 s"
+    failed = endpoint(server, timeout_s=0.5).call(request_of())
+    assert failed.detail == "no whole answer within 0.5 s"
     assert time.monotonic() - began < 2
 
 
-def test_nobody_there_is_trouble_with_the_call(serve, endpoint, request_of):
+def test_nobody_there_is_an_error_of_the_call(serve, endpoint, request_of):
     server = serve("ok")
     model = endpoint(server)
     server.close()
-    trouble = model.call(request_of())
-    assert trouble.scope == "call"
-    assert trouble.detail.startswith("no connection")
+    failed = model.call(request_of())
+    assert failed.scope == "call"
+    assert failed.detail.startswith("no connection")
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_nobody_there_is_trouble_with_the_call(serve, endpoint, request_of):
     ],
 )
 def test_a_limit_says_how_long_to_wait(serve, endpoint, request_of, headers, wait_s):
-    trouble = endpoint(serve(error(429, **headers))).call(request_of())
-    assert trouble.wait_s == wait_s
+    failed = endpoint(serve(error(429, **headers))).call(request_of())
+    assert failed.wait_s == wait_s
 
 
 def test_a_wait_may_be_a_date(serve, endpoint, request_of):
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    trouble = endpoint(serve(error(429, retry_after=date))).call(request_of())
-    assert 25 <= trouble.wait_s <= 31
+    failed = endpoint(serve(error(429, retry_after=date))).call(request_of())
+    assert 25 <= failed.wait_s <= 31
 
 
 def test_the_limit_of_tokens_goes_by_its_new_name_where_the_old_is_refused(

@@ -1,13 +1,14 @@
 """The offline model answers as it was recorded, and says what it has not."""
 
+import asyncio
 import json
 
 import pytest
 
 from kerneltruth.errors import UserError
-from kerneltruth.generate.asking import Answered
 from kerneltruth.generate.chat import Reply, Usage
 from kerneltruth.generate.recorded import read_recording
+from kerneltruth.generate.request_pool import Answered
 from kerneltruth.generate.transcript import TRANSCRIPT, Transcript
 
 
@@ -28,20 +29,25 @@ def test_the_reply_of_a_place_is_said_again(record, request_of):
             {"task": "suite/relu", "sample": 1, "round": 2, "text": "third", "finish": "length"},
         )
     )
-    assert model.call(request_of()) == Reply(text="first")
-    assert model.call(request_of(sample=1, round=2)) == Reply(text="third", finish="length")
+    assert asyncio.run(model.call(request_of())) == Reply(text="first")
+    assert asyncio.run(model.call(request_of(sample=1, round=2))) == Reply(
+        text="third", finish="length"
+    )
     assert model.tasks == {"relu", "suite/relu"}
 
 
 def test_what_was_not_recorded_is_said_to_be_missing(record, request_of):
     model = read_recording(record({"task": "relu", "text": "x"}))
-    assert model.call(request_of(sample=1)).scope == "request"
-    assert "no reply is recorded for suite/relu s1 r0" in model.call(request_of(sample=1)).detail
+    assert asyncio.run(model.call(request_of(sample=1))).scope == "request"
+    assert (
+        "no reply is recorded for suite/relu s1 r0"
+        in asyncio.run(model.call(request_of(sample=1))).detail
+    )
 
 
 def test_a_chain_ends_where_its_recording_does(record, request_of):
     model = read_recording(record({"task": "relu", "text": "x"}))
-    assert model.call(request_of(round=1)).scope == "chain"
+    assert asyncio.run(model.call(request_of(round=1))).scope == "chain"
 
 
 def test_the_label_is_the_recorded_model_or_the_files_name(record):
@@ -55,7 +61,7 @@ def test_the_transcript_of_a_generation_is_a_recording(tmp_path, request_of):
     transcript.record(Answered(request=request_of(), reply=reply, tries=1, seconds=0.1))
     transcript.close()
     model = read_recording(tmp_path)
-    assert model.call(request_of()) == reply
+    assert asyncio.run(model.call(request_of())) == reply
 
 
 @pytest.mark.parametrize(

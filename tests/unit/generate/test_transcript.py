@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.generate.asking import Answered, Unanswered
-from kerneltruth.generate.chat import Reply, Trouble, Usage
+from kerneltruth.generate.chat import ApiError, Reply, Usage
+from kerneltruth.generate.request_pool import Answered, Unanswered
 from kerneltruth.generate.review import Review, ShapeTiming
 from kerneltruth.generate.transcript import Transcript
 
@@ -26,10 +26,10 @@ def filled(path, request_of):
     transcript = Transcript(path)
     transcript.record(answered(request_of(sample=1), "one", tries=2))
     transcript.record(answered(request_of(sample=0), "zero"))
-    trouble = Trouble(scope="call", detail="500")
+    error = ApiError(scope="call", detail="500")
     for _ in range(2):
         transcript.record(
-            Unanswered(request=request_of(sample=2), trouble=trouble, tries=3, seconds=1.0)
+            Unanswered(request=request_of(sample=2), error=error, tries=3, seconds=1.0)
         )
     transcript.add_review("suite/relu", 0, 0, Review(outcome="fail", stage="exe", passed=3))
     return transcript

@@ -138,7 +138,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operators:
-    """Make the call of a row once, not compiled, and count operators (see `runner.child.operators`)."""
+    """Make the call of a row once, not compiled, and count operators: see `child.operators`."""
 
     row: int = 0
     slot: int = 0

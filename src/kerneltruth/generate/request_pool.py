@@ -1,0 +1,239 @@
+"""Many requests to one model: several at once, with retries, within a budget."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kerneltruth.generate.account import Budget
+from kerneltruth.generate.chat import ApiError, ChatModel, Reply, Request
+from kerneltruth.generate.pace import Pace
+
+# This many requests in a row without an answer mean that the endpoint is down.
+GIVE_UP_AFTER = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A request and its answer; `tries` counts all calls."""
+
+    request: Request
+    reply: Reply
+    tries: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A request that brought no answer, after all retries."""
+
+    request: Request
+    error: ApiError
+    tries: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAsked:
+    """A request that was not sent, and why: `calls`, `tokens`, `seconds` or `stopped`."""
+
+    request: Request
+    reason: str
+
+
+Outcome = Answered | Unanswered | NotAsked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often to try again, and how long to wait in between.
+
+    Attributes:
+        retries: further calls after the first.
+        first_s: the wait before the second call; it doubles from one to the next.
+        longest_s: no wait is longer; an endpoint that asks for a longer one is not asked again.
+    """
+
+    retries: int = 6
+    first_s: float = 1.0
+    longest_s: float = 300.0
+
+    def wait_s(self, tries: int, error: ApiError, rng: random.Random) -> float | None:
+        """The wait before another call, or None where there is to be none."""
+        if error.scope != "call" or tries > self.retries:
+            return None
+        if error.wait_s is not None:
+            return error.wait_s if error.wait_s <= self.longest_s else None
+        # Spread, so that requests that failed together do not come back together.
+        longest = min(self.first_s * 2.0 ** (tries - 1), self.longest_s)
+        return longest * rng.uniform(0.5, 1.0)
+
+
+class RequestPool:
+    """Asks a model many things at once, in an event loop that runs while outcomes are waited for.
+
+    Attributes:
+        fatal: the error that ended everything, if there was one.
+        refusal: what the budget had no more of, if it forbade a call.
+        in_flight: calls that wait for their answer.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        budget: Budget,
+        pace: Pace,
+        retry: RetryPolicy,
+        concurrency: int,
+        record: Callable[[Answered | Unanswered], None],
+        answered_before: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            model: to be asked.
+            budget: what may be spent.
+            pace: how often.
+            retry: what follows a call that fails.
+            concurrency: how many requests may be in flight at once.
+            record: keeps an outcome; it is called before anyone else sees it.
+            answered_before: whether this model has answered such requests before.
+            seed: of the spread of waits.
+        """
+        self.fatal: ApiError | None = None
+        self.refusal: str | None = None
+        self.in_flight = 0
+        self._model = model
+        self._budget = budget
+        self._pace = pace
+        self._retry = retry
+        self._record = record
+        self._answered_before = answered_before
+        self._rng = random.Random(seed)
+        self._errors_in_a_row = 0
+        self._runner = asyncio.Runner()
+        self._slots = asyncio.Semaphore(concurrency)
+        self._stopped = asyncio.Event()
+        self._tasks: set[asyncio.Task[Outcome]] = set()
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """Ask everything; outcomes come as they are, and one for each request."""
+        loop = self._runner.get_loop()
+        self._tasks = pending = {loop.create_task(self._slotted(r)) for r in requests}
+        while pending:
+            done, pending = self._runner.run(
+                asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            )
+            for task in done:
+                yield task.result()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stopped.set()
+
+    def wait(self) -> None:
+        """Wait for what is in flight, whose outcomes are recorded; after `stop`."""
+        if self._tasks:
+            self._runner.run(asyncio.wait(self._tasks))
+
+    def close(self) -> None:
+        """Give up what is in flight, and close the model's connections."""
+        for task in self._tasks:
+            task.cancel()
+        with self._runner:
+            self._runner.run(self._model.close())
+
+    async def _slotted(self, request: Request) -> Outcome:
+        async with self._slots:
+            try:
+                return await self._ask(request)
+            except BaseException:
+                self.stop()
+                raise
+
+    async def _ask(self, request: Request) -> Outcome:
+        began, tries = time.monotonic(), 0
+        refusal = await self._refusal_of(request)
+        if refusal is not None:
+            return NotAsked(request=request, reason=refusal)
+        while True:
+            tries += 1
+            answer = await self._call(request)
+            seconds = time.monotonic() - began
+            if isinstance(answer, Reply):
+                return self._kept_answer(
+                    Answered(request=request, reply=answer, tries=tries, seconds=seconds)
+                )
+            self._budget.settle(request, None)
+            if not await self._may_retry(request, answer, tries):
+                return self._kept_error(
+                    Unanswered(request=request, error=answer, tries=tries, seconds=seconds)
+                )
+
+    async def _call(self, request: Request) -> Reply | ApiError:
+        self.in_flight += 1
+        try:
+            return await self._model.call(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _may_retry(self, request: Request, error: ApiError, tries: int) -> bool:
+        """Wait until another call may follow this error; returns whether one may."""
+        wait_s = self._retry.wait_s(tries, error, self._rng)
+        if wait_s is None:
+            return False
+        if self._budget.ends_within(wait_s):
+            self.refusal = "seconds"
+            return False
+        if error.wait_s is not None:
+            self._pace.hold(error.wait_s)
+        await self._sleep(wait_s)
+        return await self._refusal_of(request) is None
+
+    async def _refusal_of(self, request: Request) -> str | None:
+        """Wait for the budget and the pace; returns what forbids the call, or None."""
+        if self._stopped.is_set():
+            return "stopped"
+        refusal = await self._budget.admit(request)
+        if refusal is None:
+            wait_s = self._pace.turn()
+            if not self._budget.ends_within(wait_s):
+                await self._sleep(wait_s)
+                if not self._stopped.is_set():
+                    return None
+                self._budget.withdraw(request)
+                return "stopped"
+            self._budget.withdraw(request)
+            refusal = "seconds"
+        self.refusal = refusal
+        return refusal
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait so long, or until nothing more is to be sent."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    def _kept_answer(self, answered: Answered) -> Answered:
+        self._errors_in_a_row, self._answered_before = 0, True
+        self._record(answered)
+        self._budget.settle(answered.request, answered.reply)
+        return answered
+
+    def _kept_error(self, unanswered: Unanswered) -> Unanswered:
+        error = unanswered.error
+        if error.scope == "chain":
+            return unanswered
+        self._record(unanswered)
+        # A request may be one that cannot be answered; where none could be yet, they all are.
+        counts = error.scope != "request" or not self._answered_before
+        self._errors_in_a_row += counts and not self._stopped.is_set()
+        if error.scope == "endpoint" or self._errors_in_a_row >= GIVE_UP_AFTER:
+            self.fatal = self.fatal or error
+            self.stop()
+        return unanswered
