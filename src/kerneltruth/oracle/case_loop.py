@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kerneltruth.cases.case import Case, Domain
@@ -21,16 +20,14 @@ from kerneltruth.oracle.attempt import (
     AttemptEnded,
     CandidateRef,
     CaseJudged,
-    DtypeCount,
     Event,
-    InterfaceNote,
     Judgement,
-    Mismatch,
 )
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
-from kerneltruth.oracle.judge import Ruling, wrong_form
+from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.tally import Tally
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -52,8 +49,6 @@ from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
 CONFIGS_ON_FIRST_CASE = 8
-# A pass rests on at least this share of the planned cases, or of those the kernel was given.
-LEAST_JUDGED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,113 +94,10 @@ class Plan:
         }
 
 
-@dataclass(slots=True)
-class _Noted:
-    """Cases in which an output has right values in another form than promised."""
-
-    mismatch: Mismatch
-    first: Judgement
-    cases: int = 0
-    core: Counter[str] = field(default_factory=Counter)
-
-    def add(self, judgement: Judgement, mismatch: Mismatch) -> None:
-        self.cases += 1
-        if judgement.case.domain == "core":
-            if not self.core:
-                self.mismatch, self.first = mismatch, judgement
-            self.core[judgement.case.dtype] += 1
-
-    def note(self) -> InterfaceNote:
-        return InterfaceNote(
-            kind=self.mismatch.kind,
-            detail=self.mismatch.detail,
-            output=self.mismatch.output,
-            cases=self.cases,
-            core=self.core.total(),
-            first=self.first.case,
-        )
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts of one session; every case that was generated ends in exactly one of them."""
-
-    cases: int = 0
-    failed: int = 0
-    declined: list[tuple[Case, str]] = field(default_factory=list)
-    unrefereeable: Counter[str] = field(default_factory=Counter)
-    void: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-    # What the child says of itself: these cases were put to it, and it did not answer.
-    unanswered: list[UnsupportedHere | Infra] = field(default_factory=list)
-    noted: dict[tuple[str, str], _Noted] = field(default_factory=dict)
-    failure: Judgement | None = None
-    passed: int = 0
-    worst: float | None = None
-    dtypes: dict[str, DtypeCount] = field(default_factory=dict)
-
-    def add(self, judgement: Judgement) -> None:
-        verdict = judgement.verdict
-        if isinstance(verdict, Declined):
-            self.declined.append((judgement.case, verdict.reason))
-            return
-        if isinstance(verdict, Unrefereeable):
-            self.unrefereeable[verdict.reason] += 1
-            return
-        if isinstance(verdict, Void):
-            self.void[verdict.reason] += 1
-            return
-        if isinstance(verdict, UnsupportedHere | Infra):
-            self.skipped[verdict.reason] += 1
-            self.unanswered.append(verdict)
-            return
-        self.cases += 1
-        self._count(judgement.case.dtype, verdict)
-        ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
-        if isinstance(verdict, Passed):
-            self.passed += 1
-            self._note(judgement)
-            if ratio is not None:
-                self.worst = ratio if self.worst is None else max(self.worst, ratio)
-            return
-        self.failed += 1
-        if self.failure is None:
-            self.failure = judgement
-
-    def _note(self, judgement: Judgement) -> None:
-        for mismatch in judgement.interface:
-            key = (mismatch.kind, mismatch.output)
-            noted = self.noted.setdefault(key, _Noted(mismatch=mismatch, first=judgement))
-            noted.add(judgement, mismatch)
-
-    def _count(self, dtype: str, verdict: Verdict) -> None:
-        before = self.dtypes.get(dtype, DtypeCount())
-        self.dtypes[dtype] = DtypeCount(
-            cases=before.cases + 1,
-            returned=before.returned + isinstance(verdict, Passed | Failed),
-            failed=before.failed + (not isinstance(verdict, Passed)),
-        )
-
-    def convict_of_form(self) -> None:
-        """Where no value is wrong: the form of promised results is what failed."""
-        core = next((n for n in self.noted.values() if n.core), None)
-        if self.failure is not None or core is None:
-            return
-        self.failure = replace(core.first, verdict=wrong_form(core.mismatch))
-        self.failed = core.core.total()
-        for dtype, failed in core.core.items():
-            self.dtypes[dtype] = replace(self.dtypes[dtype], failed=failed)
-
-    @property
-    def put(self) -> int:
-        """How many cases were put to the kernel, whatever became of them."""
-        return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
-
-
 def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
     start = time.monotonic()
-    tally = _Tally()
+    tally = Tally()
     early = _load_verdict(session.loaded(), load_allowance(session.candidate))
     if early is None:
         for judgement in _judge_cases(session, plan, tally):
@@ -224,7 +116,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
                 entry=session.candidate.entry,
             ),
             torch_only=is_torch_only(session.candidate),
-            verdict=early or _final(tally, plan.cases),
+            verdict=early or tally.verdict(plan.cases),
             cases=tally.cases,
             failed=tally.failed,
             declined=tuple(tally.declined),
@@ -261,35 +153,7 @@ def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
             return CompileError(detail=detail)
 
 
-def _final(tally: _Tally, planned: int) -> Verdict:
-    if tally.failure is not None:
-        return tally.failure.verdict
-    if tally.unanswered:
-        return _not_answered(tally)
-    least = LEAST_JUDGED * min(planned, tally.put)
-    if tally.passed and tally.passed >= least:
-        return Passed()
-    if tally.declined and len(tally.declined) >= tally.void.total():
-        reason = f"{len(tally.declined)} of {tally.put} cases were declined"
-        return UnsupportedHere(reason=f"{reason}, such as: {tally.declined[0][1]}")
-    if tally.skipped:
-        return UnsupportedHere(reason=tally.skipped.most_common(1)[0][0])
-    for reasons in (tally.void, tally.unrefereeable):
-        if reasons:
-            return Unrefereeable(reason=reasons.most_common(1)[0][0])
-    return Unrefereeable(reason="no case fits the plan")
-
-
-def _not_answered(tally: _Tally) -> UnsupportedHere | Infra:
-    """What the child says of itself removes no case beside a pass: then there is no pass."""
-    verdict = tally.unanswered[0]
-    if not tally.passed:
-        return verdict
-    count = f"{len(tally.unanswered)} of {tally.put} cases"
-    return replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
-
-
-def _judge_cases(session: CandidateSession, plan: Plan, tally: _Tally) -> Iterator[Judgement]:
+def _judge_cases(session: CandidateSession, plan: Plan, tally: Tally) -> Iterator[Judgement]:
     device = session.runner.device
     total = session.cache.count(
         (session.task.key, plan, device), lambda: plan.total(session.task, device)
@@ -331,7 +195,7 @@ def _keep(right: list[Expectation], expectation: Expectation) -> None:
 
 
 def _called_again(
-    session: CandidateSession, plan: Plan, tally: _Tally, right: Sequence[Expectation]
+    session: CandidateSession, plan: Plan, tally: Tally, right: Sequence[Expectation]
 ) -> Iterator[Judgement]:
     """What only further calls of right cases show to be wrong."""
     if not right:

@@ -1,0 +1,154 @@
+"""Counts of one session, and the verdict that they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from kerneltruth.cases.case import Case
+from kerneltruth.oracle.attempt import DtypeCount, InterfaceNote, Judgement, Mismatch
+from kerneltruth.oracle.judge import wrong_form
+from kerneltruth.oracle.verdict import (
+    Declined,
+    Failed,
+    Infra,
+    Passed,
+    Unrefereeable,
+    UnsupportedHere,
+    Verdict,
+    Void,
+)
+
+# A pass rests on at least this share of the planned cases, or of those the kernel was given.
+LEAST_JUDGED = 0.5
+
+
+@dataclass(slots=True)
+class _Noted:
+    """Cases in which an output has right values in another form than promised."""
+
+    mismatch: Mismatch
+    first: Judgement
+    cases: int = 0
+    core: Counter[str] = field(default_factory=Counter)
+
+    def add(self, judgement: Judgement, mismatch: Mismatch) -> None:
+        self.cases += 1
+        if judgement.case.domain == "core":
+            if not self.core:
+                self.mismatch, self.first = mismatch, judgement
+            self.core[judgement.case.dtype] += 1
+
+    def note(self) -> InterfaceNote:
+        return InterfaceNote(
+            kind=self.mismatch.kind,
+            detail=self.mismatch.detail,
+            output=self.mismatch.output,
+            cases=self.cases,
+            core=self.core.total(),
+            first=self.first.case,
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one session; every case that was generated ends in exactly one of them."""
+
+    cases: int = 0
+    failed: int = 0
+    declined: list[tuple[Case, str]] = field(default_factory=list)
+    unrefereeable: Counter[str] = field(default_factory=Counter)
+    void: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    # What the child says of itself: these cases were put to it, and it did not answer.
+    unanswered: list[UnsupportedHere | Infra] = field(default_factory=list)
+    noted: dict[tuple[str, str], _Noted] = field(default_factory=dict)
+    failure: Judgement | None = None
+    passed: int = 0
+    worst: float | None = None
+    dtypes: dict[str, DtypeCount] = field(default_factory=dict)
+
+    def add(self, judgement: Judgement) -> None:
+        """Count one judged case."""
+        verdict = judgement.verdict
+        if isinstance(verdict, Declined):
+            self.declined.append((judgement.case, verdict.reason))
+            return
+        if isinstance(verdict, Unrefereeable):
+            self.unrefereeable[verdict.reason] += 1
+            return
+        if isinstance(verdict, Void):
+            self.void[verdict.reason] += 1
+            return
+        if isinstance(verdict, UnsupportedHere | Infra):
+            self.skipped[verdict.reason] += 1
+            self.unanswered.append(verdict)
+            return
+        self.cases += 1
+        self._count(judgement.case.dtype, verdict)
+        ratio = None if judgement.stats is None else judgement.stats.max_bound_ratio
+        if isinstance(verdict, Passed):
+            self.passed += 1
+            self._note(judgement)
+            if ratio is not None:
+                self.worst = ratio if self.worst is None else max(self.worst, ratio)
+            return
+        self.failed += 1
+        if self.failure is None:
+            self.failure = judgement
+
+    def _note(self, judgement: Judgement) -> None:
+        for mismatch in judgement.interface:
+            key = (mismatch.kind, mismatch.output)
+            noted = self.noted.setdefault(key, _Noted(mismatch=mismatch, first=judgement))
+            noted.add(judgement, mismatch)
+
+    def _count(self, dtype: str, verdict: Verdict) -> None:
+        before = self.dtypes.get(dtype, DtypeCount())
+        self.dtypes[dtype] = DtypeCount(
+            cases=before.cases + 1,
+            returned=before.returned + isinstance(verdict, Passed | Failed),
+            failed=before.failed + (not isinstance(verdict, Passed)),
+        )
+
+    def convict_of_form(self) -> None:
+        """Where no value is wrong: the form of promised results is what failed."""
+        core = next((n for n in self.noted.values() if n.core), None)
+        if self.failure is not None or core is None:
+            return
+        self.failure = replace(core.first, verdict=wrong_form(core.mismatch))
+        self.failed = core.core.total()
+        for dtype, failed in core.core.items():
+            self.dtypes[dtype] = replace(self.dtypes[dtype], failed=failed)
+
+    @property
+    def put(self) -> int:
+        """How many cases were put to the kernel, whatever became of them."""
+        return self.cases + len(self.declined) + len(self.unanswered) + self.void.total()
+
+    def verdict(self, planned: int) -> Verdict:
+        """What the cases come to; `planned` is how many there were to be."""
+        if self.failure is not None:
+            return self.failure.verdict
+        if self.unanswered:
+            return self._not_answered()
+        least = LEAST_JUDGED * min(planned, self.put)
+        if self.passed and self.passed >= least:
+            return Passed()
+        if self.declined and len(self.declined) >= self.void.total():
+            reason = f"{len(self.declined)} of {self.put} cases were declined"
+            return UnsupportedHere(reason=f"{reason}, such as: {self.declined[0][1]}")
+        if self.skipped:
+            return UnsupportedHere(reason=self.skipped.most_common(1)[0][0])
+        for reasons in (self.void, self.unrefereeable):
+            if reasons:
+                return Unrefereeable(reason=reasons.most_common(1)[0][0])
+        return Unrefereeable(reason="no case fits the plan")
+
+    def _not_answered(self) -> UnsupportedHere | Infra:
+        """What the child says of itself removes no case beside a pass: then there is no pass."""
+        verdict = self.unanswered[0]
+        if not self.passed:
+            return verdict
+        count = f"{len(self.unanswered)} of {self.put} cases"
+        return replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
