@@ -6,6 +6,7 @@ one. What depends on the process itself (signals, pipes, locale, imports) uses a
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 import kerneltruth
+from kerneltruth.documents.model import dumps, parse
+from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.runner.host import Runner
 
 PACKAGE = Path(kerneltruth.__file__).parents[1]
@@ -72,6 +75,20 @@ def with_seed(arguments):
     return [*words, "--seed", "0"] if drawn and "--help" not in words else words
 
 
+def schema_of(words):
+    """Which document a command prints as JSON."""
+    if words[0] == "audit" and "--timed" in words:
+        return "audit-timed"
+    return "audit-suite" if words[0] == "audit" and "--suite" in words else words[0]
+
+
+def hold_to_schema(words, out):
+    """Whatever a command prints as JSON is what its model allows, and all of it."""
+    if "--json" in words and out:
+        found = json.loads(out, parse_constant=pytest.fail)
+        assert json.loads(dumps(parse(DOCUMENTS[schema_of(words)], found))) == found
+
+
 @pytest.fixture(scope="session")
 def kt(_shared_runners):
     """Run a command in this process; `fixed=False` leaves it to draw its seed."""
@@ -80,7 +97,9 @@ def kt(_shared_runners):
     def run(*arguments, fixed=True):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = cli.invoke(with_seed(arguments) if fixed else [str(a) for a in arguments])
+            words = with_seed(arguments) if fixed else [str(a) for a in arguments]
+            code = cli.invoke(words)
+        hold_to_schema(words, out.getvalue())
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run

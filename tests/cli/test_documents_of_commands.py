@@ -181,3 +181,48 @@ def test_compare_of_a_run_with_itself_finds_no_difference(kt, failed_run):
     got = document(ran, "compare")
     assert (ran.code, got["same"], got["kernels"]) == (0, 1, 1)
     assert got["differing"] == got["missing"] == []
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory):
+    """A folder with a right candidate, a wrong one, and one that is no Python."""
+    folder = tmp_path_factory.mktemp("handed_in")
+    (folder / "relu.py").write_text("import torch\ndef relu(x):\n    return torch.relu(x)\n")
+    (folder / "silu.py").write_text("def silu(x):\n    return x\n")
+    (folder / "gelu.py").write_text("def gelu(")
+    return folder
+
+
+def test_run_prints_each_candidate_and_counts_by_stage(kt, handed_in, tmp_path):
+    run = ("run", "--suite", "core", "--candidates", handed_in, "--cases", "4", "--device", "cpu")
+    got = document(kt(*run, "--out", tmp_path / "run", "--json"), "run")
+    assert {c["name"].partition("@")[0]: c["verdict"] for c in got["candidates"]} == {
+        "relu.py": "pass",
+        "silu.py": "fail",
+        "gelu.py": "compile_error",
+    }
+    assert got["stages"]["exe"] == {"pass": 1, "fail": 1, "not_run": 1}
+
+
+def test_analyze_prints_every_table_with_its_counts(kt, failed_run):
+    got = document(kt("analyze", failed_run, "--bibtex", "--json"), "analyze")
+    assert got["rates"]["overall"]["exe"]["numerator"] == 0
+    assert got["bibtex"].startswith("@")
+
+
+def test_report_prints_where_the_page_is(kt, failed_run, tmp_path):
+    got = document(kt("report", failed_run, "-o", tmp_path / "p.html", "--json"), "report")
+    assert (got["attempts"], got["findings"], got["out"]) == (1, 1, str(tmp_path / "p.html"))
+
+
+def test_generate_prints_what_it_read(kt, handed_in, tmp_path):
+    command = ("generate", "--method", "import", "--suite", "core", "--from", handed_in)
+    got = document(kt(*command, "--out", tmp_path / "made", "--json"), "generate")
+    assert (got["answers"], got["account"]["calls"], got["refine"]) == (3, 0, None)
+
+
+def test_the_audit_of_a_suite_prints_what_each_task_has_shown(kt):
+    audit = ("audit", "--suite", "core", "--only", "relu", "--cases", "1", "--device", "cpu")
+    got = document(kt(*audit, "--json"), "audit-suite")
+    assert [task["task"] for task in got["tasks"]] == ["relu"]
+    assert got["summary"]["good"]

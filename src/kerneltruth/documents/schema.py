@@ -7,10 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
 from kerneltruth.documents.facts import DoctorDocument, TasksDocument
+from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.model import Number
 from kerneltruth.documents.records import AttemptRecord, FindingRecord, Manifest
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
+from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
 
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -19,9 +23,15 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "attempt": AttemptRecord,
     "check": CheckDocument,
     "run": RunDocument,
+    "time": TimeDocument,
     "audit": AuditDocument,
+    "audit-suite": SuiteDocument,
+    "audit-timed": TimedSuiteDocument,
     "replay": ReplayDocument,
     "minimize": MinimizeDocument,
+    "generate": GenerateDocument,
+    "analyze": AnalyzeDocument,
+    "report": ReportDocument,
     "compare": CompareDocument,
     "tasks": TasksDocument,
     "doctor": DoctorDocument,

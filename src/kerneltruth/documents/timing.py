@@ -1,0 +1,167 @@
+"""What timing says: of a call, a shape, a candidate; `time --json` and the perf stage of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.records import BinaryRecord, CandidateRecord, CaseRecord, Environment
+
+TimeOutcome = Literal["timed", "timing_suspect", "wrong", "failed", "unsupported_here"]
+Regime = Literal["memory", "compute", "launch", "latency"]
+
+
+class GradedCalls(Model, frozen=True, kw_only=True):
+    """Results of timed calls that were compared: how many, and what is wrong with them."""
+
+    calls: int
+    wrong: tuple[str, ...]
+    not_graded: str | None
+
+
+class RemarkRecord(Model, frozen=True, kw_only=True):
+    """One thing that was seen; `kernel` is null of the call as a whole."""
+
+    kind: str
+    text: str
+    kernel: str | None
+
+
+class AdviceRecord(Model, frozen=True, kw_only=True):
+    """What bounds a call, with the numbers; see `clock.roofline.advice.Advice`."""
+
+    bound_by: Regime
+    seconds: Number
+    floor_s: Number
+    efficiency: Number
+    bytes_per_s: Number
+    flops_per_s: Number
+    memory_share: Number
+    compute_share: Number | None
+    launch_share: Number | None
+    remarks: tuple[RemarkRecord, ...]
+
+
+class ConditionsRecord(Model, frozen=True, kw_only=True):
+    """A device while something was timed; clocks as lowest and highest."""
+
+    readings: int
+    sm_clock_mhz: tuple[int, int] | None
+    memory_clock_mhz: tuple[int, int] | None
+    temperature_c: int | None
+    power_w: Number | None
+    throttle: tuple[str, ...]
+    others: int
+
+
+class BaselineTime(Model, frozen=True, kw_only=True):
+    """One baseline on one shape; `ratio` is its time over the candidate's."""
+
+    us: Number
+    warm_us: Number | None
+    ratio: Number
+    low: Number
+    high: Number
+    outcome: Literal["faster", "tie", "slower"]
+    efficiency: Number | None
+    launches: int | None
+    remark: str | None
+
+
+class AloneTimes(Model, frozen=True, kw_only=True):
+    """Baselines that were beaten, timed once more when the candidate was gone."""
+
+    us: dict[str, Number]
+    conditions: ConditionsRecord | None
+
+
+class ShapeTimes(Model, frozen=True, kw_only=True):
+    """The candidate on one shape; bytes and operations are known where the device was measured."""
+
+    case: CaseRecord
+    summary: str
+    candidate_us: Number
+    candidate_low: Number
+    candidate_high: Number
+    method: Literal["graph", "calls"]
+    regime: Literal["cold", "cpu"]
+    warm_us: Number | None
+    blocks: int
+    noise_floor: Number
+    baselines: dict[str, BaselineTime]
+    baselines_failed: dict[str, str]
+    efficiency: Number | None
+    floor_us: Number | None
+    bound_by: Regime | None
+    bytes: int | UnsetType = UNSET
+    flops: Number | UnsetType = UNSET
+    advice: AdviceRecord | None
+    graded: GradedCalls
+    not_captured: str | None
+    kernels: dict[str, tuple[BinaryRecord, ...]]
+    repeated: tuple[str, ...]
+    conditions: ConditionsRecord | None
+    flags: tuple[str, ...]
+    alone: AloneTimes | UnsetType = UNSET
+
+
+class CandidateTimes(Model, frozen=True, kw_only=True):
+    """A candidate on all shapes of its task; what follows a failure is left out."""
+
+    outcome: TimeOutcome
+    shapes: tuple[ShapeTimes, ...]
+    import_s: Number | UnsetType | None = UNSET
+    first_call_s: Number | UnsetType = UNSET
+    compile_s: Number | UnsetType = UNSET
+    launch_us: Number | UnsetType | None = UNSET
+    detail: str | UnsetType = UNSET
+    ready_s: Number
+    ready: dict[str, Number]
+    not_timed: tuple[str, ...]
+    noise_floor: Number
+    peak_bytes: int
+    baseline_peak_bytes: dict[str, int]
+    device_s: Number | UnsetType = UNSET
+    spent: dict[str, Number] | UnsetType = UNSET
+    seconds: Number | UnsetType = UNSET
+
+
+class ProfiledKernel(Model, frozen=True, kw_only=True):
+    """One launch as Nsight Compute saw it."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    metrics: dict[str, Number]
+    bound_by: Literal["memory", "compute", "latency"] | None
+    remarks: tuple[str, ...]
+
+
+class TimeDocument(Model, frozen=True, kw_only=True):
+    """`time --json`: `CandidateTimes`, with what was timed and where."""
+
+    schema: Literal[1] = 1
+    task: str
+    device: str
+    candidate: CandidateRecord
+    torch_only: bool
+    outcome: TimeOutcome
+    shapes: tuple[ShapeTimes, ...]
+    import_s: Number | UnsetType | None = UNSET
+    first_call_s: Number | UnsetType = UNSET
+    compile_s: Number | UnsetType = UNSET
+    launch_us: Number | UnsetType | None = UNSET
+    detail: str | UnsetType = UNSET
+    ready_s: Number
+    ready: dict[str, Number]
+    not_timed: tuple[str, ...]
+    noise_floor: Number
+    peak_bytes: int
+    baseline_peak_bytes: dict[str, int]
+    device_s: Number | UnsetType = UNSET
+    spent: dict[str, Number] | UnsetType = UNSET
+    seconds: Number
+    profile: tuple[ProfiledKernel, ...] | UnsetType = UNSET
+    environment: Environment
