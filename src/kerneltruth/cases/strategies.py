@@ -17,11 +17,12 @@ from typing import Any
 
 from kerneltruth.cases import shapes
 from kerneltruth.cases.case import Case, Domain
-from kerneltruth.cases.drafts import TURNS, Draft, Scene, departures_of
+from kerneltruth.cases.drafts import TURNS, departures_of
 from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
 from kerneltruth.cases.promised import domain_of, promises_of
 from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.cases.scene import Draft, Scene
 from kerneltruth.cases.shapes import Device, Sizes
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.arguments import PARTS
