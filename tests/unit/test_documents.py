@@ -238,7 +238,7 @@ def test_every_strategy_is_told_and_no_other():
 
 
 def test_every_verdict_is_told_with_its_exit_code():
-    known = [kind.verdict for kind in get_args(verdict.Verdict)]
+    known = [kind.__struct_config__.tag for kind in get_args(verdict.Verdict)]
     rows = table("docs/reference/verdicts.md", head="| verdict |")
     assert sorted(word for word, *_ in rows) == sorted(known)
     for word, _, code in rows:

@@ -65,7 +65,7 @@ class CaseRecord(Model, frozen=True, kw_only=True):
     domain: Literal["core", "extended"] = "core"
 
 
-class CauseRecord(Model, frozen=True, kw_only=True):
+class Cause(Model, frozen=True, kw_only=True):
     """Why some of the wrong elements are wrong: how many, and their share of all wrong ones."""
 
     kind: FailKind
@@ -82,94 +82,104 @@ class VerdictModel(Model, frozen=True, kw_only=True, tag_field="verdict"):
         return typing.cast(VerdictWord, self.__struct_config__.tag)
 
 
-class PassedRecord(VerdictModel, frozen=True, kw_only=True, tag="pass"):
+class Passed(VerdictModel, frozen=True, kw_only=True, tag="pass"):
     """Every output is within the bound and no guard was touched."""
 
 
-class FailedRecord(VerdictModel, frozen=True, kw_only=True, tag="fail"):
-    """The kernel returned, and what it returned or did is wrong."""
+class Failed(VerdictModel, frozen=True, kw_only=True, tag="fail"):
+    """The kernel returned, and what it returned or did is wrong.
+
+    Attributes:
+        output: the output that is wrong, if one is.
+        causes: of the wrong elements, the largest first; empty if not looked for.
+        inputs: the inputs at whose layout it fails.
+    """
 
     kind: FailKind
     detail: str
     output: str | None = None
-    causes: tuple[CauseRecord, ...] = ()
+    causes: tuple[Cause, ...] = ()
     inputs: tuple[str, ...] = ()
 
 
-class CompileErrorRecord(VerdictModel, frozen=True, kw_only=True, tag="compile_error"):
+class CompileError(VerdictModel, frozen=True, kw_only=True, tag="compile_error"):
     """The source does not load, or a kernel does not compile for the target."""
 
     detail: str
     target: str | None = None
 
 
-class RuntimeFaultRecord(VerdictModel, frozen=True, kw_only=True, tag="runtime_error"):
+class RuntimeFault(VerdictModel, frozen=True, kw_only=True, tag="runtime_error"):
     """The kernel raised in the core domain."""
 
     error: str
     detail: str
 
 
-class DeclinedRecord(VerdictModel, frozen=True, kw_only=True, tag="declined"):
-    """The kernel refused a case of the extended domain."""
+class Declined(VerdictModel, frozen=True, kw_only=True, tag="declined"):
+    """The kernel refused, before any output, a case of the extended domain."""
 
     reason: str
 
 
-class CrashedRecord(VerdictModel, frozen=True, kw_only=True, tag="crash"):
-    """The child died."""
+class Crashed(VerdictModel, frozen=True, kw_only=True, tag="crash"):
+    """The child died: by a signal, or by exiting on its own."""
 
     signal: int | None
     detail: str
 
 
-class TimedOutRecord(VerdictModel, frozen=True, kw_only=True, tag="timeout"):
-    """The deadline passed."""
+class TimedOut(VerdictModel, frozen=True, kw_only=True, tag="timeout"):
+    """The deadline passed and the child was killed with its descendants."""
 
     seconds: Number
 
 
-class UnrefereeableRecord(VerdictModel, frozen=True, kw_only=True, tag="unrefereeable"):
+class Unrefereeable(VerdictModel, frozen=True, kw_only=True, tag="unrefereeable"):
     """No bound can tell right from wrong on this case."""
 
     reason: str
 
 
-class VoidRecord(VerdictModel, frozen=True, kw_only=True, tag="void"):
-    """PyTorch's own function fails the same call."""
+class Void(VerdictModel, frozen=True, kw_only=True, tag="void"):
+    """PyTorch's own function fails the same call, so that the case says nothing of a kernel."""
 
     reason: str
 
 
-class UnsupportedHereRecord(VerdictModel, frozen=True, kw_only=True, tag="unsupported_here"):
-    """This machine, or Triton's interpreter, cannot run it."""
+class UnsupportedHere(VerdictModel, frozen=True, kw_only=True, tag="unsupported_here"):
+    """This machine, or Triton's interpreter, cannot run it: neither pass nor fail."""
 
     reason: str
 
 
-class InfraRecord(VerdictModel, frozen=True, kw_only=True, tag="infra"):
-    """Our side broke."""
+class Infra(VerdictModel, frozen=True, kw_only=True, tag="infra"):
+    """Our side broke: a lost worker, a full disk, no memory."""
 
     reason: str
 
 
-VerdictRecord = (
-    PassedRecord
-    | FailedRecord
-    | CompileErrorRecord
-    | RuntimeFaultRecord
-    | DeclinedRecord
-    | CrashedRecord
-    | TimedOutRecord
-    | UnrefereeableRecord
-    | VoidRecord
-    | UnsupportedHereRecord
-    | InfraRecord
+Verdict = (
+    Passed
+    | Failed
+    | CompileError
+    | RuntimeFault
+    | Declined
+    | Crashed
+    | TimedOut
+    | Unrefereeable
+    | Void
+    | UnsupportedHere
+    | Infra
 )
 
 
-class ErrorStatsRecord(Model, frozen=True, kw_only=True):
-    """Error of one output against the float64 reference; null was not measured."""
+class ErrorStats(Model, frozen=True, kw_only=True):
+    """Error of one output against the float64 reference, over elements finite on both sides.
+
+    A value that was not measured is None, never 0. `max_bound_ratio` is error over bound; ULP is
+    the distance in representable values of the output dtype.
+    """
 
     count: int
     num_exceeding: int
@@ -186,15 +196,27 @@ class ErrorStatsRecord(Model, frozen=True, kw_only=True):
     max_bound_ratio: Number | None = None
 
 
-class ErrorMapRecord(Model, frozen=True, kw_only=True):
-    """Where an output is wrong, as a picture of characters."""
+class ErrorMap(Model, frozen=True, kw_only=True):
+    """Where an output is wrong, as a picture that a person can read in JSON.
+
+    Attributes:
+        output: name of the output.
+        shape: of the output. The picture shows it with all dims but the last folded into rows.
+        lines: of one character per cell, from the first rows down. A cell stands for equal shares
+            of rows and columns: `.` none of its elements is wrong, `1` to `9` up to that many
+            tenths of them, `#` all.
+    """
 
     output: str
     shape: tuple[int, ...]
     lines: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if len({len(line) for line in self.lines}) > 1:
+            raise ValueError(f"lines of several lengths: {self.lines}")
 
-class MismatchRecord(Model, frozen=True, kw_only=True):
+
+class Mismatch(Model, frozen=True, kw_only=True):
     """In what the form of an output differs from the promise, where its values were compared."""
 
     kind: FailKind
@@ -217,17 +239,17 @@ class JudgementRecord(Model, frozen=True, kw_only=True):
     """One case judged."""
 
     case: CaseRecord
-    verdict: VerdictRecord
-    stats: ErrorStatsRecord | None = None
+    verdict: Verdict
+    stats: ErrorStats | None = None
     config: int = 0
     digests: dict[str, str] = field(default_factory=dict)
     reference_digest: str | None = None
     output_digest: str | None = None
     seconds: Number = 0.0
-    interface: tuple[MismatchRecord, ...] = ()
+    interface: tuple[Mismatch, ...] = ()
 
 
-class CandidateRecord(Model, frozen=True, kw_only=True):
+class CandidateRef(Model, frozen=True, kw_only=True):
     """A candidate as results name it; the source is stored by its hash."""
 
     sha256: str
@@ -252,7 +274,7 @@ class BinaryRecord(Model, frozen=True, kw_only=True):
     seconds: Number | None = None
 
 
-class DtypeRecord(Model, frozen=True, kw_only=True):
+class DtypeCount(Model, frozen=True, kw_only=True):
     """Cases of one dtype: judged, of these returned to be judged, and failed in whatever way."""
 
     cases: int = 0
@@ -264,8 +286,8 @@ class AttemptRecord(Model, frozen=True, kw_only=True):
     """One candidate judged; see `oracle.attempt.Attempt`."""
 
     task: str
-    candidate: CandidateRecord
-    verdict: VerdictRecord
+    candidate: CandidateRef
+    verdict: Verdict
     cases: int
     failed: int
     declined: tuple[tuple[CaseRecord, str], ...] = ()
@@ -274,11 +296,11 @@ class AttemptRecord(Model, frozen=True, kw_only=True):
     failure: JudgementRecord | None = None
     minimal: CaseRecord | None = None
     explanation: str = ""
-    error_map: ErrorMapRecord | None = None
+    error_map: ErrorMap | None = None
     binaries: tuple[BinaryRecord, ...] = ()
     worst_ratio: Number | None = None
     seconds: Number = 0.0
-    dtypes: dict[str, DtypeRecord] = field(default_factory=dict)
+    dtypes: dict[str, DtypeCount] = field(default_factory=dict)
     void: dict[str, int] = field(default_factory=dict)
     interface: tuple[InterfaceRecord, ...] = ()
     shown: str = ""
@@ -306,10 +328,10 @@ class FindingRecord(Stored, frozen=True, kw_only=True):
 
     id: str
     task: str
-    candidate: CandidateRecord
+    candidate: CandidateRef
     case: CaseRecord
-    verdict: VerdictRecord
-    stats: ErrorStatsRecord | None
+    verdict: Verdict
+    stats: ErrorStats | None
     digests: Digests
     minimal: CaseRecord | None
     explanation: str
@@ -318,7 +340,7 @@ class FindingRecord(Stored, frozen=True, kw_only=True):
     poison_seed: int = 0
     bounds: str = "spread"
     tf32: bool = True
-    error_map: ErrorMapRecord | None = None
+    error_map: ErrorMap | None = None
     shown: str = ""
     schema: int = SCHEMA
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import BinaryRecord, CandidateRecord, CaseRecord, Environment
+from kerneltruth.documents.records import BinaryRecord, CandidateRef, CaseRecord, Environment
 
 TimeOutcome = Literal["timed", "timing_suspect", "wrong", "failed", "unsupported_here"]
 Regime = Literal["memory", "compute", "launch", "latency"]
@@ -145,7 +145,7 @@ class TimeDocument(Model, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     task: str
     device: str
-    candidate: CandidateRecord
+    candidate: CandidateRef
     torch_only: bool
     outcome: TimeOutcome
     shapes: tuple[ShapeTimes, ...]

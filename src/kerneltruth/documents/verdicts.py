@@ -7,10 +7,10 @@ from typing import Literal
 from kerneltruth.documents.model import Model, Number
 from kerneltruth.documents.records import (
     BinaryRecord,
-    CandidateRecord,
+    CandidateRef,
     CaseRecord,
-    CauseRecord,
-    ErrorStatsRecord,
+    Cause,
+    ErrorStats,
     FailKind,
     VerdictWord,
 )
@@ -41,13 +41,13 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     task: str
     also_in: tuple[str, ...]
-    candidate: CandidateRecord
+    candidate: CandidateRef
     torch_only: bool
     verdict: VerdictWord
     declined: tuple[DeclinedCase, ...]
     kind: FailKind | None
     output: str | None
-    causes: tuple[CauseRecord, ...]
+    causes: tuple[Cause, ...]
     inputs: tuple[str, ...]
     detail: str
     explanation: str
@@ -65,7 +65,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     minimal: CaseRecord | None
     minimal_summary: str | None
     minimal_shown: str
-    stats: ErrorStatsRecord | None
+    stats: ErrorStats | None
     worst_ratio: Number | None
     binaries: tuple[BinaryRecord, ...]
     seed: int

@@ -10,7 +10,7 @@ from typing import Any
 
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import content_hash, parse, plain
-from kerneltruth.documents.records import AttemptRecord, FailedRecord
+from kerneltruth.documents.records import AttemptRecord, Failed
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
@@ -183,7 +183,7 @@ def _kernel(entry: Entry, line: dict[str, Any]) -> AuditKernel:
         role=entry.role,
         fault=entry.fault,
         verdict=verdict.word,
-        kind=verdict.kind if isinstance(verdict, FailedRecord) else None,
+        kind=verdict.kind if isinstance(verdict, Failed) else None,
         cases=attempt.cases,
         failed=attempt.failed,
         minimal=attempt.minimal,

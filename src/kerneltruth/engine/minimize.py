@@ -102,7 +102,7 @@ def _minimize(
     minimal = replace(diagnosis.minimal, strategy="minimized")
     return MinimizeDocument(
         finding=str(path),
-        verdict=verdict.verdict,
+        verdict=verdict.word,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
         case=model_of(CaseRecord, finding.case),
         minimal=model_of(CaseRecord, minimal),

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.model import content_hash, parse, plain
-from kerneltruth.documents.records import AttemptRecord, CaseRecord, FailedRecord
+from kerneltruth.documents.records import AttemptRecord, CaseRecord, Failed
 from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
 from kerneltruth.engine.events import Step
@@ -143,7 +143,7 @@ def _document(
     seconds: float,
 ) -> CheckDocument:
     verdict = attempt.verdict
-    failed = verdict if isinstance(verdict, FailedRecord) else None
+    failed = verdict if isinstance(verdict, Failed) else None
     failure = attempt.failure
     failing = failure.case if failure else None
     chosen = options.task is not None or options.suite is not None

@@ -123,7 +123,7 @@ def _replay(
         id=finding.id,
         inputs="same" if same_inputs else "differ",
         reference=_same(expectation.digest(), finding.digests.reference),
-        recorded=finding.verdict.verdict,
+        recorded=finding.verdict.word,
         recorded_kind=_kind(finding.verdict),
         verdict=None,
         kind=None,
@@ -146,13 +146,13 @@ def _replay(
         verdict, digest = judge_again(session, finding, expectation)
     output = _output(finding, digest, now)
     reason = ""
-    if (verdict.verdict, _kind(verdict)) != (result.recorded, result.recorded_kind):
-        reason = f"the verdict is {verdict.verdict} {_kind(verdict) or ''}".strip()
+    if (verdict.word, _kind(verdict)) != (result.recorded, result.recorded_kind):
+        reason = f"the verdict is {verdict.word} {_kind(verdict) or ''}".strip()
     elif output == "differ" and not _restless(finding.verdict):
         reason = "same verdict, but other output bytes"
     return records.replace(
         result,
-        verdict=verdict.verdict,
+        verdict=verdict.word,
         kind=_kind(verdict),
         output=output,
         reproduced=not reason,

@@ -6,63 +6,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kerneltruth.cases.case import Case
+
+# Re-exported: with these a judgement is made.
+from kerneltruth.documents.records import CandidateRef as CandidateRef
+from kerneltruth.documents.records import DtypeCount as DtypeCount
+from kerneltruth.documents.records import ErrorMap as ErrorMap
+from kerneltruth.documents.records import ErrorStats as ErrorStats
+from kerneltruth.documents.records import Mismatch as Mismatch
 from kerneltruth.oracle.verdict import FailKind, Verdict
 from kerneltruth.runner.protocol import Binary
 
 Headers = Literal["lean", "full"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorStats:
-    """Error of one output against the float64 reference, over elements finite on both sides.
-
-    A value that was not measured is None, never 0. `max_bound_ratio` is error over bound; ULP is
-    the distance in representable values of the output dtype.
-    """
-
-    count: int
-    num_exceeding: int
-    max_abs: float | None = None
-    mean_abs: float | None = None
-    p50_abs: float | None = None
-    p90_abs: float | None = None
-    p99_abs: float | None = None
-    max_rel: float | None = None
-    mean_rel: float | None = None
-    max_ulp: float | None = None
-    mean_ulp: float | None = None
-    worst_index: tuple[int, ...] | None = None
-    max_bound_ratio: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorMap:
-    """Where an output is wrong, as a picture that a person can read in JSON.
-
-    Attributes:
-        output: name of the output.
-        shape: of the output. The picture shows it with all dims but the last folded into rows.
-        lines: of one character per cell, from the first rows down. A cell stands for equal shares
-            of rows and columns: `.` none of its elements is wrong, `1` to `9` up to that many
-            tenths of them, `#` all.
-    """
-
-    output: str
-    shape: tuple[int, ...]
-    lines: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if len({len(line) for line in self.lines}) > 1:
-            raise ValueError(f"lines of several lengths: {self.lines}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
-    """In what the form of an output differs from the promise, where its values were compared."""
-
-    kind: FailKind
-    detail: str
-    output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,25 +57,6 @@ class Judgement:
     output_digest: str | None = None
     seconds: float = 0.0
     interface: tuple[Mismatch, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateRef:
-    """A candidate as results name it; the source is stored by its hash."""
-
-    sha256: str
-    path: str
-    language: str
-    entry: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DtypeCount:
-    """Cases of one dtype: judged, of these returned to be judged, and failed in whatever way."""
-
-    cases: int = 0
-    returned: int = 0
-    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
@@ -232,7 +234,7 @@ class CandidateSession:
             f"{verdict.detail}: the answer ends before it returns: {self.candidate.entry} has no "
             "return statement with a value"
         )
-        return replace(ruling, verdict=replace(verdict, detail=detail))
+        return replace(ruling, verdict=structs.replace(verdict, detail=detail))
 
     def run(
         self, case: Case, inputs: Inputs, *, poison: int = 0

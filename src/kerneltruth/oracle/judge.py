@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed, inspect
 from kerneltruth.oracle.attempt import ErrorStats, Mismatch
@@ -288,7 +289,7 @@ def _values(
             failed = wrong_values(difference, want)
     compared = all(d is not None for d in differences)
     if broken is not None and broken.detail.startswith(READS) and compared:
-        failed = replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
+        failed = structs.replace(broken, detail=f"{broken.detail}; {_effect(differences)}")
     claims = () if failed else broken_claims(task, expectation, results, inputs)
     if claims:
         failed = Failed(kind="value", detail=said(claims))

@@ -14,10 +14,11 @@ NaN is looked at, where that stays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import Placed, is_contiguous
 from kerneltruth.oracle.arguments import USUAL, Surroundings

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from kerneltruth.cases.case import Case
 from kerneltruth.oracle.attempt import DtypeCount, InterfaceNote, Judgement, Mismatch
 from kerneltruth.oracle.judge import wrong_form
@@ -119,7 +121,7 @@ class Tally:
         self.failure = replace(core.first, verdict=wrong_form(core.mismatch))
         self.failed = core.core.total()
         for dtype, failed in core.core.items():
-            self.dtypes[dtype] = replace(self.dtypes[dtype], failed=failed)
+            self.dtypes[dtype] = structs.replace(self.dtypes[dtype], failed=failed)
 
     @property
     def put(self) -> int:
@@ -151,4 +153,4 @@ class Tally:
         if not self.passed:
             return verdict
         count = f"{len(self.unanswered)} of {self.put} cases"
-        return replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")
+        return structs.replace(verdict, reason=f"{verdict.reason} (in {count}, by its own account)")

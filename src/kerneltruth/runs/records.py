@@ -7,7 +7,6 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -15,23 +14,18 @@ from kerneltruth.cases.case import Case
 from kerneltruth.documents.model import SCHEMA, content_hash, model_of, parse, updated
 from kerneltruth.documents.records import (
     AttemptRecord,
+    CandidateRef,
     CaseRecord,
     Digests,
     Environment,
-    FindingRecord,
-    VerdictRecord,
-)
-from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import (
-    Attempt,
-    CandidateRef,
     ErrorMap,
     ErrorStats,
+    FindingRecord,
+    Verdict,
 )
-from kerneltruth.oracle.verdict import Verdict
+from kerneltruth.errors import InternalError, UserError
+from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.runs.files import read_json
-
-_VERDICTS: dict[str, type[Verdict]] = {kind.verdict: kind for kind in get_args(Verdict)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +85,6 @@ def case_of(record: CaseRecord) -> Case:
     return Case(**msgspec.structs.asdict(record))
 
 
-def verdict_of(record: VerdictRecord) -> Verdict:
-    """The verdict that a document holds."""
-    return model_of(_VERDICTS[record.word], record)
-
-
 def finding_from(data: object) -> Finding:
     """Read a finding; keys that a later version of the same schema added are left out.
 
@@ -106,10 +95,6 @@ def finding_from(data: object) -> Finding:
         raise UserError(f"not a finding: {data!r:.80}")
     record = parse(FindingRecord, updated(data, "the finding"))
     own = {name: getattr(record, name) for name in record.__struct_fields__}
-    own["candidate"] = model_of(CandidateRef, record.candidate)
-    own["stats"] = record.stats and model_of(ErrorStats, record.stats)
-    own["error_map"] = record.error_map and model_of(ErrorMap, record.error_map)
-    own["verdict"] = verdict_of(record.verdict)
     try:
         own["case"] = case_of(record.case)
         own["minimal"] = record.minimal and case_of(record.minimal)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltruth.documents.model import content_hash, dumps, model_of, parse
-from kerneltruth.documents.records import CaseRecord, ErrorStatsRecord
+from kerneltruth.documents.records import CaseRecord, ErrorStats
 from kerneltruth.errors import UserError
 
 HASH = "04ec2f5b62b797e9956c51988b81fb68e59e2a9bd8b98aac21d8395f9f9c8a08"
@@ -26,7 +26,7 @@ cases = st.builds(
     domain=st.sampled_from(["core", "extended"]),
 )
 stats = st.builds(
-    ErrorStatsRecord,
+    ErrorStats,
     count=st.integers(),
     num_exceeding=st.integers(),
     max_abs=st.none() | numbers,
@@ -50,7 +50,7 @@ def test_a_model_is_made_from_any_object_of_the_same_shape(record):
     [(math.nan, '"NaN"'), (math.inf, '"Infinity"'), (-math.inf, '"-Infinity"'), (None, "null")],
 )
 def test_a_number_that_json_lacks_is_written_as_a_word(value, written):
-    text = dumps(ErrorStatsRecord(count=1, num_exceeding=0, max_abs=value))
+    text = dumps(ErrorStats(count=1, num_exceeding=0, max_abs=value))
     assert f'"max_abs":{written},' in text
 
 
@@ -65,7 +65,7 @@ def test_a_number_that_json_lacks_is_written_as_a_word(value, written):
 )
 def test_a_value_of_another_form_is_refused_with_its_place(change, says):
     with pytest.raises(UserError, match=says):
-        parse(ErrorStatsRecord, {"count": 1, "num_exceeding": 0, **change})
+        parse(ErrorStats, {"count": 1, "num_exceeding": 0, **change})
 
 
 class Version(str):

@@ -109,5 +109,5 @@ def test_many_elements_are_compared_in_parts_with_the_same_outcome(odd, monkeypa
     for one, other in ((whole.wrong, parts.wrong), (whole.nan_parity, parts.nan_parity)):
         assert torch.equal(one, other)
     assert torch.equal(whole.inf_parity, parts.inf_parity)
-    for name in whole.stats.__dataclass_fields__:
+    for name in whole.stats.__struct_fields__:
         assert getattr(parts.stats, name) == pytest.approx(getattr(whole.stats, name)), name
