@@ -17,8 +17,8 @@ import torch
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
 
@@ -33,7 +33,7 @@ def measured(device: str) -> dict[str, Any]:
         about = known_machine(runner)
         for name in KERNELS:
             task = find(name)
-            keeper = Timekeeper(
+            benchmarker = Benchmarker(
                 runner,
                 machine=about,
                 seed=time.time_ns(),
@@ -41,8 +41,8 @@ def measured(device: str) -> dict[str, Any]:
                 effort=Effort(budget_s=0.5),
                 sources=baseline_sources,
             )
-            timed = keeper.time(task, baseline_sources(task)["control"])
-            keeper.close(wait=True)
+            timed = benchmarker.time(task, baseline_sources(task)["control"])
+            benchmarker.close(wait=True)
             for shape in timed["shapes"]:
                 eager = shape["baselines"]["eager"]
                 found[f"{name}: {shape['summary']}"] = {**eager, "us": shape["candidate_us"]}

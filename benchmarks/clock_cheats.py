@@ -15,8 +15,8 @@ import machine
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -258,7 +258,7 @@ def main() -> int:
     found = []
     with Runner(device=device) as runner:
         runner.start(("time",))
-        keeper = Timekeeper(
+        benchmarker = Benchmarker(
             runner,
             machine=known_machine(runner),
             seed=20251121,
@@ -271,7 +271,7 @@ def main() -> int:
                 candidate = read_candidate(
                     WORK + text, "softmax.py", task_names=("softmax",), task="softmax"
                 )
-                timed = keeper.time(task, candidate)
+                timed = benchmarker.time(task, candidate)
                 outcomes = [s["baselines"]["eager"]["outcome"] for s in timed["shapes"]]
                 right = timed["outcome"] == "timed"
                 good = right if role == "honest" else not (right and "faster" in outcomes)
@@ -289,7 +289,7 @@ def main() -> int:
                         "flags": sorted({f for s in timed["shapes"] for f in s["flags"]}),
                     }
                 )
-        keeper.close(wait=True)
+        benchmarker.close(wait=True)
     facts = machine.facts(device)
     rows = [
         (

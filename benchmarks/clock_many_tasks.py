@@ -59,7 +59,7 @@ def from_second_minute(seen: list[tuple[float, int]]) -> float | None:
 
 
 def spent_on(perf: list[dict[str, Any]]) -> list[str]:
-    """Where the seconds of the timekeeper went."""
+    """Where the seconds of the benchmarker went."""
     spent, ready = Counter[str](), Counter[str]()
     for one in perf:
         spent.update(one.get("spent", {}))

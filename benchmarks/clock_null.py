@@ -24,9 +24,9 @@ import machine
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant, ContestError
-from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import (
     Block,
@@ -37,8 +37,8 @@ from kerneltruth.clock.statistics.summary import (
     ratio_interval,
 )
 from kerneltruth.engine.benchmark.baselines import baseline_sources
-from kerneltruth.engine.benchmark.machine import Machine, Watch, known_machine
-from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine, known_machine
+from kerneltruth.engine.benchmark.memory import limit_memory
 from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -87,13 +87,13 @@ def repeated(task: Task, times: int) -> Candidate:
     )
 
 
-def blocks_of(contest: Contest, one: str, other: str) -> list[Block]:
+def blocks_of(benchmark: InterleavedBenchmark, one: str, other: str) -> list[Block]:
     return [
         Block(
-            candidate_s=tuple(lap.per_call_s for lap in block[one]),
-            baseline_s=tuple(lap.per_call_s for lap in block[other]),
+            candidate_s=tuple(batch.per_call_s for batch in block[one]),
+            baseline_s=tuple(batch.per_call_s for batch in block[other]),
         )
-        for block in contest.blocks
+        for block in benchmark.blocks
     ]
 
 
@@ -121,37 +121,37 @@ def pairs(
     name, candidate, task, case = kernel
     sessions = [runner.open(candidate, mode="time") for _ in range(COPIES)]
     names = [str(i) for i in range(COPIES)]
-    sides = [Contestant(name=n, child=s) for n, s in zip(names, sessions, strict=True)]
+    sides = [Side(name=n, child=s) for n, s in zip(names, sessions, strict=True)]
     try:
-        contest = Contest(
+        benchmark = InterleavedBenchmark(
             sides=sides,
-            inputs=stocked(task, case, device=runner.device),
-            effort=fitting(effort, runner.device, COPIES),
+            inputs=make_bench_inputs(task, case, device=runner.device),
+            effort=limit_memory(effort, runner.device, COPIES),
             rng=stream(turn, "null", name),
         )
-        contest.prepare()
-        watch = Watch(about.telemetry)
+        benchmark.prepare()
+        watch = DeviceWatch(about.telemetry)
         both = list(itertools.combinations(names, 2))
         least, precision = effort.blocks[0], effort.precision
-        contest.run(
+        benchmark.run(
             lambda c: all(enough(blocks_of(c, *p), precision=precision, least=least) for p in both),
             watch.disturbance,
         )
     finally:
         for session in sessions:
             session.close()
-    seconds = statistics.median(lap.per_call_s for b in contest.blocks for lap in b["0"])
+    seconds = statistics.median(batch.per_call_s for b in benchmark.blocks for batch in b["0"])
     for one, other in both:
-        found = ratio_interval(blocks_of(contest, one, other))
+        found = ratio_interval(blocks_of(benchmark, one, other))
         yield {
             "kernel": name,
             "seconds": seconds,
             "estimate": found.estimate,
             "bare_low": found.low,
             "bare_high": found.high,
-            "blocks": len(contest.blocks),
-            "repeated": len(contest.disturbed),
-            "method": "graph" if contest.graphs else "calls",
+            "blocks": len(benchmark.blocks),
+            "repeated": len(benchmark.disturbed),
+            "method": "graph" if benchmark.graphs else "calls",
             "not_captured": [s.why_not for s in sides if s.why_not],
         }
 
@@ -248,7 +248,7 @@ def measured(
                 for kernel in kernels:
                     try:
                         found += list(pairs(runner, about, effort, kernel, turn))
-                    except ContestError as error:
+                    except SideError as error:
                         print(f"{kernel[0]}: {error}", file=sys.stderr)
     return machine.facts(device), found, about.noise_floor(1.0)
 

@@ -22,15 +22,21 @@ import machine
 
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import Inputs, stocked
+from kerneltruth.clock.protocol.inputs import BenchInputs, make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, known_machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.runner.protocol import TensorResult
-from kerneltruth.runner.timing.messages import Lap, Refill, Rows, Show, Stock
+from kerneltruth.runner.timing.messages import (
+    AllocateBuffers,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+)
 from kerneltruth.tasks.registry import find
 
 KERNELS = (
@@ -77,7 +83,7 @@ def {entry}(*args, **named):
 
 
 def peer_seconds(
-    runner: Runner, kernel: Candidate, reference: Candidate, inputs: Inputs
+    runner: Runner, kernel: Candidate, reference: Candidate, inputs: BenchInputs
 ) -> tuple[float, float]:
     """What the peer's protocol says of a kernel and of its reference."""
     peer = PEER.format(entry=kernel.entry, reference=reference.source, of_reference=reference.entry)
@@ -89,14 +95,14 @@ def peer_seconds(
         child.close()
 
 
-def _peer_seconds(child: Session, inputs: Inputs) -> tuple[float, float]:
+def _peer_seconds(child: Session, inputs: BenchInputs) -> tuple[float, float]:
     count = len(inputs.moving)
     for errand in (
-        Stock(arguments=inputs.arguments),
-        Rows(count=1),
-        Refill(rows=(0,), windows=((0,),) * count),
-        Lap(rows=(0,)),
-        Show(),
+        PrepareInputs(arguments=inputs.arguments),
+        AllocateBuffers(count=1),
+        FillBuffers(buffers=(0,), windows=((0,),) * count),
+        RunBatch(buffers=(0,)),
+        ShowResult(),
     ):
         seen = child.errand(errand, deadline_s=60.0)
         if seen.ended != "returned":
@@ -121,12 +127,12 @@ def measured(
     shape = dict(case.dims) | {k: v for k, v in case.attributes if k in task.perf[SHAPE]}
     task = replace(task, perf=(shape,))
     sources = baseline_sources(task)
-    inputs = stocked(task, case, device=runner.device)
+    inputs = make_bench_inputs(task, case, device=runner.device)
     began = time.monotonic()
     control, eager = peer_seconds(runner, sources["control"], sources["eager"], inputs)
     peer = {"us": control * 1e6, "ratio": eager / control, "took_s": time.monotonic() - began}
     began = time.monotonic()
-    keeper = Timekeeper(
+    benchmarker = Benchmarker(
         runner,
         machine=about,
         seed=turn,
@@ -135,10 +141,10 @@ def measured(
         sources=baseline_sources,
     )
     try:
-        timed = keeper.time(task, sources["control"])
+        timed = benchmarker.time(task, sources["control"])
     finally:
         # The peer's next process has the device to itself.
-        keeper.close(wait=True)
+        benchmarker.close(wait=True)
     took_s = time.monotonic() - began
     if not timed["shapes"]:
         print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)

@@ -18,16 +18,16 @@ from pathlib import Path
 import machine
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.comparison import standings
-from kerneltruth.clock.integrity.doubt import by_events
+from kerneltruth.clock.comparison import comparisons
+from kerneltruth.clock.integrity.suspicion import by_events
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant
-from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.second_look import look_closer
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.schedule.confirmation import resolve_suspicion
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Interval, between_processes, enough, outcome
-from kerneltruth.engine.benchmark.machine import Watch, known_machine
+from kerneltruth.engine.benchmark.machine import DeviceWatch, known_machine
 from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
@@ -61,24 +61,24 @@ SHARE = 0.02
 
 
 def timed(runner, inputs, effort, turn, slow, plain, about):
-    """A contest in fresh processes."""
+    """A benchmark in fresh processes."""
     with (
         runner.open(slow, mode="time") as a,
         runner.open(plain, mode="time") as b,
     ):
-        contest = Contest(
-            sides=[Contestant(name="candidate", child=a), Contestant(name="plain", child=b)],
+        benchmark = InterleavedBenchmark(
+            sides=[Side(name="candidate", child=a), Side(name="plain", child=b)],
             inputs=inputs,
             effort=effort,
             rng=stream(turn, "slowdown"),
         )
-        watch = Watch(about.telemetry)
-        contest.prepare()
-        contest.run(
+        watch = DeviceWatch(about.telemetry)
+        benchmark.prepare()
+        benchmark.run(
             lambda c: enough(by_events(c, "plain"), precision=EFFORT.precision), watch.disturbance
         )
-        look_closer(contest, watch.disturbance)
-    return contest
+        resolve_suspicion(benchmark, watch.disturbance)
+    return benchmark
 
 
 def twin(row, cycles):
@@ -87,8 +87,10 @@ def twin(row, cycles):
     return read_candidate(text, "twin.py", task_names=(name,), task=name)
 
 
-def seconds_of(contest, side):
-    return statistics.median(lap.per_call_s for block in contest.blocks for lap in block[side])
+def seconds_of(benchmark, side):
+    return statistics.median(
+        batch.per_call_s for block in benchmark.blocks for batch in block[side]
+    )
 
 
 def delay(runner, row, inputs, about):
@@ -96,10 +98,10 @@ def delay(runner, row, inputs, about):
     times = []
     for cycles in (2000, 6000):
         effort = replace(EFFORT, blocks=(24, 24), budget_s=0.0)
-        contest = timed(runner, inputs, effort, cycles, twin(row, cycles), twin(row, 0), about)
-        times.append(seconds_of(contest, "candidate") - seconds_of(contest, "plain"))
+        benchmark = timed(runner, inputs, effort, cycles, twin(row, cycles), twin(row, 0), about)
+        times.append(seconds_of(benchmark, "candidate") - seconds_of(benchmark, "plain"))
     per_cycle = (times[1] - times[0]) / 4000
-    wanted = SHARE * seconds_of(contest, "plain")
+    wanted = SHARE * seconds_of(benchmark, "plain")
     return max(1, round(2000 + (wanted - times[0]) / per_cycle))
 
 
@@ -112,20 +114,20 @@ def trials(runner, device, about, count):
             timed_cases(task)[0],
             dims=tuple((s, dims.get(s, n)) for s, n in timed_cases(task)[0].dims),
         )
-        inputs = stocked(task, case, device=device)
+        inputs = make_bench_inputs(task, case, device=device)
         cycles = delay(runner, row, inputs, about)
         for trial in range(count):
-            contest = timed(runner, inputs, EFFORT, trial, twin(row, cycles), twin(row, 0), about)
-            (bare,) = standings(contest, noise_floor=None)
+            benchmark = timed(runner, inputs, EFFORT, trial, twin(row, cycles), twin(row, 0), about)
+            (bare,) = comparisons(benchmark, noise_floor=None)
             yield {
                 "kernel": f"{name} {'x'.join(map(str, dims.values()))}",
                 "cycles": cycles,
-                "seconds": seconds_of(contest, "plain"),
+                "seconds": seconds_of(benchmark, "plain"),
                 "ratio": bare.ratio.estimate,
                 "bare_low": bare.ratio.low,
                 "bare_high": bare.ratio.high,
                 "suspect": bare.suspect,
-                "blocks": len(contest.blocks),
+                "blocks": len(benchmark.blocks),
             }
 
 

@@ -147,11 +147,11 @@ case $stage in
 6)
   again="$reports/again.json"
   step again_first 60 $(script clock_again) --out "$again"
-  step lap_cost 90 $(script lap_cost)
+  step batch_cost 90 $(script batch_cost)
   step clock_cost 420 $(script clock_cost) --attempts 160 --deadline 400
   step clock_again 60 $(script clock_again) --against "$again" ${EARLIER:-}
   step gpu_process_cost 60 $(script gpu_process_cost)
-  for name in lap_cost clock_cost clock_again gpu_process_cost; do
+  for name in batch_cost clock_cost clock_again gpu_process_cost; do
     show "$name" 30
   done
   ;;

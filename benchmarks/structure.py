@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "kerneltruth"
 # Declarations of kernels and of tasks: data, however the code is built.
 DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
 # Names that still stand for two things. The list only shrinks.
-STAND_TWICE = frozenset({"Inputs", "Operators", "TimedShape", "UnsupportedHere"})
+STAND_TWICE = frozenset({"UnsupportedHere"})
 
 
 def modules() -> dict[str, Path]:

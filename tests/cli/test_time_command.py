@@ -38,8 +38,8 @@ def _small_shapes(monkeypatch):
     monkeypatch.setattr(
         "kerneltruth.engine.benchmark.timed_file.Effort",
         lambda **given: Effort(
-            lap_s=1e-4,
-            graph_lap_s=3e-4,
+            batch_s=1e-4,
+            graph_batch_s=3e-4,
             blocks=(6, 6),
             memory_bytes=2**18,
             **given | {"deadline_s": 120.0},
@@ -200,16 +200,16 @@ def test_a_kernel_compiles_anew_each_time_it_is_timed_and_in_a_run_it_does_not(
 ):
     given = []
 
-    def keeper(runner, **how):
+    def benchmarker(runner, **how):
         given.append(how.get("cold", False))
         raise UserError("enough is known")
 
     for module in (timed_file, runs):
-        monkeypatch.setattr(module, "Timekeeper", keeper)
+        monkeypatch.setattr(module, "Benchmarker", benchmarker)
         monkeypatch.setattr(module, "known_machine", lambda runner, **how: None)
     assert mistake(kt("time", softmax, *QUICK)).endswith("enough is known")
     with pytest.raises(UserError):
-        runs.keeper_for_runs(None)
+        runs.benchmarker_for_runs(None)
     assert given == [True, False]
 
 

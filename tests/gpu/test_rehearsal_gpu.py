@@ -5,8 +5,8 @@ from softmax_kernel import KERNEL
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
@@ -57,7 +57,7 @@ def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
         assert heard.attempt.verdict == Passed(), heard.attempt
         assert heard.perf is None
         before = compiled(tmp_path / candidate.sha256)
-        keeper = Timekeeper(
+        benchmarker = Benchmarker(
             evaluator.runner,
             machine=Machine(device=DEVICE),
             seed=5,
@@ -65,8 +65,8 @@ def test_who_is_timed_finds_compiled_whatever_its_shapes_take(tmp_path, timed):
             effort=Effort(blocks=(6, 6), budget_s=0.5, memory_bytes=2**31, deadline_s=120.0),
             sources=baseline_sources,
         )
-        document = keeper.time(find(TASK), candidate)
-        keeper.close(wait=True)
+        document = benchmarker.time(find(TASK), candidate)
+        benchmarker.close(wait=True)
     finally:
         evaluator.close()
     assert document["outcome"] == "timed", document

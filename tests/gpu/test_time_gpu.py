@@ -8,12 +8,12 @@ from softmax_kernel import KERNEL
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.timing.input_pool import Held
+from kerneltruth.runner.timing.input_buffers import InputBuffers
 from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.registry import find
 
@@ -36,9 +36,9 @@ HONEST = "import torch\ndef softmax(input, dim=-1):\n    return torch.softmax(in
 PATCHED = (
     """
 import torch
-from kerneltruth.runner.timing import timed_worker as track
-elapsed = track._elapsed
-track._elapsed = lambda before, after: elapsed(before, after) / 10
+from kerneltruth.runner.timing import timed_worker
+elapsed = timed_worker._elapsed
+timed_worker._elapsed = lambda before, after: elapsed(before, after) / 10
 """
     + HONEST
 )
@@ -115,9 +115,9 @@ def softmax(input, dim=-1):
 
 
 @pytest.fixture(scope="module")
-def keeper():
+def benchmarker():
     with Runner(device="cuda:0") as runner:
-        keeper = Timekeeper(
+        benchmarker = Benchmarker(
             runner,
             machine=Machine(device="cuda:0"),
             seed=5,
@@ -125,18 +125,18 @@ def keeper():
             effort=EFFORT,
             sources=baseline_sources,
         )
-        yield keeper
-        keeper.close()
+        yield benchmarker
+        benchmarker.close()
 
 
 @pytest.fixture
-def timed(keeper):
+def timed(benchmarker):
     """A candidate's document, and that of its one shape against eager."""
 
     def time_one(source, shape=None):
         task = TASK if shape is None else replace(TASK, perf=(shape,))
         candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
-        document = keeper.time(task, candidate)
+        document = benchmarker.time(task, candidate)
         (found,) = document["shapes"]
         assert {"M": 1024, "N": 1024} | (shape or {}) == dict(found["case"]["dims"])
         return document, found, found["baselines"]["eager"]
@@ -182,7 +182,7 @@ def test_work_that_was_not_done_is_wrong(timed, source):
 
 def test_who_does_not_wait_for_the_lap_computes_noise(timed, monkeypatch):
     # Calls that are sampled would show it too, but not those of all tasks are.
-    monkeypatch.setattr(TimingSetup, "elements", lambda ground: ())
+    monkeypatch.setattr(TimingSetup, "elements", lambda setup: ())
     document, shape, eager = timed(AHEAD)
     assert document["outcome"] == "wrong"
     assert eager["outcome"] != "faster"
@@ -221,12 +221,12 @@ def test_where_memory_holds_few_inputs_calls_are_made_one_by_one(timed):
     assert shape["graded"]["calls"] >= 8
 
 
-def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, keeper):
+def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, benchmarker):
     _, before, _ = timed(HONEST)
-    turns = keeper._turns
-    grounds = turns._grounds[turns._key]
+    cache = benchmarker._baseline_cache
+    task_baselines = cache._grounds[cache._key]
     held = torch.cuda.mem_get_info()[0]
-    grounds.park()
+    task_baselines.park()
     assert torch.cuda.mem_get_info()[0] - held > 2**30
     # And are timed as before when it is their turn again.
     _, after, eager = timed(HONEST)
@@ -241,9 +241,9 @@ def test_large_rows_hold_the_bits_that_the_judge_expects(dtype):
     supply = Supply(
         name="x", dtype=str(dtype).removeprefix("torch."), shape=(count,), pool=b"", shown=False
     )
-    held = Held(supply=supply, pool=pool.cuda())
+    held = InputBuffers(supply=supply, pool=pool.cuda())
     held.make(2)
     held.refill((1, 0), (0, 999), (33 / 64, 61 / 64))
-    for row, start, factor in ((1, 0, 33 / 64), (0, 999, 61 / 64)):
+    for buffer, start, factor in ((1, 0, 33 / 64), (0, 999, 61 / 64)):
         due = pool[start : start + count] * torch.tensor(factor, dtype=dtype)
-        assert torch.equal(held.row(row).cpu(), due)
+        assert torch.equal(held.buffer(buffer).cpu(), due)

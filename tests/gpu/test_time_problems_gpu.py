@@ -6,8 +6,8 @@ import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import opened
@@ -59,7 +59,7 @@ def timed(tmp_path_factory):
         task = find("kernelbench/level1/1")
         # The largest: the one that the file has.
         task = replace(task, perf=task.perf[-1:])
-        keeper = Timekeeper(
+        benchmarker = Benchmarker(
             runner,
             machine=Machine(device=DEVICE),
             seed=5,
@@ -70,10 +70,10 @@ def timed(tmp_path_factory):
 
         def time_one(source):
             candidate = read_candidate(source, "new.py", task_names=(task.name,), task=task.name)
-            return keeper.time(task, candidate)
+            return benchmarker.time(task, candidate)
 
         yield time_one
-        keeper.close()
+        benchmarker.close()
 
 
 def test_a_right_model_is_graded_and_timed(timed):

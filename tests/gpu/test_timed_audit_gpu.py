@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.registry import find
@@ -43,7 +43,7 @@ def runner():
 
 
 def shape_of(runner, baseline):
-    keeper = Timekeeper(
+    benchmarker = Benchmarker(
         runner,
         machine=known_machine(runner),
         seed=5,
@@ -52,10 +52,10 @@ def shape_of(runner, baseline):
         sources=lambda task: {"eager": of(baseline)},
     )
     try:
-        (shape,) = keeper.time(TASK, of(HONEST))["shapes"]
+        (shape,) = benchmarker.time(TASK, of(HONEST))["shapes"]
         return shape
     finally:
-        keeper.close(wait=True)
+        benchmarker.close(wait=True)
 
 
 @pytest.mark.parametrize(

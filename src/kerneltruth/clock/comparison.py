@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from kerneltruth.clock.integrity.doubt import (
+from kerneltruth.clock.integrity.suspicion import (
     LEAST_S,
+    batches_of,
     by_events,
     by_judge,
     is_suspect,
     judge_times,
-    laps_of,
 )
-from kerneltruth.clock.protocol.sides import Contestant, Measured
+from kerneltruth.clock.protocol.sides import Measurements, Side
 from kerneltruth.clock.statistics.summary import (
     Interval,
     Outcome,
@@ -30,7 +30,7 @@ HOST_NOISE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Comparison:
     """A candidate against one baseline: baseline time over candidate time, and what that means."""
 
     baseline: str
@@ -40,30 +40,30 @@ class Standing:
     suspect: bool = False
 
 
-def candidate_times(contest: Measured) -> Interval:
-    """Seconds of one call of the candidate, over all laps that count; by the slower clock."""
-    if is_suspect(contest):
-        return time_interval([s for block in judge_times(contest) for s in block])
-    laps = laps_of(contest, contest.sides[0].name)
-    return time_interval([max(lap.per_call_s, LEAST_S) for lap in laps])
+def candidate_times(benchmark: Measurements) -> Interval:
+    """Seconds of one call of the candidate, over all batches that count; by the slower clock."""
+    if is_suspect(benchmark):
+        return time_interval([s for block in judge_times(benchmark) for s in block])
+    batches = batches_of(benchmark, benchmark.sides[0].name)
+    return time_interval([max(batch.per_call_s, LEAST_S) for batch in batches])
 
 
-def standings(contest: Measured, *, noise_floor: float | None) -> tuple[Standing, ...]:
+def comparisons(benchmark: Measurements, *, noise_floor: float | None) -> tuple[Comparison, ...]:
     """The candidate against each other side, in order; `noise_floor` as for `ratio_interval`.
 
     Where calls wait for their host, what differs between processes is `HOST_NOISE`.
     """
-    suspect = is_suspect(contest)
+    suspect = is_suspect(benchmark)
     found = []
-    for side in contest.sides[1:]:
+    for side in benchmark.sides[1:]:
         ratio = ratio_interval(
-            by_judge(contest, side.name) if suspect else by_events(contest, side.name),
-            noise_floor=HOST_NOISE if waits_for_hosts(contest, side) else noise_floor,
+            by_judge(benchmark, side.name) if suspect else by_events(benchmark, side.name),
+            noise_floor=HOST_NOISE if waits_for_hosts(benchmark, side) else noise_floor,
         )
         found.append(
-            Standing(
+            Comparison(
                 baseline=side.name,
-                baseline_s=median(lap.per_call_s for lap in laps_of(contest, side.name)),
+                baseline_s=median(batch.per_call_s for batch in batches_of(benchmark, side.name)),
                 ratio=ratio,
                 outcome="tie" if suspect and ratio.estimate > 1 else outcome(ratio),
                 suspect=suspect,
@@ -72,14 +72,14 @@ def standings(contest: Measured, *, noise_floor: float | None) -> tuple[Standing
     return tuple(found)
 
 
-def nearly_tied(found: Sequence[Standing], near: float) -> tuple[str, ...]:
+def nearly_tied(found: Sequence[Comparison], near: float) -> tuple[str, ...]:
     """Baselines that are quicker or slower than the candidate by less than `near`, in logs."""
     return tuple(
         s.baseline for s in found if s.outcome != "tie" and abs(math.log(s.ratio.estimate)) < near
     )
 
 
-def confirmed(first: Standing, second: Standing) -> Standing:
+def confirmed(first: Comparison, second: Comparison) -> Comparison:
     """What looks in two pairs of processes say together: a claim is one that both make.
 
     The interval holds both of theirs, since what differs between processes is in neither.
@@ -95,6 +95,6 @@ def confirmed(first: Standing, second: Standing) -> Standing:
     return replace(first, ratio=both, outcome=first.outcome if same else "tie")
 
 
-def waits_for_hosts(contest: Measured, side: Contestant) -> bool:
+def waits_for_hosts(benchmark: Measurements, side: Side) -> bool:
     """Whether calls of the candidate or of this side wait for the device, and so for their host."""
-    return side.waits or contest.sides[0].waits
+    return side.waits or benchmark.sides[0].waits

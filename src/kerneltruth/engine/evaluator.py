@@ -12,7 +12,7 @@ import torch
 
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking
-from kerneltruth.clock.protocol.inputs import rehearsed
+from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.runners import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
@@ -199,7 +199,7 @@ class Evaluator:
 def _compile_ahead(session: CandidateSession, task: Task) -> None:
     """Have what is to be timed in the candidate's cache."""
     if session.candidate.language == "triton":
-        calls = (rehearsed(task, case) for case in timed_cases(task))
+        calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
         session.rehearse(calls, budget_s=REHEARSAL_S)
 
 

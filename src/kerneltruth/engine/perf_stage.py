@@ -23,7 +23,7 @@ PART = 8
 
 
 class PerfStage:
-    """Times right candidates, with a timekeeper that is made when it is needed.
+    """Times right candidates, with a benchmarker that is made when it is needed.
 
     Args:
         evaluator: that judges.
@@ -33,7 +33,7 @@ class PerfStage:
     def __init__(self, evaluator: Evaluator, *, baselines: tuple[str, ...] | None = None) -> None:
         self._evaluator = evaluator
         self._baselines = baselines
-        self._keeper: Any = None
+        self._benchmarker: Any = None
 
     def evaluate_and_time(
         self, job: EvaluationRequest, report: Callable[[int], None] = lambda count: None
@@ -48,25 +48,25 @@ class PerfStage:
     def time(self, batch: Sequence[tuple[EvaluationRequest, Evaluation]]) -> Iterator[Evaluation]:
         """Time candidates one after the other, while nobody else uses the device."""
         # Timing needs more of torch than judging does.
-        from kerneltruth.engine.benchmark.runs import keeper_for_runs
+        from kerneltruth.engine.benchmark.runs import benchmarker_for_runs
 
         device = self._evaluator.runner.device
-        if self._keeper is None:
-            self._keeper = keeper_for_runs(self._evaluator.runner, self._baselines)
-        parts = [*_by_tasks(batch, max(1, min(PART, self._keeper.at_once // 2)))]
+        if self._benchmarker is None:
+            self._benchmarker = benchmarker_for_runs(self._evaluator.runner, self._baselines)
+        parts = [*_by_tasks(batch, max(1, min(PART, self._benchmarker.capacity // 2)))]
         # Compiling takes longest; others may judge meanwhile.
         with checking(device):
-            self._keeper.ready(_tasks(parts[0]))
+            self._benchmarker.ready(_tasks(parts[0]))
         following = [*(job.candidate for job, _ in batch[1:]), None]
         with timing(device):
             for part, coming in zip_longest(parts, parts[1:], fillvalue=()):
-                self._keeper.ready_beside(_tasks(coming))
+                self._benchmarker.prepare_in_background(_tasks(coming))
                 for job, evaluation in part:
                     yield replace(evaluation, perf=self._timed(job, following.pop(0)))
 
     def _timed(self, job: EvaluationRequest, then: Candidate | None) -> dict[str, Any]:
         try:
-            timed: dict[str, Any] = self._keeper.time(find(job.task), job.candidate, then=then)
+            timed: dict[str, Any] = self._benchmarker.time(find(job.task), job.candidate, then=then)
         except (MemoryError, RuntimeError) as error:
             # What the judge itself needs the device for, such as grading.
             return {"outcome": "infra", "detail": f"{type(error).__name__}: {error}"[:300]}

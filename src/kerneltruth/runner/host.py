@@ -34,7 +34,7 @@ from kerneltruth.runner.protocol import (
     ProtocolError,
 )
 from kerneltruth.runner.sandbox import ResourceLimits
-from kerneltruth.runner.warmth import Zygote, ZygoteLost, zygote_environment
+from kerneltruth.runner.zygote_client import Zygote, ZygoteLost, zygote_environment
 
 # "time_compiled" is "time" in a child that knows `torch.compile` already.
 Mode = Literal["run", "compile", "time", "time_compiled"]

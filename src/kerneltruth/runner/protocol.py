@@ -1,8 +1,8 @@
 """What crosses the wall between judge and child: messages; `wire` makes bytes of them.
 
-The judge sends `Load` and then `Call` and `Rehearse`, or, to a child that is timed, `Stock`,
-`Rows`, `Refill`, `Sample`, `Capture`, `Lap` and `Show`; the child answers each with an
-`Observation`, which holds claims: the judge checks what it can.
+The judge sends `Load` and then `Call` and `Rehearse`, or, to a child that is timed, the messages of
+`timing.messages`. The child answers each with an `Observation`, which holds claims: the judge
+checks what it can.
 
 This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
 """
@@ -14,14 +14,14 @@ from typing import Any, TypedDict
 
 from kerneltruth.runner.arguments import Argument, Data, ScalarArgument
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Operators,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    CountOperators,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
 
@@ -53,7 +53,7 @@ class UnsupportedHere(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
-    """Make the device's context, and what laps need there, before anything is loaded."""
+    """Make the device's context, and what batches need there, before anything is loaded."""
 
     device: str
 
@@ -252,7 +252,7 @@ class Observation:
         binaries: what was compiled, in compile mode.
         timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
             returned; of a single call also `peak_bytes` of memory allocated meanwhile. Of
-            `Operators` the counts.
+            `CountOperators` the counts.
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).
@@ -280,15 +280,15 @@ class Observation:
 Errand = (
     Call
     | Rehearse
-    | Stock
-    | Rows
-    | Refill
-    | Sample
-    | Capture
-    | Lap
-    | Show
+    | PrepareInputs
+    | AllocateBuffers
+    | FillBuffers
+    | SpotCheck
+    | CaptureGraphs
+    | RunBatch
+    | ShowResult
     | Loaded
-    | Operators
+    | CountOperators
     | Leave
 )
 

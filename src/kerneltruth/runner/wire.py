@@ -29,14 +29,14 @@ from kerneltruth.runner.protocol import (
     TensorResult,
 )
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Operators,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    CountOperators,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
 
@@ -54,15 +54,15 @@ _KINDS: dict[str, Any] = {
         Call,
         Rehearse,
         Supply,
-        Stock,
-        Rows,
-        Refill,
-        Sample,
-        Capture,
-        Lap,
-        Show,
+        PrepareInputs,
+        AllocateBuffers,
+        FillBuffers,
+        SpotCheck,
+        CaptureGraphs,
+        RunBatch,
+        ShowResult,
         Loaded,
-        Operators,
+        CountOperators,
         Leave,
         TensorResult,
         OtherResult,
@@ -74,7 +74,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-# What JSON takes as it is; a lap has lists of hundreds.
+# What JSON takes as it is; a batch has lists of hundreds.
 _PLAIN = frozenset((int, float, str))
 # Payloads up to this many bytes go in one piece with their header.
 _SMALL = 2**16

@@ -1,4 +1,4 @@
-"""What a contest shows, and whose clock is believed; times are scripts."""
+"""What a benchmark shows, and whose clock is believed; times are scripts."""
 
 import copy
 import random
@@ -8,67 +8,67 @@ from functools import partial
 import pytest
 from timed_children import MANY, finished
 
-from kerneltruth.clock.comparison import Standing, candidate_times, nearly_tied, standings
-from kerneltruth.clock.integrity.doubt import AROUND_S, by_events, is_suspect, laps_of
+from kerneltruth.clock.comparison import Comparison, candidate_times, comparisons, nearly_tied
+from kerneltruth.clock.integrity.suspicion import AROUND_S, batches_of, by_events, is_suspect
 from kerneltruth.clock.statistics.summary import Interval
 
 CALLS = replace(MANY, graph_below_s=0.0)
 
 
 @pytest.fixture
-def contest(clock):
-    """A finished contest of a candidate and baselines with these scripts."""
+def benchmark(clock):
+    """A finished benchmark of a candidate and baselines with these scripts."""
     return partial(finished, clock)
 
 
-def only(contest):
-    (found,) = standings(contest, noise_floor=0.0)
+def only(benchmark):
+    (found,) = comparisons(benchmark, noise_floor=0.0)
     return found
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])
-def test_two_copies_of_a_kernel_tie(contest, effort):
-    found = only(contest({}, {}, effort=effort))
+def test_two_copies_of_a_kernel_tie(benchmark, effort):
+    found = only(benchmark({}, {}, effort=effort))
     assert (found.baseline, found.outcome, found.suspect) == ("eager", "tie", False)
     assert found.ratio.low < 1 < found.ratio.high
 
 
-def test_a_candidate_of_half_the_time_is_faster(contest):
-    found = only(contest({"call_s": 1e-5}, {"call_s": 2e-5}))
+def test_a_candidate_of_half_the_time_is_faster(benchmark):
+    found = only(benchmark({"call_s": 1e-5}, {"call_s": 2e-5}))
     assert (found.outcome, found.suspect) == ("faster", False)
     assert found.ratio.estimate == pytest.approx(2, rel=0.01)
     assert found.baseline_s == pytest.approx(2e-5, rel=0.01)
 
 
-def test_a_candidate_that_takes_longer_is_slower(contest):
-    assert only(contest({"call_s": 3e-5}, {"call_s": 2e-5})).outcome == "slower"
+def test_a_candidate_that_takes_longer_is_slower(benchmark):
+    assert only(benchmark({"call_s": 3e-5}, {"call_s": 2e-5})).outcome == "slower"
 
 
-def test_every_baseline_has_its_standing(contest):
-    found = standings(
-        contest({"call_s": 2e-5}, {"call_s": 3e-5}, {"call_s": 1e-5}), noise_floor=0.0
+def test_every_baseline_has_its_standing(benchmark):
+    found = comparisons(
+        benchmark({"call_s": 2e-5}, {"call_s": 3e-5}, {"call_s": 1e-5}), noise_floor=0.0
     )
     assert [(s.baseline, s.outcome) for s in found] == [("eager", "faster"), ("compile", "slower")]
 
 
-def test_the_noise_of_the_machine_turns_a_small_difference_into_a_tie(contest):
-    made = contest({"call_s": 1.9e-5}, {"call_s": 2e-5})
-    assert standings(made, noise_floor=0.0)[0].outcome == "faster"
-    assert standings(made, noise_floor=0.1)[0].outcome == "tie"
+def test_the_noise_of_the_machine_turns_a_small_difference_into_a_tie(benchmark):
+    made = benchmark({"call_s": 1.9e-5}, {"call_s": 2e-5})
+    assert comparisons(made, noise_floor=0.0)[0].outcome == "faster"
+    assert comparisons(made, noise_floor=0.1)[0].outcome == "tie"
 
 
 @pytest.mark.parametrize("whose", [0, 1])
-def test_hosts_of_two_processes_differ_by_more_than_devices(contest, whose):
-    made = contest({"call_s": 1e-5}, {"call_s": 1.3e-5}, {"call_s": 1.3e-5})
-    assert [s.outcome for s in standings(made, noise_floor=0.01)] == ["faster", "faster"]
+def test_hosts_of_two_processes_differ_by_more_than_devices(benchmark, whose):
+    made = benchmark({"call_s": 1e-5}, {"call_s": 1.3e-5}, {"call_s": 1.3e-5})
+    assert [s.outcome for s in comparisons(made, noise_floor=0.01)] == ["faster", "faster"]
     made.sides[whose].waits = True
     # The candidate's host is a part of all ratios, and a baseline's of its own.
     expected = ["tie", "tie"] if whose == 0 else ["tie", "faster"]
-    assert [s.outcome for s in standings(made, noise_floor=0.01)] == expected
+    assert [s.outcome for s in comparisons(made, noise_floor=0.01)] == expected
 
 
-def test_times_are_those_of_a_call(contest):
-    times = candidate_times(contest({"call_s": 2e-5}, {}))
+def test_times_are_those_of_a_call(benchmark):
+    times = candidate_times(benchmark({"call_s": 2e-5}, {}))
     assert times.low <= times.estimate <= times.high
     assert times.estimate == pytest.approx(2e-5, rel=0.01)
 
@@ -76,15 +76,17 @@ def test_times_are_those_of_a_call(contest):
 @pytest.mark.parametrize("effort", [MANY, CALLS])
 @pytest.mark.parametrize("call_s", [5e-6, 2e-4])
 @pytest.mark.parametrize("around_s", [2e-5, 1e-3])
-def test_honest_claims_are_not_suspect(contest, effort, call_s, around_s):
-    made = contest({"call_s": call_s, "around_s": around_s}, {"around_s": around_s}, effort=effort)
+def test_honest_claims_are_not_suspect(benchmark, effort, call_s, around_s):
+    made = benchmark(
+        {"call_s": call_s, "around_s": around_s}, {"around_s": around_s}, effort=effort
+    )
     assert not is_suspect(made)
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])
-def test_a_cost_of_each_lap_that_the_baselines_lack_is_not_suspect(contest, effort):
+def test_a_cost_of_each_lap_that_the_baselines_lack_is_not_suspect(benchmark, effort):
     """A child whose answers take longer, for whatever reason."""
-    made = contest({"around_s": 1e-4 + AROUND_S / 2}, {}, effort=effort)
+    made = benchmark({"around_s": 1e-4 + AROUND_S / 2}, {}, effort=effort)
     assert not is_suspect(made)
     assert only(made).outcome == "tie"
 
@@ -93,42 +95,42 @@ def test_a_cost_of_each_lap_that_the_baselines_lack_is_not_suspect(contest, effo
 @pytest.mark.parametrize("call_s", [2e-5, 2e-4])
 @pytest.mark.parametrize("claims", [0.5, 0.1, 0.0])
 def test_a_claim_of_less_than_it_took_is_suspect_and_gets_the_judges_times(
-    contest, effort, call_s, claims
+    benchmark, effort, call_s, claims
 ):
-    made = contest({"call_s": call_s, "claims": claims}, {"call_s": call_s}, effort=effort)
+    made = benchmark({"call_s": call_s, "claims": claims}, {"call_s": call_s}, effort=effort)
     found = only(made)
     assert found.suspect
     assert found.outcome != "faster"
-    # What its shortest laps hide is taken for a cost of every lap, within limits.
+    # What its shortest batches hide is taken for a cost of every batch, within limits.
     assert 0.95 < found.ratio.estimate < 1.2
     assert candidate_times(made).estimate > call_s / 1.2
 
 
-def test_what_is_suspect_is_never_faster_even_where_the_judge_sees_it_so(contest):
-    found = only(contest({"call_s": 1e-5, "claims": 0.1}, {"call_s": 2e-5}))
+def test_what_is_suspect_is_never_faster_even_where_the_judge_sees_it_so(benchmark):
+    found = only(benchmark({"call_s": 1e-5, "claims": 0.1}, {"call_s": 2e-5}))
     assert found.suspect
     assert found.ratio.low > 1.5
     assert found.outcome == "tie"
 
 
-def test_what_is_suspect_may_be_slower(contest):
-    found = only(contest({"call_s": 4e-5, "claims": 0.1}, {"call_s": 2e-5}))
+def test_what_is_suspect_may_be_slower(benchmark):
+    found = only(benchmark({"call_s": 4e-5, "claims": 0.1}, {"call_s": 2e-5}))
     assert (found.suspect, found.outcome) == (True, "slower")
 
 
 @pytest.mark.parametrize("host_s", [1e-4, 1.0, 1e9])
-def test_to_claim_a_slow_host_does_not_help(contest, host_s):
-    made = contest({"claims": 0.1, "claims_host_s": host_s}, {}, effort=CALLS)
+def test_to_claim_a_slow_host_does_not_help(benchmark, host_s):
+    made = benchmark({"claims": 0.1, "claims_host_s": host_s}, {}, effort=CALLS)
     assert is_suspect(made)
 
 
 @pytest.mark.parametrize("call_s", [3e-5, 7e-5, 2e-4])
 @pytest.mark.parametrize("claims", [0.6, 0.8])
 @pytest.mark.parametrize("host_s", [0.97, 1.5, 1e4])
-def test_to_claim_a_host_as_slow_as_the_device_does_not_help(contest, call_s, claims, host_s):
+def test_to_claim_a_host_as_slow_as_the_device_does_not_help(benchmark, call_s, claims, host_s):
     """Where memory holds few inputs calls are made one by one, whoever the candidate is."""
     cheat = {"call_s": call_s, "claims": claims, "claims_host_s": host_s * call_s}
-    made = contest(cheat, {"call_s": call_s}, effort=replace(MANY, memory_bytes=128 * 16))
+    made = benchmark(cheat, {"call_s": call_s}, effort=replace(MANY, memory_bytes=128 * 16))
     assert not made.graphs
     assert is_suspect(made)
     assert only(made).outcome != "faster"
@@ -136,56 +138,58 @@ def test_to_claim_a_host_as_slow_as_the_device_does_not_help(contest, call_s, cl
 
 @pytest.mark.parametrize("slow", [{"host_s": 2e-4}, {"host_s": 5e-3}, {"waits": True}])
 @pytest.mark.parametrize("room", [16, 200])
-def test_a_host_that_is_slow_indeed_makes_nobody_suspect(contest, slow, room):
+def test_a_host_that_is_slow_indeed_makes_nobody_suspect(benchmark, slow, room):
     effort = replace(CALLS, memory_bytes=128 * room)
-    assert not is_suspect(contest({"call_s": 5e-5, **slow}, {"call_s": 5e-5}, effort=effort))
+    assert not is_suspect(benchmark({"call_s": 5e-5, **slow}, {"call_s": 5e-5}, effort=effort))
 
 
-def test_who_waits_beside_a_side_that_needs_a_long_head_start_is_not_suspect(contest):
-    """Its laps take their time less that head start; a call more takes all of a call."""
-    made = contest(
+def test_who_waits_beside_a_side_that_needs_a_long_head_start_is_not_suspect(benchmark):
+    """Its batches take their time less that head start; a call more takes all of a call."""
+    made = benchmark(
         {"call_s": 5e-5, "host_s": 3e-3},
         {"call_s": 5e-5},
         {"call_s": 5e-5, "host_s": 1e-3},
         effort=replace(CALLS, memory_bytes=128 * 16),
     )
-    laps = laps_of(made, "candidate")
-    assert min(lap.ahead_s for lap in laps) > 0.2 * max(lap.wall_s for lap in laps)
+    batches = batches_of(made, "candidate")
+    assert min(batch.head_start_s for batch in batches) > 0.2 * max(
+        batch.wall_s for batch in batches
+    )
     assert not is_suspect(made)
 
 
-def test_to_pretend_a_costly_child_does_not_help(contest):
-    """Each lap of one call takes long, so that the judge would take all laps to cost as much."""
-    made = contest({"call_s": 2e-4, "claims": 0.1, "around_s": 0.1}, {"call_s": 2e-4})
+def test_to_pretend_a_costly_child_does_not_help(benchmark):
+    """Batches of one call take long, so the judge would take all batches to cost as much."""
+    made = benchmark({"call_s": 2e-4, "claims": 0.1, "around_s": 0.1}, {"call_s": 2e-4})
     assert is_suspect(made)
     assert only(made).outcome != "faster"
 
 
-def test_work_after_the_events_is_seen_by_the_judge(contest):
+def test_work_after_the_events_is_seen_by_the_judge(benchmark):
     """A side stream or thread that nobody waits for within the events."""
-    made = contest({"call_s": 2e-6, "each_s": 2e-5}, {"call_s": 2e-5})
+    made = benchmark({"call_s": 2e-6, "each_s": 2e-5}, {"call_s": 2e-5})
     assert is_suspect(made)
     assert only(made).outcome != "faster"
 
 
-def test_without_baselines_there_is_a_time_and_no_standing(contest):
-    made = contest({"call_s": 2e-5})
-    assert standings(made, noise_floor=0.0) == ()
+def test_without_baselines_there_is_a_time_and_no_standing(benchmark):
+    made = benchmark({"call_s": 2e-5})
+    assert comparisons(made, noise_floor=0.0) == ()
     assert candidate_times(made).estimate == pytest.approx(2e-5, rel=0.01)
 
 
-def test_without_baselines_a_claim_of_a_tenth_is_suspect_too(contest):
-    assert is_suspect(contest({"claims": 0.1}))
+def test_without_baselines_a_claim_of_a_tenth_is_suspect_too(benchmark):
+    assert is_suspect(benchmark({"claims": 0.1}))
 
 
-def test_a_contest_with_no_blocks_shows_nothing(contest):
-    made = contest({}, {})
+def test_a_contest_with_no_blocks_shows_nothing(benchmark):
+    made = benchmark({}, {})
     made.blocks.clear()
     assert not is_suspect(made)
 
 
-def test_blocks_pair_the_laps_of_both_sides(contest):
-    made = contest({"noise": lambda: 1.0, "call_s": 1e-5}, {"noise": lambda: 1.0})
+def test_blocks_pair_the_laps_of_both_sides(benchmark):
+    made = benchmark({"noise": lambda: 1.0, "call_s": 1e-5}, {"noise": lambda: 1.0})
     blocks = by_events(made, "eager")
     assert len(blocks) == 12
     assert blocks[0].candidate_s == pytest.approx((1e-5, 1e-5))
@@ -193,54 +197,56 @@ def test_blocks_pair_the_laps_of_both_sides(contest):
 
 
 @pytest.mark.parametrize("effort", [MANY, CALLS])
-def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(contest, effort):
-    busy = contest({}, {}, effort=effort)
+def test_a_host_that_is_busy_for_a_while_makes_nobody_suspect(benchmark, effort):
+    busy = benchmark({}, {}, effort=effort)
     for block in busy.blocks:
-        for name, laps in block.items():
-            block[name] = tuple(replace(lap, wall_s=lap.wall_s + 4e-4) for lap in laps)
-    busy.around = [
+        for name, batches in block.items():
+            block[name] = tuple(replace(batch, wall_s=batch.wall_s + 4e-4) for batch in batches)
+    busy.overheads = [
         {name: tuple(seconds + 4e-4 for seconds in pair) for name, pair in each.items()}
-        for each in busy.around
+        for each in busy.overheads
     ]
     assert not is_suspect(busy)
 
 
-def test_doubts_about_honest_claims_do_not_outlast_more_blocks_on_a_busy_host(contest):
-    """Few laps of few calls, as a run has them of large inputs, and answers that come late."""
+def test_doubts_about_honest_claims_do_not_outlast_more_blocks_on_a_busy_host(benchmark):
+    """Few batches of few calls, as a run has them of large inputs, and answers that come late."""
     honest = {"call_s": 7e-5}
-    made = contest(honest, honest, effort=replace(MANY, blocks=(24, 24), memory_bytes=128 * 12))
-    assert max(lap.calls for block in made.blocks for lap in block["candidate"]) <= 8
-    late, doubted = random.Random("busy").gauss, 0
+    made = benchmark(honest, honest, effort=replace(MANY, blocks=(24, 24), memory_bytes=128 * 12))
+    assert max(batch.calls for block in made.blocks for batch in block["candidate"]) <= 8
+    late, suspected = random.Random("busy").gauss, 0
     for _ in range(200):
         busy = copy.copy(made)
         busy.blocks = [
             {
-                name: tuple(replace(lap, wall_s=lap.wall_s + abs(late(0, 2e-4))) for lap in laps)
-                for name, laps in block.items()
+                name: tuple(
+                    replace(batch, wall_s=batch.wall_s + abs(late(0, 2e-4))) for batch in batches
+                )
+                for name, batches in block.items()
             }
             for block in made.blocks
         ]
-        busy.around = [
+        busy.overheads = [
             {name: tuple(s + abs(late(0, 2e-4)) for s in costs) for name, costs in each.items()}
-            for each in made.around
+            for each in made.overheads
         ]
         looks = [cut(busy, blocks) for blocks in (6, 12, 24)]
-        doubted += is_suspect(looks[0])
+        suspected += is_suspect(looks[0])
         assert not all(map(is_suspect, looks))
     # That is what it is for.
-    assert doubted
+    assert suspected
 
 
-def cut(contest, blocks):
-    """The contest as it was after so many blocks."""
-    before = copy.copy(contest)
-    before.blocks, before.around = contest.blocks[:blocks], contest.around[:blocks]
+def cut(benchmark, blocks):
+    """The benchmark as it was after so many blocks."""
+    before = copy.copy(benchmark)
+    before.blocks, before.overheads = benchmark.blocks[:blocks], benchmark.overheads[:blocks]
     return before
 
 
 def test_ratios_near_1_that_are_no_ties_are_looked_at_again():
     found = [
-        Standing(
+        Comparison(
             baseline=name,
             baseline_s=1.0,
             ratio=Interval(estimate=ratio, low=ratio, high=ratio),

@@ -7,11 +7,19 @@ from functools import partial
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant
-from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.runner.protocol import Observation
-from kerneltruth.runner.timing.messages import Capture, Lap, Operators, Refill, Rows, Sample, Show
+from kerneltruth.runner.timing.messages import (
+    AllocateBuffers,
+    CaptureGraphs,
+    CountOperators,
+    FillBuffers,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
+)
 from kerneltruth.tasks.spec import task
 
 RELU = task(
@@ -25,10 +33,10 @@ RELU = task(
 )
 CASE = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
 SMALL = Effort(
-    lap_s=0.0016, graph_lap_s=0.0048, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2
+    batch_s=0.0016, graph_batch_s=0.0048, blocks=(8, 12), budget_s=1e9, memory_bytes=2**20, shown=2
 )
 MANY = replace(SMALL, blocks=(12, 12))
-# Rows of laps that show what a lap costs around its calls.
+# Rows of batches that show what a batch costs around its calls.
 SHORTEST = 2
 
 
@@ -47,8 +55,8 @@ class Child:
     """Calls take `call_s`, of which the child claims the share `claims`.
 
     Attributes:
-        around_s: what a lap costs beside its calls; `longer_s` what it costs more if it is not one
-            of the shortest.
+        around_s: what a batch costs beside its calls; `longer_s` what it costs more if it is not
+            one of the shortest.
         each_s: what each call costs beside what its events show.
         launch_s: what a graph takes to launch.
         host_s: the host's part of a call, outside of graphs; `waits` says that it does so for the
@@ -76,9 +84,9 @@ class Child:
     restarts: int = 0
     captured: tuple = ()
     contents: dict = field(default_factory=dict)
-    rows: int = 0
+    buffers: int = 0
     last: int = -1
-    sample: Sample = field(default_factory=Sample)
+    spot_check: SpotCheck = field(default_factory=SpotCheck)
     given: dict = field(default_factory=dict)
 
     def errand(self, message, *, sizes=None, deadline_s=30.0):
@@ -87,61 +95,62 @@ class Child:
         if end is not None:
             return Observation(ended=end, error="Scripted", message="as the script says")
         match message:
-            case Rows(count=count):
-                self.rows, self.captured, self.contents = count, (), {}
-                self.sample = Sample()
-            case Sample():
-                self.sample = message
-            case Refill(rows=rows, windows=windows):
-                for i, row in enumerate(rows):
-                    assert row < self.rows
-                    self.contents[row] = tuple(w[i] for w in windows)
-            case Capture(groups=groups):
+            case AllocateBuffers(count=count):
+                self.buffers, self.captured, self.contents = count, (), {}
+                self.spot_check = SpotCheck()
+            case SpotCheck():
+                self.spot_check = message
+            case FillBuffers(buffers=buffers, windows=windows):
+                for i, buffer in enumerate(buffers):
+                    assert buffer < self.buffers
+                    self.contents[buffer] = tuple(w[i] for w in windows)
+            case CaptureGraphs(groups=groups):
                 self.captured = groups
-            case Lap(rows=rows, graphs=True):
-                self.clock.now += self.longer_s * (len(rows) > 1)
-                host_s = len(rows) * self.launch_s
-                return self._lap(
-                    [r for g in rows for r in self.captured[g]], message.ahead_s, host_s
+            case RunBatch(buffers=buffers, graphs=True):
+                self.clock.now += self.longer_s * (len(buffers) > 1)
+                host_s = len(buffers) * self.launch_s
+                return self._batch(
+                    [r for g in buffers for r in self.captured[g]], message.head_start_s, host_s
                 )
-            case Lap(rows=rows):
-                self.clock.now += self.longer_s * (len(rows) > SHORTEST)
-                return self._lap(rows, message.ahead_s, len(rows) * self.host_s)
-            case Operators():
+            case RunBatch(buffers=buffers):
+                self.clock.now += self.longer_s * (len(buffers) > SHORTEST)
+                return self._batch(buffers, message.head_start_s, len(buffers) * self.host_s)
+            case CountOperators():
                 return Observation(ended="returned", timings=self.ran)
-            case Show(sampled=True):
+            case ShowResult(spot_checks=True):
                 return Observation(
-                    ended="returned", message=str([self.given[row] for row in self.sample.rows])
+                    ended="returned",
+                    message=str([self.given[buffer] for buffer in self.spot_check.buffers]),
                 )
-            case Show():
+            case ShowResult():
                 return Observation(ended="returned", message=f"{self.contents[self.last]}")
         return Observation(ended="returned")
 
-    def _lap(self, rows, ahead_s, host):
-        assert all(row in self.contents for row in rows)
+    def _batch(self, buffers, head_start_s, host):
+        assert all(buffer in self.contents for buffer in buffers)
         self.given = {
-            row: self.contents[source]
-            for row, source in zip(self.sample.rows, self.sample.sources, strict=True)
-            if row in rows
+            buffer: self.contents[source]
+            for buffer, source in zip(self.spot_check.buffers, self.spot_check.sources, strict=True)
+            if buffer in buffers
         }
         self.contents |= self.given
-        self.last = rows[-1]
-        calls = len(rows)
+        self.last = buffers[-1]
+        calls = len(buffers)
         took = calls * self.call_s * self.noise()
         if self.waits:
             # Each call is enqueued when the one before is done.
-            took, host = took + host, ahead_s + took + host
-        elif host > ahead_s:
+            took, host = took + host, head_start_s + took + host
+        elif host > head_start_s:
             # The device may run out of calls.
-            took = max(took, host - ahead_s)
-        self.clock.now += self.around_s + ahead_s + took + calls * self.each_s
+            took = max(took, host - head_start_s)
+        self.clock.now += self.around_s + head_start_s + took + calls * self.each_s
         claimed = host if self.claims_host_s is None else calls * self.claims_host_s
         timings = {"device_s": took * self.claims, "host_s": claimed}
         return Observation(ended="returned", timings=timings | {"peak_bytes": 64.0 * calls})
 
     def restart(self):
         self.restarts += 1
-        self.rows, self.captured, self.contents = 0, (), {}
+        self.buffers, self.captured, self.contents = 0, (), {}
 
     def of(self, kind):
         return [m for m in self.asked if isinstance(m, kind)]
@@ -157,13 +166,13 @@ class Sides:
 
     def add(self, name, **script):
         self.children[name] = child = Child(self.clock, **script)
-        self.made.append(Contestant(name=name, child=child))
+        self.made.append(Side(name=name, child=child))
         return child
 
-    def contest(self, *, effort=SMALL, seed=1, **more):
-        return Contest(
+    def benchmark(self, *, effort=SMALL, seed=1, **more):
+        return InterleavedBenchmark(
             sides=list(self.made),
-            inputs=stocked(RELU, CASE),
+            inputs=make_bench_inputs(RELU, CASE),
             effort=effort,
             rng=stream(seed, "contest"),
             now=self.clock.read,
@@ -172,19 +181,19 @@ class Sides:
 
 
 def measured_laps(child):
-    """The laps that count: those that are not as short as can be."""
-    return [m for m in child.of(Lap) if len(m.rows) > SHORTEST]
+    """The batches that count: those that are not as short as can be."""
+    return [m for m in child.of(RunBatch) if len(m.buffers) > SHORTEST]
 
 
 def finished(clock, candidate, *baselines, effort=MANY):
-    """A contest of a candidate and baselines with these scripts, that was run to its end."""
+    """A benchmark of a candidate and baselines with these scripts, that was run to its end."""
     sides = Sides(clock)
     scripts = zip(("candidate", "eager", "compile"), (candidate, *baselines), strict=False)
     for name, script in scripts:
         child = sides.add(name, **script)
         if "noise" not in script:
             child.noise = partial(random.Random(name).gauss, 1, 0.003)
-    made = sides.contest(effort=effort)
+    made = sides.benchmark(effort=effort)
     made.prepare()
     made.run(lambda c: False)
     return made

@@ -86,12 +86,12 @@ def keepers(monkeypatch, tmp_path):
     made = SimpleNamespace(count=0, asked=[], ready=[], beside=[], answer={"outcome": "timed"})
 
     class Keeper:
-        at_once = 4
+        capacity = 4
 
         def ready(self, tasks):
             made.ready.append([task.name for task in tasks])
 
-        def ready_beside(self, tasks):
+        def prepare_in_background(self, tasks):
             made.beside.append([task.name for task in tasks])
 
         def time(self, task, candidate, *, then=None):
@@ -105,7 +105,7 @@ def keepers(monkeypatch, tmp_path):
         made.baselines = baselines
         return Keeper()
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.keeper_for_runs", make)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.benchmarker_for_runs", make)
     return made
 
 

@@ -21,12 +21,12 @@ ANSWER = "```python\nimport torch\ndef relu(input, inplace=False):\n    return i
 class Keeper:
     """A timekeeper that times nothing."""
 
-    at_once = 1
+    capacity = 1
 
     def ready(self, tasks):
         pass
 
-    ready_beside = ready
+    prepare_in_background = ready
 
     def time(self, task, candidate, *, then=None):
         return {"outcome": "timed", "shapes": []}
@@ -38,7 +38,7 @@ def on_a_gpu(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def keeper(runner, baselines):
+    def benchmarker(runner, baselines):
         asked.append(baselines)
         return Keeper()
 
@@ -51,7 +51,7 @@ def on_a_gpu(monkeypatch, tmp_path):
             (timed,) = then.work([(job, evaluation)])
             yield Done(job=job, result=timed)
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.keeper_for_runs", keeper)
+    monkeypatch.setattr("kerneltruth.engine.benchmark.runs.benchmarker_for_runs", benchmarker)
     monkeypatch.setattr(reviewer, "run_jobs", one_after_the_other)
     return SimpleNamespace(device="cuda:0", versions=dict, asked=asked)
 

@@ -10,13 +10,13 @@ from elsewhere import NAME, Elsewhere, second_device
 
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.oracle.grading import grade
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.runner.child.worker import Worker
 from kerneltruth.runner.protocol import Load
-from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock
+from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, RunBatch, ShowResult
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import eager_modules, find
 
@@ -40,17 +40,22 @@ def timed_call(task, case, inputs, choices, folder, monkeypatch):
     )
     assert worker.load().ended == "returned"
     refill = inputs.refill([0], inputs.given([choices]))
-    for errand in (Stock(arguments=inputs.arguments), Rows(count=1), refill, Lap(rows=(0,))):
+    for errand in (
+        PrepareInputs(arguments=inputs.arguments),
+        AllocateBuffers(count=1),
+        refill,
+        RunBatch(buffers=(0,)),
+    ):
         seen = worker.time(errand)
         assert seen.ended == "returned", seen
-    return worker.time(Show())
+    return worker.time(ShowResult())
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_path, monkeypatch):
     task = find(key)
     case = benchmark_case(task, 0, task.dtypes[0])
-    inputs = stocked(task, case)
+    inputs = make_bench_inputs(task, case)
     choices = inputs.draw(stream(1, "known", key), 1)[0]
     seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
     drawn = inputs.at(task, case, choices)
@@ -63,7 +68,7 @@ def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_
 def test_what_is_kept_of_one_device_serves_another(tmp_path, monkeypatch):
     task = find("kernelbenchx/fused_fractional_max_pool2d_with_relu")
     case = benchmark_case(task, 0, task.dtypes[0])
-    inputs = stocked(task, case)
+    inputs = make_bench_inputs(task, case)
     choices = inputs.draw(stream(1, "known", task.key), 1)[0]
     seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
     drawn = inputs.at(task, case, choices)

@@ -10,7 +10,13 @@ from kerneltruth.runner.arguments import ScalarArgument, TensorArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, context_environment
 from kerneltruth.runner.protocol import Leave, OtherResult, Rehearse
-from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock, Supply
+from kerneltruth.runner.timing.messages import (
+    AllocateBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    Supply,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -324,10 +330,10 @@ def test_who_is_loaded_after_another_has_left_finds_pytorch_as_it_was(runner, tm
         # Objects that hold each other are gone, too.
         assert log.read_text() == "begins is gone "
         session.load_instead(then)
-        assert session.errand(Stock(arguments=())).ended == "returned"
-        session.errand(Rows(count=1))
-        session.errand(Lap(rows=(0,)))
-        shown = session.errand(Show())
+        assert session.errand(PrepareInputs(arguments=())).ended == "returned"
+        session.errand(AllocateBuffers(count=1))
+        session.errand(RunBatch(buffers=(0,)))
+        shown = session.errand(ShowResult())
     assert [result.text for result in shown.results] == [
         str(pid),
         repr("(False, 'highest', torch.float32, 'cpu')"),
@@ -373,7 +379,11 @@ def test_who_leaves_takes_along_what_was_compiled(runner):
     with runner.open(first, mode="time") as session:
         assert session.errand(Leave()).ended == "returned"
         session.load_instead(then)
-        for message in (Stock(arguments=()), Rows(count=1), Lap(rows=(0,))):
+        for message in (
+            PrepareInputs(arguments=()),
+            AllocateBuffers(count=1),
+            RunBatch(buffers=(0,)),
+        ):
             assert session.errand(message).ended == "returned"
-        shown = session.errand(Show())
+        shown = session.errand(ShowResult())
     assert [result.text for result in shown.results] == ["0", "False"]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.protocol import Observation, ProtocolError, Rehearse, TensorResult
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
 from kerneltruth.runner.timing.timed_worker import offered_scalar
@@ -35,8 +35,8 @@ def crossed(message, limit=2**20):
 @pytest.mark.parametrize(
     "message",
     [
-        Stock(arguments=()),
-        Stock(
+        PrepareInputs(arguments=()),
+        PrepareInputs(
             arguments=(
                 SUPPLY,
                 replace(SUPPLY, name="w", pool=b"", path="/proc/1/fd/3", fixed=True),
@@ -56,14 +56,14 @@ def crossed(message, limit=2**20):
             config=2,
             spare=0.25,
         ),
-        Rows(count=768, slot=2),
-        Refill(rows=(4, 2, 9), windows=((1, 2, 3), (4, 5, 6)), slot=1),
-        Refill(rows=(0,), windows=((7,), (8,)), scales=((), (0.5,))),
-        Refill(rows=(0, 1), windows=()),
-        Capture(groups=((1, 2), (3, 4), (0, 0)), order=(2, 0, 1)),
-        Sample(rows=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),)),
-        Lap(rows=(5, 3, 4), graphs=True, slot=1),
-        Show(slot=1),
+        AllocateBuffers(count=768, slot=2),
+        FillBuffers(buffers=(4, 2, 9), windows=((1, 2, 3), (4, 5, 6)), slot=1),
+        FillBuffers(buffers=(0,), windows=((7,), (8,)), scales=((), (0.5,))),
+        FillBuffers(buffers=(0, 1), windows=()),
+        CaptureGraphs(groups=((1, 2), (3, 4), (0, 0)), order=(2, 0, 1)),
+        SpotCheck(buffers=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),)),
+        RunBatch(buffers=(5, 3, 4), graphs=True, slot=1),
+        ShowResult(slot=1),
         Observation(ended="returned", timings={"device_s": 1.5e-3, "peak_bytes": 64.0}),
     ],
     ids=lambda m: type(m).__name__,
@@ -84,18 +84,18 @@ def as_lists(value):
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_an_attribute_of_several_numbers_is_offered_as_a_tuple(kind):
     sizes = ScalarArgument(name="size", value=kind((4, 2)), default=kind((1,)))
-    (arrived,) = crossed(Stock(arguments=(sizes,))).arguments
+    (arrived,) = crossed(PrepareInputs(arguments=(sizes,))).arguments
     offered = offered_scalar(arrived)
     assert (offered.value, offered.default, offered.optional) == ((4, 2), (1,), False)
 
 
 def test_a_message_that_is_too_large_is_refused():
     with pytest.raises(ProtocolError, match="is over 10"):
-        crossed(Stock(arguments=(SUPPLY,)), limit=10)
+        crossed(PrepareInputs(arguments=(SUPPLY,)), limit=10)
 
 
 def test_another_version_is_refused_by_name():
-    data = bytearray(encode(Show()))
+    data = bytearray(encode(ShowResult()))
     struct.pack_into("<H", data, len(MAGIC), 1)
     with pytest.raises(ProtocolError, match="protocol version 1, this side speaks"):
         decode(io.BytesIO(bytes(data)).read, limit=99)
@@ -104,7 +104,9 @@ def test_another_version_is_refused_by_name():
 @pytest.mark.parametrize("size", [0, 1, 2**16, 2**16 + 1, 2**19])
 def test_pieces_follow_one_another(size):
     message = replace(SUPPLY, pool=b"", path=None)
-    whole = Stock(arguments=(replace(message, pool=bytes(size)), replace(message, pool=b"end")))
+    whole = PrepareInputs(
+        arguments=(replace(message, pool=bytes(size)), replace(message, pool=b"end"))
+    )
     assert b"".join(pieces(whole)) == encode(whole)
     assert crossed(whole) == whole
 
@@ -166,7 +168,7 @@ def test_an_observation_arrives_as_it_was_sent(observation):
 @settings(deadline=None)
 @given(st.text(), NUMBERS, NUMBERS)
 def test_an_attribute_arrives_as_it_was_sent(name, value, default):
-    sent = Stock(arguments=(ScalarArgument(name=name, value=value, default=default),))
+    sent = PrepareInputs(arguments=(ScalarArgument(name=name, value=value, default=default),))
     assert crossed(sent) == sent
 
 

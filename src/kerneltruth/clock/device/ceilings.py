@@ -13,7 +13,7 @@ from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.protocol import TensorResult
-from kerneltruth.runner.timing.messages import Lap, Rows, Show, Stock
+from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, RunBatch, ShowResult
 
 DEADLINE_S = 120.0
 _NAMES = ("copy", "read", *FORMATS, "l2_bytes", "launch_s")
@@ -103,7 +103,12 @@ def measure(runner: Runner, *, device: str, measured_at: str, versions: dict[str
         sha256=hashlib.sha256(source.encode()).hexdigest(),
     )
     with runner.open(probe, mode="time") as child:
-        errands = (Stock(arguments=()), Rows(count=1), Lap(rows=(0,)), Show())
+        errands = (
+            PrepareInputs(arguments=()),
+            AllocateBuffers(count=1),
+            RunBatch(buffers=(0,)),
+            ShowResult(),
+        )
         for errand in errands:
             seen = child.errand(errand, deadline_s=DEADLINE_S)
             if seen.ended != "returned":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.clock.device.telemetry import Reading, Telemetry
-from kerneltruth.clock.protocol.sides import LapSeen
+from kerneltruth.clock.protocol.sides import Batch
 
 # How far the clock of the multiprocessors may move within a block.
 CLOCK_DRIFT = 0.02
@@ -54,7 +54,7 @@ def _moved(before: int | None, after: int | None, share: float) -> bool:
     return abs(after - before) > share * max(before, after)
 
 
-class Lookout:
+class DisturbanceDetector:
     """Watches a device: says at each question what disturbed it since the one before."""
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -105,14 +105,14 @@ def _range(values: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-# For so much of a lap the device may have waited for its host, beyond doubt for no more.
+# For so much of a batch the device may have waited for its host, beyond doubt for no more.
 IDLE = 1e-3
 
 
-def was_starved(lap: LapSeen) -> bool:
-    """Whether the device may have waited for calls within a lap, so that the host was timed.
+def was_starved(batch: Batch) -> bool:
+    """Whether the device may have waited for calls within a batch, so that the host was timed.
 
     Whose host is done before the first call may begin has all of them enqueued. Else the device may
     have waited for as long as the host took more, at any place: events do not tell.
     """
-    return lap.host_s - lap.ahead_s > IDLE * lap.device_s
+    return batch.host_s - batch.head_start_s > IDLE * batch.device_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kerneltruth.clock.protocol.operators import Operators
-from kerneltruth.clock.protocol.sides import ContestError
+from kerneltruth.clock.protocol.sides import SideError
 from kerneltruth.runner.protocol import Observation
 
 # How many times longer than its floor, or than its launches, a baseline may take.
@@ -53,7 +53,7 @@ def host_bound(ran: Operators, seconds: float, *, floor_s: float, launch_s: floa
     return f"bound by its host: {', '.join(ran.factors)} waits for it between steps"
 
 
-class NotValid(ContestError):
+class NotValid(SideError):
     """A baseline is none: where it runs, or how long it takes, says so."""
 
     def __init__(self, name: str, why: str) -> None:

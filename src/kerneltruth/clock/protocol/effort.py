@@ -9,30 +9,30 @@ from kerneltruth.errors import InternalError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What a contest may cost, and how sure it is to be.
+    """What a benchmark may cost, and how sure it is to be.
 
     Attributes:
-        lap_s: device time of the longest laps, where rows suffice for it.
-        graph_lap_s: the same where calls are short enough for graphs: their laps scatter more.
+        lap_s: device time of the longest batches, where rows suffice for it.
+        graph_lap_s: the same where calls are short enough for graphs: their batches scatter more.
         blocks: fewest and most blocks.
         precision: half-width of the ratios' intervals, in logs and before the machine's noise, at
-            which a contest ends.
+            which a benchmark ends.
         budget_s: seconds after which no further block begins, past the fewest.
         graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
-            contestants and memory allow it.
-        memory_bytes: for the rows of one contestant.
-        flush_bytes: read before each lap, at least.
-        shown: how many laps have their last result shown.
-        sampled: how many laps, among the fewest blocks, have calls sampled, and more where a lap
-            has few; they are not measured.
+            sides and memory allow it.
+        memory_bytes: for the rows of one side.
+        flush_bytes: read before each batch, at least.
+        shown: how many batches have their last result graded.
+        spot_checks: how many batches are spot-checked during the fewest blocks; more where a batch
+            has few calls. They are not measured.
         repeats: how many disturbed blocks are repeated.
-        deadline_s: for one lap.
+        deadline_s: for one batch.
         warm: whether calls on inputs that the caches hold are timed, too.
         near: how near to 1, in logs, a ratio that is no tie is looked at in other processes, too.
     """
 
-    lap_s: float = 0.004
-    graph_lap_s: float = 0.012
+    batch_s: float = 0.004
+    graph_batch_s: float = 0.012
     blocks: tuple[int, int] = (8, 60)
     precision: float = 0.002
     budget_s: float = 2.0
@@ -40,12 +40,12 @@ class Effort:
     memory_bytes: int = 4 * 2**30
     flush_bytes: int = 128 * 2**20
     shown: int = 2
-    sampled: int = 2
+    spot_checks: int = 2
     repeats: int = 20
     deadline_s: float = 30.0
     warm: bool = True
     near: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.lap_s <= self.graph_lap_s:
-            raise InternalError(f"laps of graphs are the longer ones: {self}")
+        if not 0 < self.batch_s <= self.graph_batch_s:
+            raise InternalError(f"batches of graphs must be the longer ones: {self}")

@@ -11,13 +11,12 @@ from typing import overload
 from torch import Tensor
 
 from kerneltruth.cases.case import Case
-from kerneltruth.cases.materialize import Inputs as Materialized
-from kerneltruth.cases.materialize import flat_bytes
+from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.read_only_memfd import Sealed
-from kerneltruth.runner.timing.messages import Refill, Supply
+from kerneltruth.runner.timing.messages import FillBuffers, Supply
 from kerneltruth.tasks.spec import Derived, Task, TensorSpec
 
 
@@ -55,8 +54,8 @@ class Contents(Sequence[dict[str, Choice]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """What the calls of a contest take: arguments in order, and the pools behind them.
+class BenchInputs:
+    """What the calls of a benchmark take: arguments in order, and the pools behind them.
 
     `held` keeps what the arguments name by path.
     """
@@ -71,14 +70,14 @@ class Inputs:
         return [a for a in self.arguments if isinstance(a, Supply) and not a.fixed]
 
     @property
-    def row_bytes(self) -> int:
+    def buffer_bytes(self) -> int:
         """Memory of one call's inputs."""
         sizes = (
             math.prod(a.shape) * self.pools[a.name].elements.element_size() for a in self.moving
         )
         return sum(sizes)
 
-    def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Materialized:
+    def at(self, task: Task, case: Case, choices: Mapping[str, Choice]) -> Inputs:
         """The tensors of the call that got these contents."""
         return inputs_at(task, case, self.pools, {n: choices.get(n, Choice()) for n in self.pools})
 
@@ -100,12 +99,12 @@ class Inputs:
         chosen = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
         return Contents(calls=count, chosen=chosen)
 
-    def refill(self, rows: Sequence[int], contents: Contents) -> Refill:
+    def refill(self, buffers: Sequence[int], contents: Contents) -> FillBuffers:
         """The errand that gives rows these contents."""
         chosen = contents.chosen.values()
         scaled = any(c.factors for c in chosen)
-        return Refill(
-            rows=tuple(rows),
+        return FillBuffers(
+            buffers=tuple(buffers),
             windows=tuple(c.starts for c in chosen),
             scales=tuple(c.factors for c in chosen) if scaled else (),
         )
@@ -115,14 +114,14 @@ class Inputs:
 SHARED_FROM = 2**20
 
 
-def stocked(
+def make_bench_inputs(
     task: Task,
     case: Case,
     *,
     device: str = "cpu",
     leave: contextlib.AbstractContextManager[None] | None = None,
-) -> Inputs:
-    """The inputs of a contest on a case; pools are drawn on `device`, within `leave` to use it."""
+) -> BenchInputs:
+    """Make the inputs of a case; pools are drawn on `device`, within the context `leave`."""
     with leave or contextlib.nullcontext():
         pools = pools_of(task, case, device=device)
     settings = task.scalars(case.sizes, case.settings)
@@ -147,10 +146,10 @@ def stocked(
         )
 
     arguments = tuple(_arguments(task, case, supply))
-    return Inputs(arguments=arguments, pools=pools, held=tuple(held))
+    return BenchInputs(arguments=arguments, pools=pools, held=tuple(held))
 
 
-def rehearsed(task: Task, case: Case) -> tuple[Supply | ScalarArgument, ...]:
+def rehearsal_arguments(task: Task, case: Case) -> tuple[Supply | ScalarArgument, ...]:
     """What calls on a case take, with zeros where the task does not say what tensors hold."""
     settings = task.scalars(case.sizes, case.settings)
 

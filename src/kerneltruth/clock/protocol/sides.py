@@ -1,4 +1,4 @@
-"""Who takes part in a contest, on what inputs, with what effort, and what is seen of a lap."""
+"""Who takes part in a benchmark, on what inputs, with what effort, and what is seen of a batch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.operators import Operators
 from kerneltruth.runner.protocol import Errand, Observation
-from kerneltruth.runner.timing.messages import Sample
+from kerneltruth.runner.timing.messages import SpotCheck
 
 
-class Timed(Protocol):
+class TimedChild(Protocol):
     """A child in mode "time"; see `runner.host.Session`."""
 
     def errand(
@@ -31,8 +31,8 @@ class Timed(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LapSeen:
-    """One lap: its calls, the judge's seconds around it, and what the child claims.
+class Batch:
+    """One batch: its calls, the judge's seconds around it, and what the child claims.
 
     Attributes:
         host_s: until all calls were enqueued.
@@ -43,7 +43,7 @@ class LapSeen:
     wall_s: float
     device_s: float
     host_s: float
-    ahead_s: float = 0.0
+    head_start_s: float = 0.0
 
     @property
     def per_call_s(self) -> float:
@@ -52,15 +52,15 @@ class LapSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A result of a measured lap: which inputs the call had, and what it gave."""
+class ShownResult:
+    """A result of a measured batch: which inputs the call had, and what it gave."""
 
     at: dict[str, Choice]
     seen: Observation
 
 
-class ContestError(Exception):
-    """A contestant could not go on; the observation says why."""
+class SideError(Exception):
+    """A side could not go on; the observation says why."""
 
     def __init__(self, name: str, seen: Observation) -> None:
         super().__init__(f"{name}: {seen.ended}: {seen.message or ''}"[:400])
@@ -69,12 +69,12 @@ class ContestError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Contestant:
-    """One side of a contest and what is known of it.
+class Side:
+    """One side of a benchmark and what is known of it.
 
     Attributes:
-        slot: where its child keeps this contest's rows.
-        compiled: see `Stock`.
+        slot: where its child keeps this benchmark's rows.
+        compiled: see `PrepareInputs`.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
         stocked: whether its child holds what rows are filled with, and has compiled.
         warmed: whether it has spare rows beside that, and others are yet to be made.
@@ -87,13 +87,13 @@ class Contestant:
             quickest.
         waits: whether its calls wait for the device, so that its host cannot get ahead.
         warm_s: of a call on inputs that the caches hold, where that was measured.
-        settled: of which kinds of laps there were some on these rows: of graphs, or not.
+        settled: of which kinds of batches there were some on these rows: of graphs, or not.
         examined: whether it is asked what it runs, to tell whether it is a valid baseline; `ran` is
             what it said.
     """
 
     name: str
-    child: Timed
+    child: TimedChild
     slot: int = 0
     compiled: str | None = None
     first_s: float = 0.0
@@ -102,22 +102,22 @@ class Contestant:
     launch_s: float = 0.0
     waits: bool = False
     warm_s: float | None = None
-    stocked: bool = False
-    warmed: bool = False
-    rows: int = 0
+    has_inputs: bool = False
+    warmed_up: bool = False
+    buffers: int = 0
     captured: bool | None = None
     groups: tuple[tuple[int, ...], ...] = ()
-    sample: Sample | None = None
+    spot_check: SpotCheck | None = None
     why_not: str | None = None
     peak_bytes: int = 0
     settled: set[bool] = field(default_factory=set)
     examined: bool = False
     ran: Operators | None = None
 
-    def forget_rows(self) -> None:
+    def forget_buffers(self) -> None:
         """Its child has them no more; whether calls can be captured stays known if they cannot."""
         self.settled.clear()
-        self.rows, self.warmed, self.captured = 0, False, self.captured and None
+        self.buffers, self.warmed_up, self.captured = 0, False, self.captured and None
 
     def do(self, message: Errand, deadline_s: float) -> Observation:
         """Have the child do one thing.
@@ -129,24 +129,24 @@ class Contestant:
         if seen.ended == "timeout":
             seen = replace(seen, message=f"no answer within {deadline_s:g} s")
         if seen.ended != "returned":
-            raise ContestError(self.name, seen)
+            raise SideError(self.name, seen)
         return seen
 
 
-class Measured(Protocol):
-    """What was timed so far; see `schedule.benchmark.Contest`."""
+class Measurements(Protocol):
+    """What was timed so far; see `schedule.benchmark.Benchmark`."""
 
     @property
-    def sides(self) -> Sequence[Contestant]:
+    def sides(self) -> Sequence[Side]:
         """The candidate first."""
         ...
 
     @property
-    def blocks(self) -> Sequence[Mapping[str, tuple[LapSeen, ...]]]:
-        """For each block its laps by the side's name."""
+    def blocks(self) -> Sequence[Mapping[str, tuple[Batch, ...]]]:
+        """For each block its batches by the side's name."""
         ...
 
     @property
-    def around(self) -> Sequence[Mapping[str, tuple[float, ...]]]:
-        """For each block what shortest laps cost beyond their device time, by the side's name."""
+    def overheads(self) -> Sequence[Mapping[str, tuple[float, ...]]]:
+        """For each block the overheads of shortest batches in seconds, by the side's name."""
         ...

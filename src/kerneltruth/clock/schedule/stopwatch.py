@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 
-class Spent(defaultdict[str, float]):
+class Stopwatch(defaultdict[str, float]):
     """Seconds by what they went into, on the clock `now`."""
 
     def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:

@@ -21,11 +21,11 @@ STATED = frozenset(
     {"no_valid_baseline", "not_graded", "unsupported_here", HOST_BOUND, PROCESSES_DIFFER}
 )
 # Outcomes that may be otherwise the next time; others would only go the same way again.
-DOUBTED = frozenset({"faster", "slower", "unresolved", "suspect"})
+RETIMED = frozenset({"faster", "slower", "unresolved", "suspect"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedShape:
+class AuditedShape:
     """How PyTorch's function stands against itself on one shape.
 
     Attributes:
@@ -48,20 +48,20 @@ class TimedShape:
     again: bool = False
 
 
-def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[TimedShape]:
+def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[AuditedShape]:
     """What a document of `time` says of each shape."""
     found = [_shape(task, shape, again=again) for shape in document["shapes"]]
     if document["outcome"] in ("failed", "unsupported_here"):
         why = document["detail"]
         outcome = "no_valid_baseline" if "no valid baseline" in why else document["outcome"]
-        found.append(TimedShape(task=task, shape="", outcome=outcome, why=why, again=again))
+        found.append(AuditedShape(task=task, shape="", outcome=outcome, why=why, again=again))
     return found
 
 
-def _shape(task: str, shape: dict[str, Any], *, again: bool) -> TimedShape:
+def _shape(task: str, shape: dict[str, Any], *, again: bool) -> AuditedShape:
     outcome, why = _outcome(shape)
     b = shape["baselines"].get(EAGER, {})
-    return TimedShape(
+    return AuditedShape(
         task=task,
         shape=shape["summary"],
         outcome=outcome,
@@ -100,7 +100,7 @@ def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
     return "tie", ""
 
 
-def better(before: list[TimedShape] | None, now: list[TimedShape]) -> list[TimedShape]:
+def better(before: list[AuditedShape] | None, now: list[AuditedShape]) -> list[AuditedShape]:
     """Shapes of both times: those that were a tie before stay it."""
     merged = {s.shape: s for s in before or ()}
     ties = {name for name, s in merged.items() if s.outcome == "tie"}

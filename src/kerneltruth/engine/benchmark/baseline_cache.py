@@ -11,9 +11,9 @@ from functools import partial
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, side_by_side
+from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, in_parallel
 from kerneltruth.engine.benchmark.baselines import process_of
 from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, memory_of
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
@@ -48,7 +48,7 @@ class BaselineCache:
         seed: int,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
-        """No process is started yet; for the arguments see `Timekeeper`."""
+        """No process is started yet; for the arguments see `Benchmarker`."""
         self._runner = runner
         self._baselines = baselines
         self._processes = BaselineProcesses(runner)
@@ -63,10 +63,10 @@ class BaselineCache:
         # Those that get ready, or did, and have had no turn since; who comes next stands first.
         self._coming: dict[Key, Future[None]] = {}
         self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
-        self.quiet = Quiet(finish=self._finish)
+        self.background = BackgroundWork(finish=self._finish)
 
     @property
-    def at_once(self) -> int:
+    def capacity(self) -> int:
         """Of how many tasks there may be baselines at a time, so that others have room."""
         if not self._on_gpu:
             return MOST_AT_ONCE
@@ -83,7 +83,7 @@ class BaselineCache:
 
     def begin(self, task: Task, dtype: str | None = None) -> TaskBaselines:
         """Have this task in hand, once it is ready; that one before it waits."""
-        grounds, key = self._made(task, dtype), _key_of(task, dtype)
+        task_baselines, key = self._made(task, dtype), _key_of(task, dtype)
         if key != self._key:
             self._put_down()
             self._grounds[key] = self._grounds.pop(key)
@@ -91,9 +91,9 @@ class BaselineCache:
             self._end_beyond_room((key,))
             self._await(key)
             if (following := next(iter(self._coming), None)) is not None:
-                self._find_out(following)
+                self._compute_references(following)
         self._await(key)
-        return grounds
+        return task_baselines
 
     def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
         """Have the baselines of tasks that come next compile, side by side, and wait for them.
@@ -105,15 +105,15 @@ class BaselineCache:
         keys = [_key_of(task, None) for task in tasks]
         if self._key not in keys or not self._grounds[self._key].whole:
             self._put_down()
-        self._begin_to_get_ready(tasks, effort)
+        self._begin_to_prepare(tasks, effort)
         wait([self._coming[key] for key in keys])
 
-    def ready_beside(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have them compile while others are timed; they are paused during laps."""
+    def prepare_in_background(self, tasks: Iterable[Task], effort: Effort) -> None:
+        """Have them compile while others are timed; they are paused during batches."""
         others = [task for task in tasks if _key_of(task, None) != self._key]
-        self._begin_to_get_ready(others, effort)
+        self._begin_to_prepare(others, effort)
 
-    def _begin_to_get_ready(self, tasks: Sequence[Task], effort: Effort) -> None:
+    def _begin_to_prepare(self, tasks: Sequence[Task], effort: Effort) -> None:
         keys = [_key_of(task, None) for task in tasks]
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)
@@ -121,24 +121,24 @@ class BaselineCache:
             # The others are not known to be needed again.
             self._end([k for k in self._waiting() if k in self._had and k not in keys])
         self._had.difference_update(keys)
-        for key, grounds in zip(keys, coming, strict=True):
+        for key, task_baselines in zip(keys, coming, strict=True):
             if key not in self._coming or self._coming[key].done():
-                self._coming[key] = self._threads.submit(self._get_ready, grounds, effort)
+                self._coming[key] = self._threads.submit(self._prepare_now, task_baselines, effort)
 
-    def _get_ready(self, grounds: TaskBaselines, effort: Effort) -> None:
-        grounds.warm_up(effort, room=self._room)
-        with self.quiet.work():
-            self._give_back()
+    def _prepare_now(self, task_baselines: TaskBaselines, effort: Effort) -> None:
+        task_baselines.warm_up(effort, room=self._room)
+        with self.background.work():
+            self._release()
 
-    def _find_out(self, key: Key) -> None:
+    def _compute_references(self, key: Key) -> None:
         """Have all that is due to the task that comes next: it may take much memory."""
-        grounds, ready = self._grounds[key], self._coming[key]
+        task_baselines, ready = self._grounds[key], self._coming[key]
 
-        def find_out() -> None:
+        def compute_references() -> None:
             ready.result()
-            grounds.find_out(room=self._room)
+            task_baselines.compute_references(room=self._room)
 
-        self._coming[key] = self._threads.submit(find_out)
+        self._coming[key] = self._threads.submit(compute_references)
 
     def _await(self, key: Key) -> None:
         """Wait until a task that gets ready is."""
@@ -163,17 +163,17 @@ class BaselineCache:
         free, total = torch.cuda.mem_get_info(torch.device(self._runner.device))
         return free >= FREE_SHARE * total
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         """Give back what this process keeps of the device's memory for its own use."""
         if self._on_gpu:
             torch.cuda.empty_cache()
 
-    def make_room(self) -> bool:
+    def free_memory(self) -> bool:
         """End baselines of tasks that wait; whether there were any.
 
         Of all that had their turn, and next of half of the others, those that come last.
         """
-        self._give_back()
+        self._release()
         waiting = self._waiting()
         had = [key for key in waiting if key in self._had]
         self._end(had or waiting[len(waiting) // 2 :])
@@ -187,7 +187,7 @@ class BaselineCache:
             begun.cancel()
         self._coming.clear()
         ending, self._grounds = self._grounds, {}
-        side_by_side(partial(grounds.close, wait=wait) for grounds in ending.values())
+        in_parallel(partial(task_baselines.close, wait=wait) for task_baselines in ending.values())
         self._processes.end_idle(wait=wait)
 
     def _end(self, keys: Sequence[Key]) -> None:
@@ -195,7 +195,7 @@ class BaselineCache:
         ending = [self._grounds.pop(key) for key in keys]
         for key in keys:
             self._coming.pop(key, None)
-        side_by_side(grounds.leave for grounds in ending)
+        in_parallel(task_baselines.leave for task_baselines in ending)
 
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
         """End baselines that have waited longest, until there is room for the others; not these."""
@@ -203,7 +203,7 @@ class BaselineCache:
         line = {key: place for place, key in enumerate(self._coming, 1)}
         # Those that nobody is known to need again, and then who comes last.
         others.sort(key=lambda key: (key not in self._had, -line.get(key, 0)))
-        self._end(others[: max(0, len(self._grounds) - self.at_once)])
+        self._end(others[: max(0, len(self._grounds) - self.capacity)])
 
     def _put_down(self) -> None:
         """Have the task in hand wait for its next turn.
@@ -215,11 +215,11 @@ class BaselineCache:
         if key is None:
             return
         self._had.add(key)
-        grounds = self._grounds.pop(key)
-        if grounds.park():
-            self._grounds[key] = grounds
+        task_baselines = self._grounds.pop(key)
+        if task_baselines.park():
+            self._grounds[key] = task_baselines
         else:
-            grounds.leave()
+            task_baselines.leave()
 
     def _made(self, task: Task, dtype: str | None) -> TaskBaselines:
         """The grounds of a task; made when they are first asked for."""
@@ -236,7 +236,7 @@ class BaselineCache:
                 self._processes,
                 baselines={name: source for name, source in of.items() if source is not None},
                 seed=self._seed,
-                quiet=self.quiet,
+                background=self.background,
             )
         return self._grounds[key]
 

@@ -1,6 +1,6 @@
-"""Processes of baselines, which go from one task to the next.
+"""Processes of baselines: shared by the baselines of one task, handed on to the next task.
 
-A device's driver makes one context at a time, and each takes a good part of a second.
+A device's driver makes one CUDA context at a time, and each takes a good part of a second.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
-from kerneltruth.runner.protocol import Leave
+from kerneltruth.runner.protocol import Errand, Leave, Observation
 
-# Where `torch.compile` keeps what it makes of any of them, for the next run.
+# The folder in which `torch.compile` keeps its results for the next run.
 _CACHE = "baselines"
-# For giving back what a baseline holds.
+# Time limit for a baseline to free what it holds.
 _LEAVE_S = 30.0
 
 
 class BaselineProcesses:
-    """Opens sessions for baselines, in processes that others have left where there are any."""
+    """Opens sessions for baselines, in idle processes where there are any."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -34,20 +35,20 @@ class BaselineProcesses:
         return self._runner.device
 
     def open(self, source: Candidate, mode: Mode, *, shared: bool) -> Session:
-        """A session for a baseline, which is loading when this returns.
+        """Open a session for a baseline, which is loading when this returns.
 
         Args:
             source: the baseline.
             mode: "time", or "time_compiled" where PyTorch compiles it, too.
-            shared: whether it may be in a process that another left, and leaves its own to others.
+            shared: whether it may take an idle process, and hand its own on.
         """
         if not shared:
             return self._runner.open(source, mode=mode)
         with self._changing:
-            fitting = (
+            alike = (
                 s for s in self._idle if (s.mode, s.candidate.language) == (mode, source.language)
             )
-            found = next(fitting, None)
+            found = next(alike, None)
             if found is not None:
                 self._idle.remove(found)
         if found is None:
@@ -55,8 +56,8 @@ class BaselineProcesses:
         found.load_instead(source)
         return found
 
-    def leave(self, session: Session) -> None:
-        """Have a baseline leave its process to others; one that cannot is ended with it."""
+    def hand_on(self, session: Session) -> None:
+        """Make a baseline's process idle; end it if it cannot free what it holds."""
         if session.errand(Leave(), deadline_s=_LEAVE_S).ended != "returned":
             session.close()
             return
@@ -64,14 +65,61 @@ class BaselineProcesses:
             self._idle.append(session)
 
     def end_idle(self, *, wait: bool = True) -> None:
-        """End processes that nobody uses; without `wait` this is only asked for."""
+        """End idle processes; without `wait` this only asks them to end."""
         with self._changing:
             ending, self._idle = self._idle, []
-        side_by_side(partial(session.close, wait=wait) for session in ending)
+        in_parallel(partial(session.close, wait=wait) for session in ending)
 
 
-def side_by_side(ends: Iterable[Callable[[], None]]) -> None:
-    """Do all of it at a time: each end of a process takes some tenths of a second."""
+class SharedChild:
+    """A child that several baselines and benchmarks share, each with slots of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        # Whether the child belongs to others now, or is gone.
+        self.left = False
+        self.sides: list[Side] = []
+        self._in_use = threading.Lock()
+
+    def errand(
+        self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = 30.0
+    ) -> Observation:
+        """Have the child do one thing; one benchmark at a time."""
+        with self._in_use:
+            if self.left:
+                return Observation(ended="lost", message="the baseline has left its process")
+            return self.session.errand(message, sizes=sizes, deadline_s=deadline_s)
+
+    def close(self, *, wait: bool = True) -> None:
+        """End the child; without `wait` this only asks it to end."""
+        self.left = True
+        self.session.close(wait=wait)
+
+    def hand_on(self, processes: BaselineProcesses) -> None:
+        """Hand the child on to other baselines, or end it if it is at work."""
+        if not self._in_use.acquire(blocking=False):
+            self.close()
+            return
+        try:
+            if not self.left:
+                self.left = True
+                processes.hand_on(self.session)
+        finally:
+            self._in_use.release()
+
+    def restart(self) -> None:
+        """Start a fresh child: what the slots held is gone."""
+        with self._in_use:
+            if self.left:
+                return
+            self.session.restart()
+        for side in self.sides:
+            side.forget_buffers()
+            side.has_inputs = False
+
+
+def in_parallel(ends: Iterable[Callable[[], None]]) -> None:
+    """End processes at the same time: each end takes some tenths of a second."""
     ends = [*ends]
     with ThreadPoolExecutor(max(len(ends), 1)) as pool:
         for done in [pool.submit(end) for end in ends]:

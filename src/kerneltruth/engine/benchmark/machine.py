@@ -21,14 +21,19 @@ from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.device.nvml import open_telemetry
 from kerneltruth.clock.device.telemetry import NoTelemetry, Telemetry
-from kerneltruth.clock.integrity.disturbance import HARMFUL, Conditions, Lookout, conditions
+from kerneltruth.clock.integrity.disturbance import (
+    HARMFUL,
+    Conditions,
+    DisturbanceDetector,
+    conditions,
+)
 from kerneltruth.clock.integrity.valid_baselines import host_bound, why_too_long
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
-from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.model import content_hash, dumps, parse, plain
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.run_directory import environment
@@ -44,7 +49,7 @@ USUAL_LAUNCH_S = 5e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class MachineFacts:
     """What was measured of a device."""
 
     ceilings: Ceilings
@@ -52,17 +57,17 @@ class Facts:
     schema: int = SCHEMA
 
 
-class Watch:
+class DeviceWatch:
     """What disturbs a device while something is timed there."""
 
     def __init__(self, telemetry: Telemetry) -> None:
-        self.disturbance = Lookout(telemetry)
+        self.disturbance = DisturbanceDetector(telemetry)
 
-    def flags(self, contest: Contest) -> list[str]:
-        """What is to be said of a contest: blocks that were repeated, and what remains."""
+    def flags(self, benchmark: InterleavedBenchmark) -> list[str]:
+        """What is to be said of a benchmark: blocks that were repeated, and what remains."""
         seen = self.conditions()
-        flags = ["repeated_blocks"] if contest.disturbed else []
-        if len(contest.disturbed) >= contest.effort.repeats:
+        flags = ["repeated_blocks"] if benchmark.disturbed else []
+        if len(benchmark.disturbed) >= benchmark.effort.repeats:
             flags.append("disturbed")
         if seen is not None and {*seen.throttle} & {*HARMFUL}:
             flags.append("throttled")
@@ -79,10 +84,10 @@ class Watch:
 
 @dataclass(slots=True, kw_only=True)
 class Machine:
-    """The machine as the timekeeper sees it; without facts nothing is held against limits."""
+    """The machine as the benchmarker sees it; without facts nothing is held against limits."""
 
     device: str = "cpu"
-    facts: Facts | None = None
+    facts: MachineFacts | None = None
     telemetry: Telemetry = field(default_factory=NoTelemetry)
     _floors: dict[str, Floor] = field(default_factory=dict)
     _limits: dict[str, Limit] = field(default_factory=dict)
@@ -93,9 +98,9 @@ class Machine:
         known = [n for n in noise if n.seconds <= seconds * 1.5] or list(noise[:1])
         return known[-1].half_width if known else 0.0
 
-    def watch(self) -> Watch:
+    def watch(self) -> DeviceWatch:
         """Begin to look for what disturbs."""
-        return Watch(self.telemetry)
+        return DeviceWatch(self.telemetry)
 
     def limits(
         self,
@@ -125,13 +130,13 @@ class Machine:
             "flags": flags,
         }
 
-    def too_long(self, task: Task, case: Case, side: Contestant) -> str | None:
+    def too_long(self, task: Task, case: Case, side: Side) -> str | None:
         """Why a baseline that was gauged takes too long to be one, if it does."""
         if side.ran is None or self.facts is None:
             return None
         return why_too_long(side.ran, side.warm_up_s, **self._least(task, case))
 
-    def baseline(self, task: Task, case: Case, side: Contestant, seconds: float) -> dict[str, Any]:
+    def baseline(self, task: Task, case: Case, side: Side, seconds: float) -> dict[str, Any]:
         """How near a baseline is to what the device can do: part of a shape's document."""
         ran = side.ran
         if self.facts is None:
@@ -160,7 +165,7 @@ class Machine:
     def _limit(self, task: Task, case: Case) -> Limit:
         assert self.facts is not None
         if case.identity not in self._limits:
-            inputs = stocked(task, case, device=self.device)
+            inputs = make_bench_inputs(task, case, device=self.device)
             drawn = inputs.at(task, case, inputs.draw(stream(0, "limit"), 1)[0])
             tensors = {
                 n: None if t is None else t.to(self.device) for n, t in drawn.tensors.items()
@@ -203,7 +208,7 @@ def known_machine(runner: Runner, *, again: bool = False, root: int | None = Non
     facts = None if again else _stored(path)
     if facts is None:
         with timing(runner.device):
-            facts = Facts(
+            facts = MachineFacts(
                 ceilings=measure(
                     runner,
                     device=about.get("device_name") or runner.device,
@@ -225,10 +230,10 @@ def _path(about: Mapping[str, str | None]) -> Path | None:
     return None if folder is None else folder.parent / "devices" / f"{identity}.json"
 
 
-def _stored(path: Path | None) -> Facts | None:
+def _stored(path: Path | None) -> MachineFacts | None:
     if path is None:
         return None
     try:
-        return parse(Facts, json.loads(path.read_text("utf-8")))
+        return parse(MachineFacts, json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, UserError):
         return None

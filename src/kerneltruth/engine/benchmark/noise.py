@@ -8,14 +8,14 @@ from statistics import median
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.device.telemetry import Telemetry
-from kerneltruth.clock.integrity.disturbance import Lookout
+from kerneltruth.clock.integrity.disturbance import DisturbanceDetector
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant
-from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
-from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.engine.benchmark.memory import limit_memory
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_of
@@ -61,51 +61,53 @@ def measure_noise(runner: Runner, telemetry: Telemetry) -> tuple[Noise, ...]:
     """
     found = []
     for kernels in NULL_KERNELS:
-        contests = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
-        null = [interval for contest in contests for interval in _null_intervals(contest)]
+        benchmarks = [_null_contest(runner, telemetry, *kernel) for kernel in kernels]
+        null = [interval for benchmark in benchmarks for interval in _null_intervals(benchmark)]
         shortest = min(
-            median(lap.per_call_s for block in contest.blocks for lap in block["0"])
-            for contest in contests
+            median(batch.per_call_s for block in benchmark.blocks for batch in block["0"])
+            for benchmark in benchmarks
         )
         half_width = max(noise_floor(null), LEAST_NOISE)
         found.append(Noise(seconds=shortest, half_width=half_width, pairs=len(null)))
     return tuple(found)
 
 
-def _null_contest(runner: Runner, telemetry: Telemetry, name: str, shape: int) -> Contest:
+def _null_contest(
+    runner: Runner, telemetry: Telemetry, name: str, shape: int
+) -> InterleavedBenchmark:
     task = find(name)
     source = eager_of(task)
     if source is None:
         raise EnvironmentFault(f"{name} has no eager function to measure noise with")
     sessions = [runner.open(source, mode="time") for _ in range(NULL_COPIES)]
-    sides = [Contestant(name=f"{i}", child=child) for i, child in enumerate(sessions)]
+    sides = [Side(name=f"{i}", child=child) for i, child in enumerate(sessions)]
     try:
-        contest = Contest(
+        benchmark = InterleavedBenchmark(
             sides=sides,
-            inputs=stocked(task, timed_cases(task)[shape], device=runner.device),
-            effort=fitting(NULL_EFFORT, runner.device, len(sessions)),
+            inputs=make_bench_inputs(task, timed_cases(task)[shape], device=runner.device),
+            effort=limit_memory(NULL_EFFORT, runner.device, len(sessions)),
             rng=stream(0, "noise", name, str(shape)),
         )
-        contest.prepare()
-        contest.run(lambda c: False, Lookout(telemetry))
+        benchmark.prepare()
+        benchmark.run(lambda c: False, DisturbanceDetector(telemetry))
     finally:
         # What ends on the device disturbs whoever is timed next.
         for session in sessions:
             session.close()
-    return contest
+    return benchmark
 
 
-def _null_intervals(contest: Contest) -> list[Interval]:
+def _null_intervals(benchmark: InterleavedBenchmark) -> list[Interval]:
     """The interval of the ratio of each two copies."""
-    names = [side.name for side in contest.sides]
+    names = [side.name for side in benchmark.sides]
     return [
         ratio_interval(
             [
                 Block(
-                    candidate_s=tuple(lap.per_call_s for lap in block[one]),
-                    baseline_s=tuple(lap.per_call_s for lap in block[other]),
+                    candidate_s=tuple(batch.per_call_s for batch in block[one]),
+                    baseline_s=tuple(batch.per_call_s for batch in block[other]),
                 )
-                for block in contest.blocks
+                for block in benchmark.blocks
             ],
             # What the scatter tells is not measured once more.
             noise_floor=0.0,

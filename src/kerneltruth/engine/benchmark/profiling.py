@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profiles
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child import alone
 from kerneltruth.runner.protocol import Load
-from kerneltruth.runner.timing.messages import Rows, Stock
+from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs
 from kerneltruth.tasks.spec import Task
 
 DEADLINE_S = 300.0
@@ -40,7 +40,7 @@ def profile(
     Raises:
         EnvironmentFault: ncu may not count here, or takes too long.
     """
-    inputs = stocked(task, case, device=device)
+    inputs = make_bench_inputs(task, case, device=device)
     contents = inputs.draw(stream(0, "profile"), CALLS)
     load = Load(
         source=candidate.source,
@@ -51,8 +51,8 @@ def profile(
         mode="time",
     )
     errands = (
-        Stock(arguments=inputs.arguments),
-        Rows(count=CALLS),
+        PrepareInputs(arguments=inputs.arguments),
+        AllocateBuffers(count=CALLS),
         inputs.refill(range(CALLS), contents),
     )
     with tempfile.TemporaryDirectory() as folder:

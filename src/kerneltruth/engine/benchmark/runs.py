@@ -1,4 +1,4 @@
-"""The timekeeper of a run with many candidates."""
+"""The benchmarker of a run with many candidates."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import secrets
 
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
-from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.runner.host import Runner
 
 # In `run` a shape takes a few tenths of a second, baselines included. Only `time` times calls on
 # warm caches.
 RUN_EFFORT = Effort(
-    lap_s=0.002,
-    graph_lap_s=0.006,
+    batch_s=0.002,
+    graph_batch_s=0.006,
     blocks=(6, 24),
     precision=0.005,
     budget_s=0.3,
@@ -24,9 +24,9 @@ RUN_EFFORT = Effort(
 )
 
 
-def keeper_for_runs(runner: Runner, baselines: tuple[str, ...] | None = None) -> Timekeeper:
-    """The timekeeper of a run with many candidates."""
-    return Timekeeper(
+def benchmarker_for_runs(runner: Runner, baselines: tuple[str, ...] | None = None) -> Benchmarker:
+    """The benchmarker of a run with many candidates."""
+    return Benchmarker(
         runner,
         # Those who check meanwhile are children of the same parent.
         machine=known_machine(runner, root=os.getppid()),

@@ -1,4 +1,4 @@
-"""What contests share.
+"""What benchmarks share.
 
 Those on one case share inputs, and contents whose results the judge knows; those of one task share
 the processes of its baselines.
@@ -15,11 +15,11 @@ from typing import Any
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.integrity.valid_baselines import NotValid
-from kerneltruth.clock.protocol.inputs import Inputs
-from kerneltruth.clock.protocol.sides import Contestant, ContestError, Shown
+from kerneltruth.clock.protocol.inputs import BenchInputs
+from kerneltruth.clock.protocol.sides import ShownResult, Side, SideError
 from kerneltruth.clock.roofline.traffic import output_shapes
-from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.background_work import BackgroundWork
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory
 from kerneltruth.oracle.expectation import expect_timed
@@ -35,7 +35,7 @@ PYTORCH_TOO = "PyTorch's own result is wrong by the same measure"
 
 @dataclass(slots=True, kw_only=True)
 class TimingSetup:
-    """The ground of contests on one case.
+    """The ground of benchmarks on one case.
 
     Attributes:
         device: where references are computed.
@@ -48,14 +48,14 @@ class TimingSetup:
 
     task: Task
     case: Case
-    inputs: Inputs
+    inputs: BenchInputs
     device: str
     drawn: list[dict[str, Choice]]
-    sides: list[Contestant] = field(default_factory=list)
+    sides: list[Side] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     not_valid: set[str] = field(default_factory=set)
     expected: list[Expectation | str] = field(default_factory=list)
-    quiet: Quiet = field(default_factory=Quiet)
+    background: BackgroundWork = field(default_factory=BackgroundWork)
 
     def known(self) -> list[dict[str, Choice]]:
         """Contents whose results the judge knows; it finds out when it is first asked."""
@@ -72,18 +72,18 @@ class TimingSetup:
         """Whether what is due could not be had since others held the device's memory."""
         return any(isinstance(why, str) and lacks_memory(why) for why in self.expected)
 
-    def ask_ahead(self) -> None:
+    def compute_references(self) -> None:
         """Find out what is due; what cannot be had while others are busy is asked for again."""
         self.known()
         if any(isinstance(due_there, str) for due_there in self.expected):
             self.expected.clear()
 
     @property
-    def baselines(self) -> list[Contestant]:
+    def baselines(self) -> list[Side]:
         """The baselines that a candidate meets."""
         return [side for side in self.sides if side.name != CANDIDATE]
 
-    def itself(self) -> Contestant:
+    def itself(self) -> Side:
         """Eager PyTorch as the candidate.
 
         Raises:
@@ -93,7 +93,7 @@ class TimingSetup:
             if side.name == CANDIDATE:
                 return side
         seen = Observation(ended="lost", message=self.failed.get(CANDIDATE, "there is none"))
-        raise ContestError(CANDIDATE, seen)
+        raise SideError(CANDIDATE, seen)
 
     def elements(self) -> tuple[int, ...]:
         """How many elements each output has, where each is right or wrong by itself; else none."""
@@ -106,55 +106,55 @@ class TimingSetup:
         return tuple(map(math.prod, shapes.pop())) if fixed and len(shapes) == 1 else ()
 
     def _expectation(self, choices: dict[str, Choice]) -> Expectation | str:
-        with self.quiet.work():
+        with self.background.work():
             inputs = self.inputs.at(self.task, self.case, choices)
             try:
                 return expect_timed(self.task, self.case, inputs, device=self.device)
             except Exception as error:
                 return f"{type(error).__name__}: {error}".splitlines()[0]
 
-    def leave_out(self, error: ContestError) -> None:
+    def leave_out(self, error: SideError) -> None:
         """Go on without a baseline that cannot; it says nothing of any candidate."""
         self.failed[error.name] = str(error)
         if isinstance(error, NotValid):
             self.not_valid.add(error.name)
         self.sides = [side for side in self.sides if side.name != error.name]
 
-    def graded(self, contest: Contest) -> dict[str, Any]:
-        """The shown results of a contest against what was due."""
+    def graded(self, benchmark: InterleavedBenchmark) -> dict[str, Any]:
+        """The shown results of a benchmark against what was due."""
         wrong: list[str] = []
         unknown: list[str] = []
-        for where, verdict in self._verdicts(contest):
+        for where, verdict in self._verdicts(benchmark):
             if isinstance(verdict, Infra):
                 unknown.append(verdict.reason)
             else:
                 wrong += _wrong(verdict, where)
-        if not contest.shown:
+        if not benchmark.shown:
             unknown += [e for e in self.expected if isinstance(e, str)]
-        calls = len(contest.shown) + sum(len(s.at) for s in contest.sampled)
-        if wrong and self._pytorch_is_wrong(contest):
+        calls = len(benchmark.shown) + sum(len(s.at) for s in benchmark.spot_checks)
+        if wrong and self._pytorch_is_wrong(benchmark):
             calls, wrong, unknown = 0, [], [f"{PYTORCH_TOO}: {wrong[0]}"]
         return {"calls": calls, "wrong": wrong, "not_graded": unknown[0] if unknown else None}
 
-    def _pytorch_is_wrong(self, contest: Contest) -> bool:
+    def _pytorch_is_wrong(self, benchmark: InterleavedBenchmark) -> bool:
         """Whether eager PyTorch's own results are wrong, too, by the same measure."""
-        there = [side for side in contest.sides[1:] if side.name in COMPILED and side.rows]
+        there = [side for side in benchmark.sides[1:] if side.name in COMPILED and side.buffers]
         try:
-            shown = [each for side in there[:1] for each in contest.show_known(side)]
-        except ContestError:
+            shown = [each for side in there[:1] for each in benchmark.show_known(side)]
+        except SideError:
             return False
         return any(_wrong(self._verdict_of(each)) for each in shown)
 
-    def _verdict_of(self, shown: Shown) -> Verdict:
+    def _verdict_of(self, shown: ShownResult) -> Verdict:
         return self._judged(partial(grade, self.task, self._due(shown.at), shown.seen))
 
-    def _verdicts(self, contest: Contest) -> Iterator[tuple[str, Verdict]]:
+    def _verdicts(self, benchmark: InterleavedBenchmark) -> Iterator[tuple[str, Verdict]]:
         """The verdict of each result, with words on where it is from."""
-        for shown in contest.shown:
+        for shown in benchmark.shown:
             yield "", self._verdict_of(shown)
-        for sampled in contest.sampled:
-            due_there = [self._due(at) for at in sampled.at]
-            graded = partial(grade_spots, self.task, due_there, sampled.spots, sampled.seen)
+        for spot_checks in benchmark.spot_checks:
+            due_there = [self._due(at) for at in spot_checks.at]
+            graded = partial(grade_spots, self.task, due_there, spot_checks.spots, spot_checks.seen)
             yield f"samples of {len(due_there)} calls: ", self._judged(graded)
 
     def _judged(self, graded: Callable[..., Verdict]) -> Verdict:

@@ -9,26 +9,26 @@ from functools import cached_property
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
+from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.rows import SPARE
-from kerneltruth.clock.protocol.sides import Contestant, ContestError
-from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.quiet import Quiet
-from kerneltruth.clock.schedule.stopwatch import Spent
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.schedule.background_work import BackgroundWork
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import left_out
-from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses
+from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, SharedChild
 from kerneltruth.engine.benchmark.baselines import (
     CANDIDATE,
     COMPILED,
     PYTORCH,
     process_of,
 )
+from kerneltruth.engine.benchmark.memory import is_out_of_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.shared_child import SharedChild, begin_anew, is_out_of_memory
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Session
-from kerneltruth.runner.timing.messages import Rows
+from kerneltruth.runner.timing.messages import AllocateBuffers
 from kerneltruth.tasks.spec import Task
 
 # Processes that run nothing but PyTorch's own functions go from one task to the next.
@@ -63,7 +63,7 @@ class TaskBaselines:
         *,
         baselines: Mapping[str, Candidate],
         seed: int,
-        quiet: Quiet,
+        background: BackgroundWork,
     ) -> None:
         """No process is started yet.
 
@@ -73,20 +73,20 @@ class TaskBaselines:
             processes: those of the baselines.
             baselines: by name, see `BASELINES`.
             seed: of the contents whose results the judge knows.
-            quiet: of the runner's device.
+            background: work that pauses while batches run.
         """
         self.task = task
         self.cases = cases
         self._processes = processes
         self._baselines = baselines
         self._seed = seed
-        self._quiet = quiet
+        self._quiet = background
         self._closed = False
         self._opening = threading.Lock()
         self._made: dict[str, TimingSetup] = {}
         self._shared: dict[str, SharedChild] = {}
         # Seconds that it took to get ready, of which others took part at the same time.
-        self.spent = Spent()
+        self.spent = Stopwatch()
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
@@ -101,7 +101,9 @@ class TaskBaselines:
             sides = [self._side(name, source) for name, source in self._baselines.items()]
             with _DRAWN:
                 leave = self._quiet.work()
-                inputs = stocked(self.task, case, device=self._processes.device, leave=leave)
+                inputs = make_bench_inputs(
+                    self.task, case, device=self._processes.device, leave=leave
+                )
             found = self._made[case.identity] = TimingSetup(
                 task=self.task,
                 case=case,
@@ -109,17 +111,17 @@ class TaskBaselines:
                 device=self._processes.device,
                 drawn=list(inputs.draw(stream(self._seed, "known", case.identity), KNOWN)),
                 sides=sides,
-                quiet=self._quiet,
+                background=self._quiet,
             )
         return found
 
     def warm_up(self, effort: Effort, *, room: Callable[[], bool] = lambda: True) -> None:
-        """Have the baselines compile for all cases; they are paused during laps.
+        """Have the baselines compile for all cases; they are paused during batches.
 
         And have what is due, where it takes little memory or answers come from other processes.
 
         Args:
-            effort: of the contests to come.
+            effort: of the benchmarks to come.
             room: whether the device has memory for more; else what is missing waits for its turn.
         """
         with self._quiet.beside(self._sessions):
@@ -127,14 +129,14 @@ class TaskBaselines:
                 if self._closed or not room() or not self._warm_up(case, effort):
                     return
 
-    def find_out(self, *, room: Callable[[], bool] = lambda: True) -> None:
+    def compute_references(self, *, room: Callable[[], bool] = lambda: True) -> None:
         """Have what is still due, for the task that comes next."""
-        for ground in list(self._made.values()):
-            if not self._closed and not ground.expected and room():
+        for setup in list(self._made.values()):
+            if not self._closed and not setup.expected and room():
                 # Those that a device answers do not take all cores.
                 there = self.task.with_spread is not None and self._processes.device != "cpu"
                 with self.spent.on("references"), contextlib.nullcontext() if there else _ASKED:
-                    ground.ask_ahead()
+                    setup.compute_references()
 
     def _sessions(self) -> list[Session]:
         return [shared.session for shared in list(self._shared.values())]
@@ -142,64 +144,64 @@ class TaskBaselines:
     def _warm_up(self, case: Case, effort: Effort) -> bool:
         """Have the baselines compile for a case; whether others may follow."""
         with self.spent.on("inputs"):
-            ground = self.of(case)
+            setup = self.of(case)
         while True:
-            contest = Contest(
-                sides=ground.sides,
-                inputs=ground.inputs,
+            benchmark = InterleavedBenchmark(
+                sides=setup.sides,
+                inputs=setup.inputs,
                 effort=effort,
                 rng=stream(self._seed, "warm-up", case.identity),
                 on_gpu=self._processes.device != "cpu",
             )
             try:
                 with self.spent.on("compiling"):
-                    contest.warm_up()
+                    benchmark.warm_up()
                 break
-            except ContestError as error:
+            except SideError as error:
                 if is_out_of_memory(error.seen):
                     # It has another try when it is needed, and room is made for it.
-                    for side in (s for s in ground.sides if s.name == error.name):
-                        begin_anew(side, error.seen)
+                    for side in (s for s in setup.sides if s.name == error.name):
+                        start_again(side, error.seen)
                     return False
-                ground.leave_out(error)
-        if SPARE * ground.inputs.row_bytes > SPARE_BYTES:
-            self._give_back(ground)
-        if self.task.foreign or ground.inputs.row_bytes <= DUE_AHEAD_BYTES:
+                setup.leave_out(error)
+        if SPARE * setup.inputs.buffer_bytes > SPARE_BYTES:
+            self._release(setup)
+        if self.task.foreign or setup.inputs.buffer_bytes <= DUE_AHEAD_BYTES:
             with self.spent.on("references"), _ASKED:
-                ground.ask_ahead()
+                setup.compute_references()
         return True
 
     @property
     def whole(self) -> bool:
         """Whether no baseline was lost; one that is none would be none again."""
-        return all(ground.failed.keys() == ground.not_valid for ground in self._made.values())
+        return all(setup.failed.keys() == setup.not_valid for setup in self._made.values())
 
-    def fresh(self, name: str) -> Contestant | None:
+    def fresh(self, name: str) -> Side | None:
         """A baseline once more, in a process of its own; None where it would have to compile."""
         if COMPILED.get(name):
             return None
         with self._quiet.work():
             session = self._processes.open(self._baselines[name], "time", shared=False)
-        return Contestant(name=name, child=session)
+        return Side(name=name, child=session)
 
     def park(self) -> bool:
         """Give back the memory of rows and of what is due, until the next turn.
 
         Gives whether all baselines are there for it.
         """
-        for ground in self._made.values():
-            ground.expected.clear()
-            self._give_back(ground)
+        for setup in self._made.values():
+            setup.expected.clear()
+            self._release(setup)
         return self.whole
 
-    def _give_back(self, ground: TimingSetup) -> None:
+    def _release(self, setup: TimingSetup) -> None:
         """Give back the memory of rows."""
-        for side in [side for side in ground.sides if side.stocked]:
+        for side in [side for side in setup.sides if side.has_inputs]:
             try:
-                side.do(Rows(count=0, slot=side.slot), PARK_S)
-                side.forget_rows()
-            except ContestError as error:
-                ground.leave_out(error)
+                side.do(AllocateBuffers(count=0, slot=side.slot), PARK_S)
+                side.forget_buffers()
+            except SideError as error:
+                setup.leave_out(error)
 
     def leave(self) -> None:
         """Leave the baselines' processes to other tasks, and end those that nobody else may have.
@@ -209,7 +211,7 @@ class TaskBaselines:
         whole = self.whole
         for place, shared in self._ending().items():
             if whole and place in _HANDED_ON:
-                shared.leave(self._processes)
+                shared.hand_on(self._processes)
             else:
                 shared.close()
 
@@ -226,7 +228,7 @@ class TaskBaselines:
         self._made.clear()
         return ending
 
-    def _side(self, name: str, source: Candidate) -> Contestant:
+    def _side(self, name: str, source: Candidate) -> Side:
         place = process_of(name)
         with self._opening:
             if self._closed:
@@ -234,12 +236,12 @@ class TaskBaselines:
             if place not in self._shared:
                 compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
                 mode: Mode = "time_compiled" if compiles else "time"
-                # A context that is made meanwhile would disturb laps.
+                # A context that is made meanwhile would disturb batches.
                 with self._quiet.work():
                     session = self._processes.open(source, mode, shared=place in _HANDED_ON)
                 self._shared[place] = SharedChild(session)
             shared = self._shared[place]
-        side = Contestant(
+        side = Side(
             name=name,
             child=shared,
             slot=len(shared.sides),

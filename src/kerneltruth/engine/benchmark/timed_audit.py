@@ -17,21 +17,21 @@ import torch
 
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.schedule.stopwatch import Spent
+from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.audited_shapes import (
-    DOUBTED,
     EAGER,
+    RETIMED,
     STATED,
     WIDEST,
-    TimedShape,
+    AuditedShape,
     better,
     shapes_of,
 )
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machine
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Lost, Progress, run_jobs
@@ -54,11 +54,11 @@ BEGIN_S, LOOK_S = 10.0, 3.0
 # machine's noise.
 QUICK = replace(
     RUN_EFFORT,
-    lap_s=0.001,
-    graph_lap_s=0.003,
+    batch_s=0.001,
+    graph_batch_s=0.003,
     precision=WIDEST / 2,
     budget_s=0.2,
-    sampled=1,
+    spot_checks=1,
 )
 # What was no tie is timed once more, in as many blocks as `time` has: of hundreds of intervals of
 # 95% some do not contain 1.
@@ -79,7 +79,7 @@ class News:
 
     text: str
     task: str | None = None
-    shapes: tuple[TimedShape, ...] = ()
+    shapes: tuple[AuditedShape, ...] = ()
     trouble: str | None = None
     spent: dict[str, float] = field(default_factory=dict)
 
@@ -120,9 +120,9 @@ class _Audit:
         self._keys = keys
         self._until = math.inf if options.budget_s is None else start + options.budget_s
         self._start = start
-        self._found: dict[str, list[TimedShape]] = {}
+        self._found: dict[str, list[AuditedShape]] = {}
         self._troubles: dict[str, str] = {}
-        self._spent = Spent()
+        self._spent = Stopwatch()
         self._looks_again = False
         self.interrupted = False
 
@@ -163,9 +163,9 @@ class _Audit:
         machine = known_machine(self._runner, root=os.getppid())
         for effort in (QUICK, AGAIN):
             self._looks_again = effort is AGAIN
-            keeper = _keeper(self._options, self._runner, machine, effort)
+            benchmarker = _benchmarker(self._options, self._runner, machine, effort)
             try:
-                for task, document, seconds in self._timed(keeper, tell):
+                for task, document, seconds in self._timed(benchmarker, tell):
                     shapes = shapes_of(task.key, document, again=self._looks_again)
                     shapes = better(self._found.get(task.key), shapes)
                     for parts in (document.get("spent", {}), document["ready"]):
@@ -180,24 +180,24 @@ class _Audit:
                     self._take(news)
                     tell(news)
             finally:
-                keeper.close(wait=True)
+                benchmarker.close(wait=True)
 
     def _timed(
-        self, keeper: Timekeeper, tell: Callable[[News], None]
+        self, benchmarker: Benchmarker, tell: Callable[[News], None]
     ) -> Iterator[tuple[Task, dict[str, Any], float]]:
         """The document of each task, and its seconds; some get ready side by side before."""
-        parts = self._parts(max(1, min(PART, keeper.at_once // 2)), tell)
+        parts = self._parts(max(1, min(PART, benchmarker.capacity // 2)), tell)
         with timing(self._runner.device):
             now = next(parts, ())
-            keeper.ready(now)
+            benchmarker.ready(now)
             while now:
                 coming = next(parts, ())
-                keeper.ready_beside(coming)
+                benchmarker.prepare_in_background(coming)
                 for task in now:
                     if self._is_over():
                         return
                     began = time.perf_counter()
-                    document = _document_of(keeper, task)
+                    document = _document_of(benchmarker, task)
                     self._spent["waited_for_baselines"] += document.get("ready_s", 0.0)
                     yield task, document, time.perf_counter() - began
                 now = coming
@@ -234,11 +234,11 @@ class _Audit:
         shapes = self._found.get(key)
         if shapes is None:
             return not self._looks_again
-        return any(shape.outcome in DOUBTED for shape in shapes)
+        return any(shape.outcome in RETIMED for shape in shapes)
 
     def _is_over(self) -> bool:
-        doubted = sum(s.outcome in DOUBTED for shapes in self._found.values() for s in shapes)
-        kept = BEGIN_S + LOOK_S * doubted if doubted and not self._looks_again else 0.0
+        suspected = sum(s.outcome in RETIMED for shapes in self._found.values() for s in shapes)
+        kept = BEGIN_S + LOOK_S * suspected if suspected and not self._looks_again else 0.0
         return time.monotonic() > self._until - kept
 
     def document(self) -> dict[str, Any]:
@@ -256,9 +256,9 @@ class _Audit:
         )
 
 
-def _document_of(keeper: Timekeeper, task: Task) -> dict[str, Any]:
+def _document_of(benchmarker: Benchmarker, task: Task) -> dict[str, Any]:
     try:
-        return keeper.time(task, baseline_sources(task)[EAGER])
+        return benchmarker.time(task, baseline_sources(task)[EAGER])
     except (MemoryError, RuntimeError) as error:
         # What the judge itself needs the device for, such as grading.
         said = f"{type(error).__name__}: {error}"[:300]
@@ -280,8 +280,10 @@ def _keys(suite: str, only: Sequence[str]) -> list[str]:
     return keys
 
 
-def _keeper(options: AuditRequest, runner: Runner, machine: Machine, effort: Effort) -> Timekeeper:
-    return Timekeeper(
+def _benchmarker(
+    options: AuditRequest, runner: Runner, machine: Machine, effort: Effort
+) -> Benchmarker:
+    return Benchmarker(
         runner,
         machine=machine,
         seed=options.seed,
@@ -292,14 +294,14 @@ def _keeper(options: AuditRequest, runner: Runner, machine: Machine, effort: Eff
     )
 
 
-def _left(task: Task, shapes: Sequence[TimedShape] | None) -> Iterator[Task]:
+def _left(task: Task, shapes: Sequence[AuditedShape] | None) -> Iterator[Task]:
     """The task as it is to be timed, if at all: of what was timed, shapes in doubt once more."""
     if shapes is None:
         yield task
         return
-    doubted = {shape.shape for shape in shapes if shape.outcome in DOUBTED}
-    perf = tuple(p for p in task.perf if _summary(replace(task, perf=(p,))) in doubted)
-    if perf or _summary(replace(task, perf=())) in doubted:
+    suspected = {shape.shape for shape in shapes if shape.outcome in RETIMED}
+    perf = tuple(p for p in task.perf if _summary(replace(task, perf=(p,))) in suspected)
+    if perf or _summary(replace(task, perf=())) in suspected:
         yield replace(task, perf=perf)
 
 
@@ -307,7 +309,7 @@ def _summary(task: Task) -> str:
     return timed_cases(task)[0].summary()
 
 
-def _said(key: str, shapes: Sequence[TimedShape], seconds: float) -> str:
+def _said(key: str, shapes: Sequence[AuditedShape], seconds: float) -> str:
     other = [s for s in shapes if s.outcome != "tie"]
     said = "; ".join(f"{s.shape}: {s.outcome}" for s in other) or "tie"
     return f"{key}: {said} ({seconds:.1f} s)"
@@ -315,7 +317,7 @@ def _said(key: str, shapes: Sequence[TimedShape], seconds: float) -> str:
 
 def _document(
     options: AuditRequest,
-    shapes: Sequence[TimedShape],
+    shapes: Sequence[AuditedShape],
     device: str,
     *,
     not_timed: Sequence[str],

@@ -16,9 +16,9 @@ from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import dumps
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import is_known, known_machine
 from kerneltruth.engine.benchmark.profiling import profile
-from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import SHORT_DTYPES, TimeRequest
@@ -53,7 +53,7 @@ def _time_file(
     if options.measure_again or not is_known(runner):
         yield Step(done=0, total=1, text="measuring what this device can do, and its noise, once")
     machine = known_machine(runner, again=options.measure_again)
-    keeper = Timekeeper(
+    benchmarker = Benchmarker(
         runner,
         machine=machine,
         # Contents that a candidate could foresee would be no test of its work.
@@ -65,10 +65,10 @@ def _time_file(
     )
     try:
         yield Step(done=0, total=1, text=f"timing {task.key}")
-        shapes = keeper.shapes(task, candidate, dtype=dtype)
+        shapes = benchmarker.shapes(task, candidate, dtype=dtype)
         timed = yield from _told(shapes)
     finally:
-        keeper.close()
+        benchmarker.close()
     if options.profile:
         yield Step(done=0, total=1, text="profiling")
         largest = timed_cases(task, dtype=dtype)[-1]
@@ -118,7 +118,7 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
 def _told(
     shapes: Generator[tuple[int, int, Case], None, dict[str, Any]],
 ) -> Generator[Step, None, dict[str, Any]]:
-    """What a timekeeper yields, as steps."""
+    """What a benchmarker yields, as steps."""
     try:
         while True:
             number, count, case = next(shapes)

@@ -47,8 +47,8 @@ from kerneltruth.runner.protocol import (
     Rehearse,
     UnsupportedHere,
 )
-from kerneltruth.runner.timing import timed_worker as track
-from kerneltruth.runner.timing.messages import Operators, Stock, Supply
+from kerneltruth.runner.timing import timed_worker
+from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
 
 
 class _NoEntry(Exception):
@@ -82,7 +82,7 @@ class Worker:
         self._launches: Any = None
         self._dry: Any = None
         self._extensions: Any = None
-        self._tracks: dict[int, track.Track] = {}
+        self._tracks: dict[int, timed_worker.TimedWorker] = {}
         self._settings = settings.settings()
 
     @property
@@ -204,11 +204,11 @@ class Worker:
         if isinstance(errand, Leave):
             self.leave()
             return Observation(ended="returned")
-        if isinstance(errand, Stock):
+        if isinstance(errand, PrepareInputs):
             _seed()
             self._tracks.pop(errand.slot, None)
             ready = partial(self._calls, errand.compiled)
-            self._tracks[errand.slot] = track.Track(errand, self._device, ready)
+            self._tracks[errand.slot] = timed_worker.TimedWorker(errand, self._device, ready)
             return Observation(ended="returned")
         if isinstance(errand, Loaded):
             loaded = importlib.import_module("kerneltruth.runner.child.loaded")
@@ -216,8 +216,8 @@ class Worker:
         rows = self._tracks.get(errand.slot)
         if rows is None:
             return Observation(ended="lost", message="a lap came before its stock")
-        if isinstance(errand, Operators):
-            (call,) = self._calls(None, [rows.offered(errand.row)])
+        if isinstance(errand, CountOperators):
+            (call,) = self._calls(None, [rows.offered(errand.buffer)])
             return operators.observed(call, self._device)
         return rows.do(errand)
 
@@ -247,9 +247,9 @@ class Worker:
 
     def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
-            return track.offered_scalar(argument)
-        held = track.pooled(argument, self._device)[: math.prod(argument.shape)]
-        return track.offered_tensor(argument, held.view(argument.shape))
+            return timed_worker.offered_scalar(argument)
+        held = timed_worker.pooled(argument, self._device)[: math.prod(argument.shape)]
+        return timed_worker.offered_tensor(argument, held.view(argument.shape))
 
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
@@ -272,7 +272,7 @@ class Worker:
 
     def _offered(self, argument: Argument, inputs: list[placing.PlacedInput]) -> binding.Offered:
         if not isinstance(argument, TensorArgument):
-            return track.offered_scalar(argument)
+            return timed_worker.offered_scalar(argument)
         placed = placing.place(argument, self._device)
         inputs.append(placed)
         as_array = self._load.language == "numpy"

@@ -16,7 +16,7 @@ class Supply:
         path: of a file with these elements, in place of `pool`: one that nobody can write to.
         member_of: as in `TensorArgument`.
         fixed: all calls share one copy of the pool's beginning, such as weights.
-        shown: whether `Show` reports the row's bytes.
+        shown: whether `ShowResult` reports the row's bytes.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
+class PrepareInputs:
     """What timed calls take their inputs from; forgets what was in the slot before.
 
     Attributes:
         arguments: in call order.
         slot: one of several such stocks in one child; later errands name it too.
-        flush_bytes: how much memory is read before each lap, at least, to empty the caches.
+        flush_bytes: how much memory is read before each batch, at least, to empty the caches.
         compiled: for baselines: the mode in which `torch.compile` compiles the entry.
     """
 
@@ -47,7 +47,7 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class AllocateBuffers:
     """Make so many rows: memory for the inputs of a call each; that of no rows is given back."""
 
     count: int
@@ -55,7 +55,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refill:
+class FillBuffers:
     """Give rows fresh contents.
 
     Attributes:
@@ -64,15 +64,15 @@ class Refill:
         scales: likewise, by what each row's elements are multiplied; no numbers mean by 1.
     """
 
-    rows: tuple[int, ...]
+    buffers: tuple[int, ...]
     windows: tuple[tuple[int, ...], ...]
     scales: tuple[tuple[float, ...], ...] = ()
     slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """Look at some calls of the laps that follow, and at some elements of what they give.
+class SpotCheck:
+    """Look at some calls of the batches that follow, and at some elements of what they give.
 
     Such a call's inputs are put in place of others right before it, on the device: who computed
     its result beforehand did so from other inputs.
@@ -84,7 +84,7 @@ class Sample:
         spots: of each output, which elements are kept, row-major.
     """
 
-    rows: tuple[int, ...] = ()
+    buffers: tuple[int, ...] = ()
     sources: tuple[int, ...] = ()
     elements: tuple[int, ...] = ()
     spots: tuple[tuple[int, ...], ...] = ()
@@ -92,7 +92,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class CaptureGraphs:
     """Make a CUDA graph of the calls of each group of rows.
 
     Attributes:
@@ -106,39 +106,39 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lap:
+class RunBatch:
     """Make calls one after the other, wait for the device, and say how long it took.
 
     Attributes:
         rows: a call each, in this order; with `graphs` the groups that were captured.
         ahead_s: for which the device is kept busy before, so that the host gets ahead of it.
         hidden: whether rows hold noise meanwhile. Calls are enqueued by then, and on streams that
-            do not wait for what comes before they would be done before the lap begins.
+            do not wait for what comes before they would be done before the batch begins.
     """
 
-    rows: tuple[int, ...]
+    buffers: tuple[int, ...]
     graphs: bool = False
-    ahead_s: float = 0.0
+    head_start_s: float = 0.0
     hidden: bool = False
     slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
-    """Show what the last call of the last lap gave.
+class ShowResult:
+    """Show what the last call of the last batch gave.
 
     Attributes:
-        sampled: show what was kept of the calls that are sampled, in the order of `Sample.rows`:
+        sampled: show what was kept of the calls that are sampled, in the order of `SpotCheck.rows`:
             of each output a tensor with a line for each call.
     """
 
-    sampled: bool = False
+    spot_checks: bool = False
     slot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operators:
-    """Make the call of a row once, not compiled, and count operators: see `child.operators`."""
+class CountOperators:
+    """Make the call of a row once, not compiled, and count operators (see `runner.operators`)."""
 
-    row: int = 0
+    buffer: int = 0
     slot: int = 0

@@ -15,8 +15,8 @@ import torch
 
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.protocol import OtherResult, Result, TensorResult
-from kerneltruth.runner.timing.input_pool import BITS
-from kerneltruth.runner.timing.messages import Sample
+from kerneltruth.runner.timing.input_buffers import BITS
+from kerneltruth.runner.timing.messages import SpotCheck
 
 _take = torch.ops.aten.take.out
 # Looked up before a candidate could replace them, and be told by them of samples.
@@ -26,17 +26,17 @@ _resolve_conj, _resolve_neg = _base.resolve_conj, _base.resolve_neg
 _dtype = _base.dtype.__get__  # type: ignore[attr-defined]
 
 
-class Samples:
+class SpotRecorder:
     """What is kept of the sampled calls.
 
     Attributes:
         sources: by row of a sampled call, the row whose contents it gets.
     """
 
-    def __init__(self, asked: Sample, device: torch.device, like: Any) -> None:
+    def __init__(self, asked: SpotCheck, device: torch.device, like: Any) -> None:
         """Nothing is kept yet; `like` is the result of some call, for its form."""
-        self.sources = dict(zip(asked.rows, asked.sources, strict=True))
-        self._lines = {row: line for line, row in enumerate(asked.rows)}
+        self.sources = dict(zip(asked.buffers, asked.sources, strict=True))
+        self._lines = {buffer: line for line, buffer in enumerate(asked.buffers)}
         self._elements = asked.elements
         self._spots = [torch.tensor(at, dtype=torch.int64, device=device) for at in asked.spots]
         tensors = list(plain_tensors(like))
@@ -45,13 +45,15 @@ class Samples:
         self._kept: list[torch.Tensor] = []
         if self._odd is None:
             self._kept = [
-                torch.zeros((len(asked.rows), len(at)), dtype=BITS[_element_size(t)], device=device)
+                torch.zeros(
+                    (len(asked.buffers), len(at)), dtype=BITS[_element_size(t)], device=device
+                )
                 for t, at in zip(tensors, asked.spots, strict=True)
             ]
         # Once: a view takes a microsecond of the host.
         self._rows = [list(kept) for kept in self._kept]
 
-    def keep(self, row: int, result: Any) -> None:
+    def keep(self, buffer: int, result: Any) -> None:
         """Keep some elements of what the call on a row gave."""
         tensors = list(plain_tensors(result))
         odd = self._oddity(tensors)
@@ -59,9 +61,9 @@ class Samples:
             self._odd = self._odd or odd
         if self._odd is not None:
             return
-        for tensor, spots, rows in zip(tensors, self._spots, self._rows, strict=True):
+        for tensor, spots, buffers in zip(tensors, self._spots, self._rows, strict=True):
             if len(spots):
-                _take(_bits(tensor), spots, out=rows[self._lines[row]])
+                _take(_bits(tensor), spots, out=buffers[self._lines[buffer]])
 
     def results(self) -> tuple[Result, ...]:
         """Of each output a tensor with a line for each call, or in what way one was odd."""

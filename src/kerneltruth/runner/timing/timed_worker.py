@@ -1,10 +1,11 @@
-"""Timed calls, in the child: rows of inputs, laps over them, and what the last call gave.
+"""Timed calls, in the child: input buffers, batches over them, and what the last call gave.
 
-The judge says which rows a lap takes and what they hold; each call of a lap finds inputs in memory
-of its own with contents that no earlier call saw. Times taken here are claims: the judge holds its
-own clock against them.
+The judge says which buffers a batch takes and what they hold; each call of a batch finds inputs in
+its own memory with contents that no earlier call saw. Times taken here are claims, which the judge
+checks against its own clock.
 
-What fills the rows and empties the caches is looked up before a candidate could replace it.
+This module looks up the operators that fill buffers and flush caches before a candidate loads and
+could replace them.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.child.binding import Offered
 from kerneltruth.runner.protocol import Errand, Observation
-from kerneltruth.runner.timing.input_pool import Held
+from kerneltruth.runner.timing.input_buffers import InputBuffers
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
-from kerneltruth.runner.timing.spot_checks import Samples, unwatched
+from kerneltruth.runner.timing.spot_checks import SpotRecorder, unwatched
 
 Caller = Callable[[], Any]
 # From the arguments of each row to the calls: the entry is built once.
@@ -69,10 +70,10 @@ class _Graphs:
     made: list[tuple[Any, int, Any]] = field(default_factory=list)
 
 
-class Track:
-    """Rows of inputs for one entry, and laps over them."""
+class TimedWorker:
+    """Rows of inputs for one entry, and batches over them."""
 
-    def __init__(self, stock: Stock, device: torch.device, ready: Ready) -> None:
+    def __init__(self, stock: PrepareInputs, device: torch.device, ready: Ready) -> None:
         self._stock = stock
         self._device = device
         self._ready = ready
@@ -81,7 +82,7 @@ class Track:
         self._flush = _flushed(self._flush_words(), device)
         self.calls: list[Caller] = []
         self._graphs: _Graphs | None = None
-        self._samples: Samples | None = None
+        self._recorder: SpotRecorder | None = None
         self._row = 0
         self._kept = 1
         self._last: Any = None
@@ -91,25 +92,25 @@ class Track:
         """Do one errand, and say how it went."""
         timings: dict[str, float] = {}
         match errand:
-            case Rows(count=count):
-                self.rows(count)
-            case Refill(rows=rows, windows=windows, scales=scales):
-                self.refill(rows, windows, scales)
-            case Sample():
-                self.sample(errand)
-            case Capture(groups=groups, order=order):
+            case AllocateBuffers(count=count):
+                self.buffers(count)
+            case FillBuffers(buffers=buffers, windows=windows, scales=scales):
+                self.refill(buffers, windows, scales)
+            case SpotCheck():
+                self.spot_check(errand)
+            case CaptureGraphs(groups=groups, order=order):
                 self.capture(groups, order)
-            case Lap():
-                timings = self.lap(errand)
-            case Show(sampled=True):
-                kept = self._samples.results() if self._samples is not None else ()
+            case RunBatch():
+                timings = self.batch(errand)
+            case ShowResult(spot_checks=True):
+                kept = self._recorder.results() if self._recorder is not None else ()
                 return Observation(ended="returned", results=kept)
             case _:
                 return self.show()
         return Observation(ended="returned", timings=timings)
 
-    def _hold(self, supply: Supply) -> Held:
-        return Held(supply=supply, pool=pooled(supply, self._device))
+    def _hold(self, supply: Supply) -> InputBuffers:
+        return InputBuffers(supply=supply, pool=pooled(supply, self._device))
 
     def _flush_words(self) -> int:
         """As much memory as the judge says, and at least twice the L2 cache."""
@@ -118,9 +119,9 @@ class Track:
         cache = torch.cuda.get_device_properties(self._device).L2_cache_size
         return max(self._stock.flush_bytes, 2 * cache) // 8
 
-    def rows(self, count: int) -> None:
+    def buffers(self, count: int) -> None:
         """Make rows, with no contents yet, and the calls on them; with none, give memory back."""
-        self.calls, self._graphs, self._samples = [], None, None
+        self.calls, self._graphs, self._recorder = [], None, None
         self._last = self._snapshot = None
         for held in self._held:
             held.make(count)
@@ -128,9 +129,9 @@ class Track:
             if self._on_gpu:
                 torch.cuda.empty_cache()
             return
-        self.calls = self._ready([self.offered(row) for row in range(count)])
+        self.calls = self._ready([self.offered(buffer) for buffer in range(count)])
 
-    def offered(self, row: int) -> list[Offered]:
+    def offered(self, buffer: int) -> list[Offered]:
         """The arguments of a row's call."""
         held = iter(self._held)
         offered = []
@@ -138,12 +139,12 @@ class Track:
             if isinstance(a, ScalarArgument):
                 offered.append(offered_scalar(a))
             else:
-                offered.append(offered_tensor(a, next(held).row(row)))
+                offered.append(offered_tensor(a, next(held).buffer(buffer)))
         return offered
 
     def refill(
         self,
-        rows: Sequence[int],
+        buffers: Sequence[int],
         windows: Sequence[Sequence[int]],
         scales: Sequence[Sequence[float]],
     ) -> None:
@@ -152,7 +153,7 @@ class Track:
         # A call may have asked for the gradient of a row.
         with torch.no_grad():
             for i, held in enumerate(moving):
-                held.refill(rows, windows[i], scales[i] if scales else ())
+                held.refill(buffers, windows[i], scales[i] if scales else ())
         if self._on_gpu:
             _no_persisting_lines()
         self._wait()
@@ -163,23 +164,25 @@ class Track:
             for held in self._held:
                 held.flip()
 
-    def sample(self, asked: Sample) -> None:
+    def spot_check(self, asked: SpotCheck) -> None:
         """From now on look at these calls, whose results have the form of the last one."""
         with unwatched():
-            self._samples = Samples(asked, self._device, self._last) if asked.rows else None
+            self._recorder = (
+                SpotRecorder(asked, self._device, self._last) if asked.buffers else None
+            )
 
-    def _call(self, row: int) -> Caller:
-        sampled = self._samples is not None and row in self._samples.sources
-        return partial(self._sampled, row) if sampled else self.calls[row]
+    def _call(self, buffer: int) -> Caller:
+        spot_checks = self._recorder is not None and buffer in self._recorder.sources
+        return partial(self._spot_checked, buffer) if spot_checks else self.calls[buffer]
 
-    def _sampled(self, row: int) -> Any:
-        assert self._samples is not None
+    def _spot_checked(self, buffer: int) -> Any:
+        assert self._recorder is not None
         with unwatched():
             for held in self._held:
-                held.put(row, self._samples.sources[row])
-        result = self.calls[row]()
+                held.put(buffer, self._recorder.sources[buffer])
+        result = self.calls[buffer]()
         with unwatched():
-            self._samples.keep(row, result)
+            self._recorder.keep(buffer, result)
         return result
 
     def capture(self, groups: Sequence[Sequence[int]], order: Sequence[int]) -> None:
@@ -190,38 +193,38 @@ class Track:
         stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream):
             for index in order:
-                rows = groups[index]
-                calls = [self._call(row) for row in rows]
+                buffers = groups[index]
+                calls = [self._call(buffer) for buffer in buffers]
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=graphs.pool, capture_error_mode="thread_local")
                 try:
                     last = self._called(calls)
                 finally:
                     graph.capture_end()
-                made[index] = graph, rows[-1], last
+                made[index] = graph, buffers[-1], last
         graphs.made = [made[index] for index in range(len(groups))]
         self._wait()
         self._graphs = graphs
 
-    def lap(self, asked: Lap) -> dict[str, float]:
+    def batch(self, asked: RunBatch) -> dict[str, float]:
         """Make the calls, and say what they took."""
-        rows, graphs = asked.rows, asked.graphs
-        # Not before the clock starts: a result of the last lap would be freed within this one.
+        buffers, graphs = asked.buffers, asked.graphs
+        # Not before the clock starts: a result of the last batch would be freed within this one.
         self._last = self._snapshot = None
         if graphs:
             assert self._graphs is not None
-            made = [self._graphs.made[i] for i in rows]
+            made = [self._graphs.made[i] for i in buffers]
             calls = [graph.replay for graph, _, _ in made]
             self._row = made[-1][1]
         else:
-            calls = [self._call(row) for row in rows]
-            self._row = rows[-1]
+            calls = [self._call(buffer) for buffer in buffers]
+            self._row = buffers[-1]
         if asked.hidden:
             self._flip()
             # Of what is enqueued from here on nothing finds contents as they are.
             self._wait()
-        if self._on_gpu and asked.ahead_s > 0:
-            _sleep(int(asked.ahead_s * _CYCLES))  # type: ignore[no-untyped-call]
+        if self._on_gpu and asked.head_start_s > 0:
+            _sleep(int(asked.head_start_s * _CYCLES))  # type: ignore[no-untyped-call]
         if asked.hidden:
             # Who does not wait for what comes before its calls has computed noise meanwhile.
             self._flip()
@@ -268,12 +271,12 @@ class Track:
         return {"device_s": host, "host_s": host}, last
 
     def show(self) -> Observation:
-        """What the last call of the last lap gave."""
+        """What the last call of the last batch gave."""
         inputs = [
             placing.PlacedInput(
                 name=h.supply.name,
-                view=h.row(self._row),
-                buffer=h.row(self._row).reshape(-1).view(torch.uint8),
+                view=h.buffer(self._row),
+                buffer=h.buffer(self._row).reshape(-1).view(torch.uint8),
             )
             for h in self._held
             if h.count
@@ -284,7 +287,7 @@ class Track:
             ended="returned",
             results=tuple(placing.with_alias(r, a) for r, a in zip(results, shared, strict=True)),
             buffers={
-                h.supply.name: placing.raw_bytes(h.row(self._row))
+                h.supply.name: placing.raw_bytes(h.buffer(self._row))
                 for h in self._held
                 if h.supply.shown
             },
@@ -302,7 +305,7 @@ _POOLS: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictio
 
 
 def _flushed(words: int, device: torch.device) -> torch.Tensor:
-    """So many words that a lap reads before its calls."""
+    """So many words that a batch reads before its calls."""
     found = _FLUSHES.get((words, device))
     if found is None:
         found = torch.zeros(words, dtype=torch.int64, device=device)
@@ -311,25 +314,25 @@ def _flushed(words: int, device: torch.device) -> torch.Tensor:
 
 
 def rehearse(device: str) -> None:
-    """Make a lap over nothing much: a device loads each kernel when it is first launched.
+    """Make a batch over nothing much: a device loads each kernel when it is first launched.
 
     That takes a while, in which another candidate gets ready.
     """
     where = torch.device(device)
     for dtype in _REHEARSED:
         supply = Supply(name="x", dtype=dtype, shape=(2,), pool=bytes(64))
-        track = Track(Stock(arguments=(supply,), flush_bytes=8), where, _untouched)
-        track.rows(2)
+        track = TimedWorker(PrepareInputs(arguments=(supply,), flush_bytes=8), where, _untouched)
+        track.buffers(2)
         track.refill((0, 1), ((0, 1),), ((1.0, 0.5),) if dtype == "float32" else ())
-        track.lap(Lap(rows=(0, 1), ahead_s=1e-6, hidden=True))
+        track.batch(RunBatch(buffers=(0, 1), head_start_s=1e-6, hidden=True))
         track.show()
     if where.type == "cuda":
         torch.cuda.empty_cache()
 
 
-def _untouched(rows: Sequence[Sequence[Offered]]) -> list[Caller]:
+def _untouched(buffers: Sequence[Sequence[Offered]]) -> list[Caller]:
     """Calls that give their input back."""
-    return [partial(_first, row[0].value) for row in rows]
+    return [partial(_first, buffer[0].value) for buffer in buffers]
 
 
 def _first(value: Any) -> Any:

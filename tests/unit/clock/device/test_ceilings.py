@@ -10,7 +10,7 @@ from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.roofline.work import FORMATS
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.protocol import Observation, TensorResult
-from kerneltruth.runner.timing.messages import Show
+from kerneltruth.runner.timing.messages import ShowResult
 
 COUNT = len(FORMATS) + 4
 
@@ -25,7 +25,7 @@ def measured(*values, ends=None):
     def errand(message, deadline_s):
         if ends is not None:
             return Observation(ended=ends, message="no memory left")
-        results = (result,) if isinstance(message, Show) else ()
+        results = (result,) if isinstance(message, ShowResult) else ()
         return Observation(ended="returned", results=results)
 
     @contextlib.contextmanager

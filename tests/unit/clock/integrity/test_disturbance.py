@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
-from kerneltruth.clock.integrity.disturbance import Conditions, Lookout, conditions, disturbed
+from kerneltruth.clock.integrity.disturbance import (
+    Conditions,
+    DisturbanceDetector,
+    conditions,
+    disturbed,
+)
 
 CALM = Reading(
     sm_clock_mhz=1980,
@@ -91,13 +96,13 @@ class Scripted:
 
 def test_a_lookout_compares_each_reading_with_the_one_before():
     slow = replace(CALM, sm_clock_mhz=1500)
-    lookout = Lookout(Scripted(CALM, CALM, slow, slow))
+    lookout = DisturbanceDetector(Scripted(CALM, CALM, slow, slow))
     assert [lookout() is not None for _ in range(4)] == [False, False, True, False]
     assert len(lookout.readings) == 4
 
 
 def test_a_lookout_on_a_cpu_never_complains():
-    lookout = Lookout(NoTelemetry())
+    lookout = DisturbanceDetector(NoTelemetry())
     assert [lookout(), lookout()] == [None, None]
     assert conditions(lookout.readings) is None
 

@@ -1,4 +1,4 @@
-"""Which calls of a lap are sampled, and which elements are kept."""
+"""Which calls of a batch are sampled, and which elements are kept."""
 
 from itertools import pairwise
 
@@ -10,69 +10,70 @@ from kerneltruth.clock.integrity.spot_checks import (
     FEW,
     MOST_CALLS,
     SPOTS,
-    laps_to_sample,
-    sample_of,
+    batches_to_check,
     sources_of,
+    spot_check_of,
 )
 
 ROWS = tuple(range(100, 140))
 
 
-def sample(*groups, elements=(10,), sources=2, seed=1):
+def spot_check(*groups, elements=(10,), sources=2, seed=1):
     groups = groups or (ROWS,)
-    return sample_of(
+    return spot_check_of(
         groups, elements=elements, sources=sources, slot=3, rng=stream(seed, "sampling")
     )
 
 
 @pytest.mark.parametrize(
-    ("calls", "sampled"), [(1, 1), (2, 2), (FEW - 1, FEW - 1), (FEW, FEW // 2), (40, 20), (768, 32)]
+    ("calls", "spot_checks"),
+    [(1, 1), (2, 2), (FEW - 1, FEW - 1), (FEW, FEW // 2), (40, 20), (768, 32)],
 )
-def test_of_few_calls_all_are_sampled_and_of_many_some(calls, sampled):
-    assert len(sample(range(calls)).rows) == sampled <= MOST_CALLS
+def test_of_few_calls_all_are_sampled_and_of_many_some(calls, spot_checks):
+    assert len(spot_check(range(calls)).buffers) == spot_checks <= MOST_CALLS
 
 
 def test_some_calls_of_each_group_are_sampled():
-    found = sample(ROWS, range(50), (1000, 1001)).rows
-    assert [row in ROWS for row in found[:20]] == [True] * 20
+    found = spot_check(ROWS, range(50), (1000, 1001)).buffers
+    assert [buffer in ROWS for buffer in found[:20]] == [True] * 20
     assert found[-2:] == (1000, 1001)
     assert len(found) == 20 + 25 + 2
 
 
 @pytest.mark.parametrize(
-    ("sampled", "laps"), [(64, 2), (16, 2), (15, 3), (8, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
+    ("spot_checks", "batches"), [(64, 2), (16, 2), (15, 3), (8, 4), (7, 5), (4, 8), (2, 8), (1, 8)]
 )
-def test_the_fewer_calls_of_a_lap_are_sampled_the_more_laps_are(sampled, laps):
-    found = laps_to_sample(2, sampled, blocks=8, rng=stream(1, "laps"))
-    assert len(found) == laps
+def test_the_fewer_calls_of_a_lap_are_sampled_the_more_laps_are(spot_checks, batches):
+    found = batches_to_check(2, spot_checks, blocks=8, rng=stream(1, "laps"))
+    assert len(found) == batches
     assert all(0 <= index < 8 for index in found)
-    assert laps * sampled >= 2 * ENOUGH or laps == 8
+    assert batches * spot_checks >= 2 * ENOUGH or batches == 8
 
 
 def test_who_wants_no_lap_sampled_gets_none():
-    assert laps_to_sample(0, 4, blocks=8, rng=stream(1, "laps")) == []
+    assert batches_to_check(0, 4, blocks=8, rng=stream(1, "laps")) == []
 
 
 def test_they_are_told_in_the_order_in_which_they_are_made():
     mixed = ROWS[::2] + ROWS[1::2]
-    found = sample(mixed).rows
+    found = spot_check(mixed).buffers
     assert len({*found}) == len(found)
     assert [*found] == sorted(found, key=mixed.index)
 
 
 def test_neighbours_get_different_contents():
-    sources = sample().sources
+    sources = spot_check().sources
     assert {*sources} == {0, 1}
     assert all(a != b for a, b in pairwise(sources))
 
 
 def test_which_calls_and_elements_cannot_be_foreseen():
-    found = [sample(elements=(10**6,), seed=seed) for seed in range(4)]
-    assert len({f.rows for f in found}) == len({f.spots for f in found}) == 4
+    found = [spot_check(elements=(10**6,), seed=seed) for seed in range(4)]
+    assert len({f.buffers for f in found}) == len({f.spots for f in found}) == 4
 
 
 def test_of_small_outputs_all_elements_are_kept_and_of_large_ones_some():
-    found = sample(elements=(5, 0, SPOTS, 10**6))
+    found = spot_check(elements=(5, 0, SPOTS, 10**6))
     assert found.spots[:3] == (tuple(range(5)), (), tuple(range(SPOTS)))
     assert len(found.spots[3]) == SPOTS
     assert 0 <= min(found.spots[3]) < 10**4
@@ -80,7 +81,7 @@ def test_of_small_outputs_all_elements_are_kept_and_of_large_ones_some():
 
 
 def test_the_slot_is_named():
-    assert sample().slot == 3
+    assert spot_check().slot == 3
 
 
 @pytest.mark.parametrize(("known", "sources"), [(1, 1), (2, 2), (9, 4)])

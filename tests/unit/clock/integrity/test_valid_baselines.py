@@ -14,14 +14,18 @@ from kerneltruth.clock.integrity.valid_baselines import (
     why_elsewhere,
     why_too_long,
 )
+from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.operators import Operators, operators_in
-from kerneltruth.clock.protocol.rows import SPARE
-from kerneltruth.clock.protocol.sides import Contestant
-from kerneltruth.clock.schedule.batches import AGAIN
+from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.schedule.batch_runner import AGAIN
 from kerneltruth.clock.schedule.benchmark import ASKED
 from kerneltruth.runner.protocol import Observation
-from kerneltruth.runner.timing.messages import Capture, Lap, Rows
-from kerneltruth.runner.timing.messages import Operators as Asked
+from kerneltruth.runner.timing.messages import (
+    AllocateBuffers,
+    CaptureGraphs,
+    CountOperators,
+    RunBatch,
+)
 
 PLAIN = Operators(launches=3, on_host=0, elsewhere=0)
 EIG = Operators(launches=3, on_host=2, elsewhere=0, factors=("linalg_eig",))
@@ -75,9 +79,9 @@ def of_eager(sides, **script):
 def test_a_baseline_that_runs_elsewhere_takes_part_in_no_lap_that_counts(sides):
     child = of_eager(sides, ran={"launches": 0.0})
     with pytest.raises(NotValid) as found:
-        sides.contest().prepare()
+        sides.benchmark().prepare()
     assert str(found.value) == f"no valid baseline: {NOTHING_RUNS}"
-    assert len(child.of(Lap)) == 2
+    assert len(child.of(RunBatch)) == 2
 
 
 def test_a_baseline_that_runs_elsewhere_is_none_when_it_gets_ready_again_either(sides):
@@ -85,7 +89,7 @@ def test_a_baseline_that_runs_elsewhere_is_none_when_it_gets_ready_again_either(
     of_eager(sides, ran={"launches": 0.0})
     for _ in range(2):
         with pytest.raises(NotValid, match="it launched nothing"):
-            sides.contest().prepare()
+            sides.benchmark().prepare()
 
 
 def test_a_baseline_that_takes_too_long_costs_a_few_calls(sides):
@@ -95,10 +99,10 @@ def test_a_baseline_that_takes_too_long_costs_a_few_calls(sides):
         return "too long" if side.ran and side.warm_up_s > 1.0 else None
 
     with pytest.raises(NotValid) as found:
-        sides.contest(too_long=over_a_second).prepare()
+        sides.benchmark(too_long=over_a_second).prepare()
     assert found.value.name == "eager"
     # Two to get ready, one that shows how slow it is, and two more before it is refused.
-    assert sum(len(lap.rows) for lap in child.of(Lap)) == 5
+    assert sum(len(batch.buffers) for batch in child.of(RunBatch)) == 5
 
 
 def too_long(side):
@@ -107,24 +111,24 @@ def too_long(side):
 
 
 def prepared(sides, **more):
-    contest = sides.contest(too_long=too_long)
-    contest.prepare(**more)
-    return contest
+    benchmark = sides.benchmark(too_long=too_long)
+    benchmark.prepare(**more)
+    return benchmark
 
 
-def slow_at(child, *laps):
-    """Calls in these laps, counted from the first, take 5 ms more."""
+def slow_at(child, *batches):
+    """Calls in these batches, counted from the first, take 5 ms more."""
     counted = count(1)
-    child.noise = lambda: 251.0 if next(counted) in laps else 1.0
+    child.noise = lambda: 251.0 if next(counted) in batches else 1.0
 
 
-@pytest.mark.parametrize("laps", [(3,), (3, 4, 5), (3, 4, 5, 6, 7)])
-def test_slow_calls_among_quick_ones_refuse_no_baseline(sides, laps):
+@pytest.mark.parametrize("batches", [(3,), (3, 4, 5), (3, 4, 5, 6, 7)])
+def test_slow_calls_among_quick_ones_refuse_no_baseline(sides, batches):
     child = of_eager(sides, ran={"launches": 1.0})
-    slow_at(child, *laps)
-    contest = prepared(sides)
-    assert [side.name for side in contest.sides] == ["candidate", "eager"]
-    # Nor do they tell how long laps are.
+    slow_at(child, *batches)
+    benchmark = prepared(sides)
+    assert [side.name for side in benchmark.sides] == ["candidate", "eager"]
+    # Nor do they tell how long batches are.
     assert sides.made[1].warm_up_s == pytest.approx(child.call_s)
 
 
@@ -132,7 +136,7 @@ def test_a_baseline_each_call_of_which_is_slow_is_refused(sides):
     child = of_eager(sides, call_s=3e-3, ran={"launches": 1.0})
     with pytest.raises(NotValid, match="no valid baseline: a call takes 3 ms: over 100 times"):
         prepared(sides)
-    assert not any(message.count > SPARE for message in child.of(Rows))
+    assert not any(message.count > SPARE for message in child.of(AllocateBuffers))
 
 
 def test_a_slow_host_refuses_no_baseline(sides):
@@ -145,65 +149,65 @@ def test_what_is_measured_beside_others_refuses_no_baseline(sides):
     prepared(sides, disturbance=lambda: "1 other process on the device")
     assert sides.made[1].warm_up_s == pytest.approx(3e-3)
     # Beside the two that get it ready, and the first by which it is gauged.
-    assert sum(len(lap.rows) == 1 for lap in child.of(Lap)) <= ASKED * AGAIN[1] + 3
+    assert sum(len(batch.buffers) == 1 for batch in child.of(RunBatch)) <= ASKED * AGAIN[1] + 3
 
 
 def test_calls_that_no_disturbance_makes_so_slow_are_refused_all_the_same(sides):
     child = of_eager(sides, call_s=1.0, ran={"launches": 1.0})
     with pytest.raises(NotValid):
         prepared(sides, disturbance=lambda: "1 other process on the device")
-    assert sum(len(lap.rows) for lap in child.of(Lap)) == 5
+    assert sum(len(batch.buffers) for batch in child.of(RunBatch)) == 5
 
 
 def test_only_baselines_are_asked_what_they_run(sides):
     child = of_eager(sides, ran={"launches": 1.0})
-    sides.contest().prepare()
-    assert len(child.of(Asked)) == 1
-    assert not sides.children["candidate"].of(Asked)
+    sides.benchmark().prepare()
+    assert len(child.of(CountOperators)) == 1
+    assert not sides.children["candidate"].of(CountOperators)
 
 
 def test_slow_calls_are_made_as_rarely_as_can_be(sides):
     slow = sides.add("candidate", call_s=0.5)
     sides.add("eager", call_s=0.5)
-    contest = sides.contest()
-    contest.prepare()
-    contest.run(lambda c: True)
-    contest.measure_warm()
-    calls = sum(len(lap.rows) for lap in slow.of(Lap))
-    # A block has two laps of the candidate, of a call or two; a dozen more would be usual.
-    assert calls <= 4 * contest.effort.blocks[0] + 10
-    assert sum(len(lap.rows) == 1 for lap in slow.of(Lap)) >= contest.effort.blocks[0]
-    assert all(len(block["candidate"]) == 2 for block in contest.around)
+    benchmark = sides.benchmark()
+    benchmark.prepare()
+    benchmark.run(lambda c: True)
+    benchmark.measure_warm()
+    calls = sum(len(batch.buffers) for batch in slow.of(RunBatch))
+    # A block has two batches of the candidate, of a call or two; a dozen more would be usual.
+    assert calls <= 4 * benchmark.effort.blocks[0] + 10
+    assert sum(len(batch.buffers) == 1 for batch in slow.of(RunBatch)) >= benchmark.effort.blocks[0]
+    assert all(len(block["candidate"]) == 2 for block in benchmark.overheads)
 
 
 def test_a_baseline_that_waits_for_the_device_is_not_tried_in_graphs(sides):
     child = of_eager(sides, ran={"launches": 1.0, "waits": 1.0})
-    contest = sides.contest()
-    contest.prepare()
-    assert not contest.graphs
-    assert contest.why_not_captured == "eager: it waits for the device in a call"
-    assert not child.of(Capture)
+    benchmark = sides.benchmark()
+    benchmark.prepare()
+    assert not benchmark.graphs
+    assert benchmark.why_not_captured == "eager: it waits for the device in a call"
+    assert not child.of(CaptureGraphs)
     assert child.restarts == 0
 
 
 def test_sides_whose_shared_child_began_anew_get_their_rows_again(sides):
     """Eager PyTorch could not be captured; what was compiled in its process went with it."""
     sides.add("candidate")
-    child = sides.add("eager", ends={Capture: "raised"})
-    shared = [sides.made[-1], Contestant(name="compile", child=child, slot=1)]
+    child = sides.add("eager", ends={CaptureGraphs: "raised"})
+    shared = [sides.made[-1], Side(name="compile", child=child, slot=1)]
     sides.made.append(shared[1])
     restart = child.restart
 
-    def begin_anew():
+    def start_again():
         restart()
         for side in shared:
-            side.forget_rows()
-            side.stocked = False
+            side.forget_buffers()
+            side.has_inputs = False
 
-    child.restart = begin_anew
-    contest = sides.contest()
-    contest.prepare()
+    child.restart = start_again
+    benchmark = sides.benchmark()
+    benchmark.prepare()
     assert child.restarts == 1
-    assert [side.rows for side in contest.sides] == [contest.rows] * 3
-    contest.run(lambda c: True)
-    assert contest.blocks
+    assert [side.buffers for side in benchmark.sides] == [benchmark.buffers] * 3
+    benchmark.run(lambda c: True)
+    assert benchmark.blocks

@@ -8,7 +8,7 @@ from timed_children import CASE, RELU
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import SHARED_FROM, rehearsed, stocked
+from kerneltruth.clock.protocol.inputs import SHARED_FROM, make_bench_inputs, rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, left_out, timed_cases
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.timing.messages import Supply
@@ -91,22 +91,22 @@ def names(inputs, kind):
 
 
 def test_arguments_come_in_the_order_of_the_signature():
-    inputs = stocked(NORM, timed_cases(NORM)[0])
+    inputs = make_bench_inputs(NORM, timed_cases(NORM)[0])
     assert [a.name for a in inputs.arguments] == ["x", "weight", "eps", "mode"]
     eps = next(a for a in inputs.arguments if a.name == "eps")
     assert (eps.value, eps.default) == (1e-6, 1e-6)
 
 
 def test_an_absent_tensor_is_passed_as_none():
-    inputs = stocked(NORM, replace(timed_cases(NORM)[0], absent=("weight",)))
+    inputs = make_bench_inputs(NORM, replace(timed_cases(NORM)[0], absent=("weight",)))
     weight = next(a for a in inputs.arguments if a.name == "weight")
     assert weight == ScalarArgument(name="weight", value=None)
     assert [a.name for a in inputs.moving] == ["x"]
 
 
 def test_a_small_pool_travels_and_a_large_one_is_shared():
-    small = stocked(RELU, CASE)
-    large = stocked(RELU, replace(CASE, dims=(("M", 64), ("N", 64))))
+    small = make_bench_inputs(RELU, CASE)
+    large = make_bench_inputs(RELU, replace(CASE, dims=(("M", 64), ("N", 64))))
     assert large.pools["x"].elements.numel() * 4 >= SHARED_FROM
     assert small.held == ()
     assert len(small.arguments[0].pool) == 4 * small.pools["x"].elements.numel()
@@ -116,20 +116,20 @@ def test_a_small_pool_travels_and_a_large_one_is_shared():
 
 def test_what_a_task_writes_is_shown():
     added = declare("add_(x[M, N], y[M, N])", dict(M="batch", N="spatial"), mutates=("x",))
-    shown = {a.name: a.shown for a in stocked(added, timed_cases(added)[0]).arguments}
+    shown = {a.name: a.shown for a in make_bench_inputs(added, timed_cases(added)[0]).arguments}
     assert shown == {"x": True, "y": False}
 
 
 def test_weights_are_fixed_and_take_no_memory_of_a_row():
     layer = declare("layer(x[M, N], weight[N]: weight)", {"M": "batch", "N": "contracted"})
-    inputs = stocked(layer, Case(task="layer", dims=(("M", 2), ("N", 3))))
+    inputs = make_bench_inputs(layer, Case(task="layer", dims=(("M", 2), ("N", 3))))
     assert {a.name: a.fixed for a in inputs.arguments} == {"x": False, "weight": True}
-    assert inputs.row_bytes == 2 * 3 * 4
+    assert inputs.buffer_bytes == 2 * 3 * 4
 
 
 def test_members_of_a_list_say_so():
     adam = replace(find("kernelbenchx/Adam"), perf=())
-    inputs = stocked(adam, timed_cases(adam)[0])
+    inputs = make_bench_inputs(adam, timed_cases(adam)[0])
     members = {a.name: a.member_of for a in inputs.arguments if isinstance(a, Supply)}
     assert members["p0"] == members["p1"] == "params"
     assert members["_gradients_of_p0"] is None
@@ -146,7 +146,7 @@ def test_contents_that_were_drawn_can_be_given_again(kind):
     declared = declare("f(x[M, N])", {"M": "batch", "N": "spatial"})
     spec = replace(declared.tensors[0], kind=kind or declared.tensors[0].kind)
     declared = replace(declared, arguments=(spec,))
-    inputs = stocked(declared, Case(task="f", dims=(("M", 4), ("N", 4)), seed=3))
+    inputs = make_bench_inputs(declared, Case(task="f", dims=(("M", 4), ("N", 4)), seed=3))
     drawn = inputs.draw(stream(1, "drawn"), 5)
     given = inputs.given([*drawn])
     assert inputs.refill(range(5), given) == inputs.refill(range(5), drawn)
@@ -158,7 +158,7 @@ def test_contents_that_were_drawn_can_be_given_again(kind):
 def test_what_is_rehearsed_has_the_form_of_what_is_timed(name, dtype):
     found = find(f"kernelbenchx/{name}")
     case = timed_cases(replace(found, perf=()), dtype=found.dtypes[dtype])[0]
-    blank, supplied = rehearsed(found, case), stocked(found, case).arguments
+    blank, supplied = rehearsal_arguments(found, case), make_bench_inputs(found, case).arguments
     assert [form(a) for a in blank] == [form(a) for a in supplied]
     assert {a.pool for a in blank if isinstance(a, Supply)} == {b""}
 
@@ -169,16 +169,19 @@ def test_what_a_task_says_that_a_tensor_holds_is_rehearsed(tmp_path):
     table = replace(held, held=lambda settings: numbers.T)
     norm = replace(NORM, arguments=(NORM.arguments[0], table, *NORM.arguments[2:]))
     case = timed_cases(norm)[0]
-    rows, offsets = (a for a in rehearsed(norm, case) if isinstance(a, Supply))
-    assert (rows.pool, offsets.dtype) == (b"", "int64")
+    buffers, offsets = (a for a in rehearsal_arguments(norm, case) if isinstance(a, Supply))
+    assert (buffers.pool, offsets.dtype) == (b"", "int64")
     assert torch.frombuffer(bytearray(offsets.pool), dtype=torch.int64).tolist() == [0, 9, 2, 5]
-    assert offsets.pool == next(a for a in stocked(norm, case).arguments if a.name == "weight").pool
+    assert (
+        offsets.pool
+        == next(a for a in make_bench_inputs(norm, case).arguments if a.name == "weight").pool
+    )
 
 
 def test_an_absent_tensor_is_rehearsed_as_none():
     case = replace(timed_cases(NORM)[0], absent=("weight",))
-    assert [form(a) for a in rehearsed(NORM, case)] == [
-        form(a) for a in stocked(NORM, case).arguments
+    assert [form(a) for a in rehearsal_arguments(NORM, case)] == [
+        form(a) for a in make_bench_inputs(NORM, case).arguments
     ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.oracle.expectation import expect_timed
 from kerneltruth.tasks.registry import find
@@ -13,7 +13,7 @@ from kerneltruth.tasks.registry import find
 def test_what_is_timed_of_a_determinant_can_be_judged(name):
     task = find(f"kernelbenchx/{name}")
     case = timed_cases(task)[0]
-    inputs = stocked(task, case)
+    inputs = make_bench_inputs(task, case)
     for choices in inputs.draw(stream(0, "known"), 2):
         expected = expect_timed(task, case, inputs.at(task, case, choices)).outputs[0].reference
         assert ((expected.abs() > 1e-3) & (expected.abs() < 1e3)).all()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import ContestError
+from kerneltruth.clock.protocol.sides import SideError
 from kerneltruth.engine.benchmark.baseline_cache import MOST_AT_ONCE, BaselineCache
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
@@ -21,7 +21,7 @@ SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 SOFTMAX, RELU, GELU = (
     replace(find(f"kernelbenchx/{name}"), perf=SHAPES) for name in ("softmax", "relu", "gelu")
 )
-EFFORT = Effort(lap_s=1e-4, graph_lap_s=3e-4, memory_bytes=2**18, deadline_s=120.0)
+EFFORT = Effort(batch_s=1e-4, graph_batch_s=3e-4, memory_bytes=2**18, deadline_s=120.0)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def opened(runner, monkeypatch):
 
 
 @pytest.fixture
-def turns(runner):
+def cache(runner):
     made = []
 
     def make(*baselines, sources=baseline_sources):
@@ -61,44 +61,48 @@ def processes(opened, task):
     return opened.count(baseline_sources(task)["eager"])
 
 
-def test_a_task_gets_no_process_before_it_is_needed(turns, opened):
-    grounds = turns("eager").begin(SOFTMAX)
+def test_a_task_gets_no_process_before_it_is_needed(cache, opened):
+    task_baselines = cache("eager").begin(SOFTMAX)
     assert opened == []
-    sides = [grounds.of(case).sides for case in grounds.cases]
+    sides = [task_baselines.of(case).sides for case in task_baselines.cases]
     assert [len(each) for each in sides] == [1, 1]
     assert processes(opened, SOFTMAX) == 1
 
 
-def test_tasks_that_got_ready_meet_their_baselines_warm(turns, opened):
-    one = turns("eager")
+def test_tasks_that_got_ready_meet_their_baselines_warm(cache, opened):
+    one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     for task in (SOFTMAX, RELU):
-        grounds = one.begin(task)
-        assert all(side.warmed for case in grounds.cases for side in grounds.of(case).sides)
+        task_baselines = one.begin(task)
+        assert all(
+            side.warmed_up
+            for case in task_baselines.cases
+            for side in task_baselines.of(case).sides
+        )
         assert processes(opened, task) == 1
 
 
-def test_a_task_in_hand_keeps_its_grounds_and_gets_them_back(turns):
-    one = turns("eager")
+def test_a_task_in_hand_keeps_its_grounds_and_gets_them_back(cache):
+    one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
-    grounds = one.begin(SOFTMAX)
-    assert one.begin(SOFTMAX) is grounds
+    task_baselines = one.begin(SOFTMAX)
+    assert one.begin(SOFTMAX) is task_baselines
     one.begin(RELU)
-    assert one.begin(SOFTMAX) is grounds
+    assert one.begin(SOFTMAX) is task_baselines
 
 
-def test_other_shapes_or_another_dtype_are_another_task(turns):
-    one = turns("eager")
-    grounds = one.begin(SOFTMAX)
+def test_other_shapes_or_another_dtype_are_another_task(cache):
+    one = cache("eager")
+    task_baselines = one.begin(SOFTMAX)
     other = one.begin(replace(SOFTMAX, perf=SHAPES[:1]))
     half = one.begin(SOFTMAX, "float16")
-    assert len({id(each) for each in (grounds, other, half)}) == 3
-    assert [len(each.cases) for each in (grounds, other, half)] == [2, 1, 2]
+    assert len({id(each) for each in (task_baselines, other, half)}) == 3
+    assert [len(each.cases) for each in (task_baselines, other, half)] == [2, 1, 2]
 
 
-def test_who_was_in_hand_longest_ago_makes_room(turns, monkeypatch):
+def test_who_was_in_hand_longest_ago_makes_room(cache, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
-    one = turns("eager")
+    one = cache("eager")
     for task in (SOFTMAX, RELU, SOFTMAX, GELU):
         one.begin(task)
     assert one.tasks == (SOFTMAX.key, GELU.key)
@@ -107,48 +111,48 @@ def test_who_was_in_hand_longest_ago_makes_room(turns, monkeypatch):
     assert {*one.tasks} == {SOFTMAX.key, RELU.key}
 
 
-def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(turns):
-    one = turns("eager")
-    assert not one.make_room()
+def test_room_is_made_by_all_that_wait_and_not_by_the_task_in_hand(cache):
+    one = cache("eager")
+    assert not one.free_memory()
     one.begin(SOFTMAX)
-    assert not one.make_room()
+    assert not one.free_memory()
     one.begin(RELU)
     one.begin(GELU)
-    assert one.make_room()
+    assert one.free_memory()
     assert one.tasks == (GELU.key,)
-    assert not one.make_room()
+    assert not one.free_memory()
 
 
-def test_room_is_made_first_by_those_who_had_their_turn_and_then_by_the_last(turns, monkeypatch):
-    one = turns("eager")
+def test_room_is_made_first_by_those_who_had_their_turn_and_then_by_the_last(cache, monkeypatch):
+    one = cache("eager")
     for task in (SOFTMAX, RELU, GELU):
         one._made(task, None)
     one.begin(SOFTMAX)
     one.begin(RELU)
     softmax, relu, gelu = SOFTMAX.key, RELU.key, GELU.key
     assert {*one.tasks} == {softmax, relu, gelu}
-    assert one.make_room()
+    assert one.free_memory()
     assert {*one.tasks} == {relu, gelu}
     # Who gets ready anew is waited for.
-    monkeypatch.setattr(TaskBaselines, "warm_up", lambda grounds, effort, room: None)
+    monkeypatch.setattr(TaskBaselines, "warm_up", lambda task_baselines, effort, room: None)
     one.ready([SOFTMAX, GELU], EFFORT)
     one.begin(SOFTMAX)
     one._had.clear()
     assert {*one.tasks} == {softmax, relu, gelu}
-    one.make_room()
+    one.free_memory()
     assert one.tasks == (gelu, softmax)
 
 
-def test_where_the_device_is_full_nobody_gets_ready_ahead_of_time(turns, monkeypatch):
-    one = turns("eager")
+def test_where_the_device_is_full_nobody_gets_ready_ahead_of_time(cache, monkeypatch):
+    one = cache("eager")
     monkeypatch.setattr(one, "_room", lambda: False)
     one.ready([SOFTMAX], EFFORT)
     assert one.tasks == (SOFTMAX.key,)
     assert one.begin(SOFTMAX)._made == {}
 
 
-def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(turns, monkeypatch):
-    one = turns("eager")
+def test_on_a_full_device_those_who_had_their_turn_leave_when_others_get_ready(cache, monkeypatch):
+    one = cache("eager")
     one.begin(SOFTMAX)
     one.begin(RELU)
     monkeypatch.setattr(one, "_room", lambda: False)
@@ -165,35 +169,35 @@ def test_how_full_a_device_is_is_asked_of_it(runner, monkeypatch, free, room):
     assert one._room() is room
 
 
-def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(turns, opened):
-    one = turns("eager")
+def test_baselines_of_which_one_was_lost_begin_anew_at_the_next_turn(cache, opened):
+    one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
-    grounds = one.begin(SOFTMAX)
-    grounds.of(grounds.cases[0]).sides[0].child.session.close()
+    task_baselines = one.begin(SOFTMAX)
+    task_baselines.of(task_baselines.cases[0]).sides[0].child.session.close()
     one.begin(RELU)
     assert one.tasks == (RELU.key,)
     one.ready([SOFTMAX], EFFORT)
     assert processes(opened, SOFTMAX) == 2
 
 
-def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_again(turns, opened):
+def test_a_baseline_that_was_lost_in_hand_begins_anew_when_its_task_gets_ready_again(cache, opened):
     """As where a run has candidates of one task only."""
-    one = turns("eager")
+    one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
-    grounds = one.begin(SOFTMAX)
-    ground = grounds.of(grounds.cases[0])
+    task_baselines = one.begin(SOFTMAX)
+    setup = task_baselines.of(task_baselines.cases[0])
     one.ready([SOFTMAX], EFFORT)
-    assert one.begin(SOFTMAX) is grounds
-    ground.leave_out(ContestError("eager", Observation(ended="lost", message="it is gone")))
+    assert one.begin(SOFTMAX) is task_baselines
+    setup.leave_out(SideError("eager", Observation(ended="lost", message="it is gone")))
     one.ready([SOFTMAX], EFFORT)
     anew = one.begin(SOFTMAX)
     assert [len(anew.of(case).sides) for case in anew.cases] == [1, 1]
     assert processes(opened, SOFTMAX) == 2
 
 
-def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch):
+def test_nobody_is_left_on_the_device_who_is_not_kept(cache, runner, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
-    one, before = turns("eager"), len(runner._sessions)
+    one, before = cache("eager"), len(runner._sessions)
 
     def left():
         return len(runner._sessions) - before
@@ -204,12 +208,12 @@ def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch
     one.ready([GELU], EFFORT)
     assert left() == 2
     one.begin(GELU)
-    one.make_room()
+    one.free_memory()
     assert (one.tasks, left()) == ((GELU.key,), 1)
     # One that was lost takes the others of its task along.
-    grounds = one.begin(GELU)
-    grounds.of(grounds.cases[0]).leave_out(
-        ContestError("eager", Observation(ended="lost", message="it is gone"))
+    task_baselines = one.begin(GELU)
+    task_baselines.of(task_baselines.cases[0]).leave_out(
+        SideError("eager", Observation(ended="lost", message="it is gone"))
     )
     one.begin(SOFTMAX)
     assert (one.tasks, left()) == ((SOFTMAX.key,), 0)
@@ -218,25 +222,25 @@ def test_nobody_is_left_on_the_device_who_is_not_kept(turns, runner, monkeypatch
     assert left() == 0
 
 
-def test_a_task_gets_the_process_that_another_has_left(turns, opened, monkeypatch):
+def test_a_task_gets_the_process_that_another_has_left(cache, opened, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
-    one = turns("eager", "compile")
+    one = cache("eager", "compile")
     pids = []
     for task in (SOFTMAX, RELU, GELU):
         one.ready([task], EFFORT)
-        grounds = one.begin(task)
-        ground = grounds.of(grounds.cases[0])
-        assert [side.warmed for side in ground.sides] == [True, True]
+        task_baselines = one.begin(task)
+        setup = task_baselines.of(task_baselines.cases[0])
+        assert [side.warmed_up for side in setup.sides] == [True, True]
         # Each gives what its own task asks for.
-        assert ground.known()
-        pids.append(ground.sides[0].child.session._link.pid)
+        assert setup.known()
+        pids.append(setup.sides[0].child.session._link.pid)
     assert len({*pids}) == 1
     assert len(opened) == 1
 
 
-def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(turns, monkeypatch):
+def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(cache, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
-    one = turns("eager")
+    one = cache("eager")
     before = one.begin(SOFTMAX)
     child = before.of(before.cases[0]).sides[0].child
     one.begin(RELU)
@@ -246,22 +250,22 @@ def test_a_baseline_that_has_left_its_process_asks_it_for_nothing(turns, monkeyp
     assert child.errand(Loaded()).ended == "lost"
 
 
-def test_a_process_that_is_at_work_is_ended_and_not_left(turns, monkeypatch):
+def test_a_process_that_is_at_work_is_ended_and_not_left(cache, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 1)
-    one = turns("eager")
+    one = cache("eager")
     before = one.begin(SOFTMAX)
     child = before.of(before.cases[0]).sides[0].child
-    with child._asked:
+    with child._in_use:
         one.begin(RELU)
         assert child.session._link is None
 
 
-def test_no_process_begins_while_laps_run(turns, opened):
+def test_no_process_begins_while_laps_run(cache, opened):
     """Its context on the device would disturb them."""
-    one = turns("eager")
-    grounds = one.begin(SOFTMAX)
-    preparing = threading.Thread(target=grounds.of, args=(grounds.cases[0],))
-    with one.quiet.laps():
+    one = cache("eager")
+    task_baselines = one.begin(SOFTMAX)
+    preparing = threading.Thread(target=task_baselines.of, args=(task_baselines.cases[0],))
+    with one.background.batches():
         preparing.start()
         preparing.join(timeout=0.3)
         assert preparing.is_alive()
@@ -283,28 +287,28 @@ def waited(monkeypatch):
     return found
 
 
-def test_room_is_there_when_it_has_been_made(turns, waited, monkeypatch):
+def test_room_is_there_when_it_has_been_made(cache, waited, monkeypatch):
     monkeypatch.setattr("kerneltruth.engine.benchmark.baseline_cache.MOST_AT_ONCE", 2)
-    one = turns("eager")
+    one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(GELU)
     # Of those that were too many a process is left for others.
     assert waited == []
     # All, and those of whom one was lost.
-    one.make_room()
+    one.free_memory()
     assert waited == [True] * 2
     one.ready([GELU], EFFORT)
-    grounds = one.begin(GELU)
-    grounds.of(grounds.cases[0]).leave_out(
-        ContestError("eager", Observation(ended="lost", message="it is gone"))
+    task_baselines = one.begin(GELU)
+    task_baselines.of(task_baselines.cases[0]).leave_out(
+        SideError("eager", Observation(ended="lost", message="it is gone"))
     )
     one.begin(RELU)
     assert waited == [True] * 3
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_the_end_is_waited_for_or_only_asked_for(turns, waited, wait):
-    one = turns("eager")
+def test_the_end_is_waited_for_or_only_asked_for(cache, waited, wait):
+    one = cache("eager")
     one.ready([SOFTMAX], EFFORT)
     one.close(wait=wait)
     assert waited == [wait]
@@ -313,11 +317,13 @@ def test_the_end_is_waited_for_or_only_asked_for(turns, waited, wait):
     assert one.tasks == (RELU.key,)
 
 
-def test_baselines_get_ready_side_by_side(turns, monkeypatch):
-    one, meeting = turns("eager"), threading.Barrier(2)
+def test_baselines_get_ready_side_by_side(cache, monkeypatch):
+    one, meeting = cache("eager"), threading.Barrier(2)
     for task in (SOFTMAX, RELU):
-        grounds = one.begin(task)
-        monkeypatch.setattr(grounds, "warm_up", lambda effort, room: meeting.wait(timeout=30))
+        task_baselines = one.begin(task)
+        monkeypatch.setattr(
+            task_baselines, "warm_up", lambda effort, room: meeting.wait(timeout=30)
+        )
     one.ready([SOFTMAX, RELU], EFFORT)
     assert not meeting.broken
 
@@ -326,40 +332,40 @@ def test_contents_follow_from_the_seed(runner):
     drawn, seeds = [], []
     for seed in (5, 5, 6):
         one = BaselineCache(runner, baselines=(), seed=seed, sources=baseline_sources)
-        grounds = one.begin(SOFTMAX)
-        seeds.append([case.seed for case in grounds.cases])
-        drawn.append(str(grounds.of(grounds.cases[0]).drawn))
+        task_baselines = one.begin(SOFTMAX)
+        seeds.append([case.seed for case in task_baselines.cases])
+        drawn.append(str(task_baselines.of(task_baselines.cases[0]).drawn))
         one.close()
     for found in (drawn, seeds):
         assert found[0] == found[1] != found[2]
 
 
-def test_what_cannot_get_ready_keeps_nobody_else_from_it(turns, monkeypatch):
-    one = turns("eager")
-    grounds = one.begin(RELU)
+def test_what_cannot_get_ready_keeps_nobody_else_from_it(cache, monkeypatch):
+    one = cache("eager")
+    task_baselines = one.begin(RELU)
     monkeypatch.setattr(
-        grounds, "warm_up", lambda effort, room: (_ for _ in ()).throw(MemoryError())
+        task_baselines, "warm_up", lambda effort, room: (_ for _ in ()).throw(MemoryError())
     )
     one.ready([RELU, SOFTMAX], EFFORT)
     other = one.begin(SOFTMAX)
-    assert all(side.warmed for case in other.cases for side in other.of(case).sides)
+    assert all(side.warmed_up for case in other.cases for side in other.of(case).sides)
 
 
-def test_where_kernels_are_interpreted_the_control_is_no_baseline(turns):
-    grounds = turns("eager", "control").begin(
+def test_where_kernels_are_interpreted_the_control_is_no_baseline(cache):
+    task_baselines = cache("eager", "control").begin(
         replace(find("softmax"), perf=find("softmax").perf[:1])
     )
-    assert [side.name for side in grounds.of(grounds.cases[0]).sides] == ["eager"]
+    assert [side.name for side in task_baselines.of(task_baselines.cases[0]).sides] == ["eager"]
 
 
-def test_on_a_gpu_the_control_is_one(turns):
-    one = turns("eager", "control")
+def test_on_a_gpu_the_control_is_one(cache):
+    one = cache("eager", "control")
     one._on_gpu = True
     assert {*one.begin(find("softmax"))._baselines} == {"eager", "control"}
 
 
-def test_at_the_end_nobody_waits_any_more(turns):
-    one = turns("eager")
+def test_at_the_end_nobody_waits_any_more(cache):
+    one = cache("eager")
     one.ready([SOFTMAX, RELU], EFFORT)
     one.begin(SOFTMAX)
     one.close()
@@ -376,64 +382,64 @@ def test_at_the_end_nobody_waits_any_more(turns):
     ],
 )
 def test_as_many_tasks_get_ready_as_a_part_of_the_device_has_room_for(
-    turns, monkeypatch, gigabytes, baselines, tasks
+    cache, monkeypatch, gigabytes, baselines, tasks
 ):
     monkeypatch.setattr(
         "kerneltruth.engine.benchmark.baseline_cache.memory_of", lambda device: gigabytes * 2**30
     )
-    one = turns(*baselines)
-    assert one.at_once == MOST_AT_ONCE
+    one = cache(*baselines)
+    assert one.capacity == MOST_AT_ONCE
     one._on_gpu = True
-    assert one.at_once == tasks
+    assert one.capacity == tasks
 
 
-def test_what_pytorch_makes_of_a_function_is_in_one_process(turns, opened):
-    grounds = turns("eager", "compile").begin(SOFTMAX)
-    sides = [side for case in grounds.cases for side in grounds.of(case).sides]
+def test_what_pytorch_makes_of_a_function_is_in_one_process(cache, opened):
+    task_baselines = cache("eager", "compile").begin(SOFTMAX)
+    sides = [side for case in task_baselines.cases for side in task_baselines.of(case).sides]
     assert [side.compiled for side in sides] == [None, "default"] * 2
     assert len({id(side.child) for side in sides}) == 1
     assert [side.slot for side in sides] == [0, 1, 2, 3]
     assert processes(opened, SOFTMAX) == 1
 
 
-def test_a_turn_waits_until_its_task_is_ready(turns, monkeypatch):
-    one, go_on, ended = turns("eager"), threading.Event(), []
-    grounds = one._made(RELU, None)
+def test_a_turn_waits_until_its_task_is_ready(cache, monkeypatch):
+    one, go_on, ended = cache("eager"), threading.Event(), []
+    task_baselines = one._made(RELU, None)
 
     def warm_up(effort, room):
         go_on.wait(30)
         ended.append(True)
 
-    monkeypatch.setattr(grounds, "warm_up", warm_up)
-    one.ready_beside([RELU], EFFORT)
+    monkeypatch.setattr(task_baselines, "warm_up", warm_up)
+    one.prepare_in_background([RELU], EFFORT)
     # Others have theirs meanwhile.
     one.begin(SOFTMAX)
     assert ended == []
     go_on.set()
-    assert one.begin(RELU) is grounds
+    assert one.begin(RELU) is task_baselines
     assert ended == [True]
 
 
 def test_what_is_due_to_the_next_task_is_found_out_ahead_whatever_memory_it_takes(
-    turns, monkeypatch
+    cache, monkeypatch
 ):
     monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.DUE_AHEAD_BYTES", 0)
-    one = turns("eager")
+    one = cache("eager")
     one.ready([SOFTMAX, RELU, GELU], EFFORT)
     relu, gelu = (one._made(task, None) for task in (RELU, GELU))
-    assert not any(ground.expected for ground in relu._made.values())
+    assert not any(setup.expected for setup in relu._made.values())
     one.begin(SOFTMAX)
     one._coming[one._waiting()[0]].result()
-    assert all(ground.expected for ground in relu._made.values())
-    assert not any(ground.expected for ground in gelu._made.values())
+    assert all(setup.expected for setup in relu._made.values())
+    assert not any(setup.expected for setup in gelu._made.values())
 
 
-def test_baselines_that_end_while_they_get_ready_leave_no_process(turns, runner, monkeypatch):
-    one, before = turns("eager"), len(runner._sessions)
+def test_baselines_that_end_while_they_get_ready_leave_no_process(cache, runner, monkeypatch):
+    one, before = cache("eager"), len(runner._sessions)
     one.begin(SOFTMAX)
-    one.ready_beside([RELU, GELU], EFFORT)
-    one.make_room()
-    one.make_room()
+    one.prepare_in_background([RELU, GELU], EFFORT)
+    one.free_memory()
+    one.free_memory()
     one.begin(GELU)
     one.close(wait=True)
     one._threads.shutdown(wait=True)

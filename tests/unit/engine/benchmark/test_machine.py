@@ -9,12 +9,18 @@ import pytest
 
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import ContestError
+from kerneltruth.clock.protocol.sides import SideError
 from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark import machine, noise
-from kerneltruth.engine.benchmark.machine import Facts, Machine, Watch, is_known, known_machine
-from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, fitting
+from kerneltruth.engine.benchmark.machine import (
+    DeviceWatch,
+    Machine,
+    MachineFacts,
+    is_known,
+    known_machine,
+)
+from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, limit_memory
 from kerneltruth.engine.benchmark.noise import Noise
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.registry import find
@@ -29,7 +35,7 @@ CEILINGS = Ceilings(
     measured_at="2026-01-01T00:00:00+00:00",
     versions={"torch": "2"},
 )
-FACTS = Facts(
+FACTS = MachineFacts(
     ceilings=CEILINGS,
     noise=(
         Noise(seconds=4e-6, half_width=0.02, pairs=30),
@@ -69,12 +75,12 @@ def test_what_no_device_can_do_is_below_the_floor():
     assert KNOWN.limits(RELU, CASE, FLOOR_S / 100, None)["flags"] == ["below_floor"]
 
 
-def contest(*disturbed, repeats=20):
+def benchmark(*disturbed, repeats=20):
     return SimpleNamespace(disturbed=list(disturbed), effort=Effort(repeats=repeats))
 
 
 def watched(*readings):
-    watch = Watch(SimpleNamespace(read=iter(readings).__next__))
+    watch = DeviceWatch(SimpleNamespace(read=iter(readings).__next__))
     for _ in readings:
         watch.disturbance()
     return watch
@@ -95,37 +101,37 @@ CALM = Reading(
     ],
 )
 def test_what_disturbed_the_device_is_said(reading, said):
-    assert watched(CALM, reading).flags(contest()) == said
+    assert watched(CALM, reading).flags(benchmark()) == said
 
 
 def test_repeated_blocks_are_said_and_whether_they_sufficed():
-    assert watched(CALM).flags(contest("clock")) == ["repeated_blocks"]
-    flags = watched(CALM).flags(contest("clock", "clock", repeats=2))
+    assert watched(CALM).flags(benchmark("clock")) == ["repeated_blocks"]
+    flags = watched(CALM).flags(benchmark("clock", "clock", repeats=2))
     assert flags == ["repeated_blocks", "disturbed"]
 
 
 def test_without_telemetry_nothing_is_said():
-    watch = Watch(NoTelemetry())
+    watch = DeviceWatch(NoTelemetry())
     assert watch.disturbance() is None
-    assert watch.flags(contest()) == []
+    assert watch.flags(benchmark()) == []
     assert watch.conditions() is None
 
 
 def test_children_share_the_memory_of_a_device(monkeypatch):
     total = 80 * 2**30
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, total))
-    granted = fitting(Effort(memory_bytes=2**40), "cuda:0", 8).memory_bytes
+    granted = limit_memory(Effort(memory_bytes=2**40), "cuda:0", 8).memory_bytes
     assert 8 * granted <= (total - 10 * CONTEXT_BYTES) / 2
-    assert fitting(Effort(memory_bytes=2**20), "cuda:0", 8).memory_bytes == 2**20
+    assert limit_memory(Effort(memory_bytes=2**20), "cuda:0", 8).memory_bytes == 2**20
 
 
 def test_a_small_device_grants_something_all_the_same(monkeypatch):
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2**30))
-    assert fitting(Effort(), "cuda:0", 8).memory_bytes == 2**26
+    assert limit_memory(Effort(), "cuda:0", 8).memory_bytes == 2**26
 
 
 def test_on_a_cpu_the_effort_stays():
-    assert fitting(Effort(), "cpu", 8) == Effort()
+    assert limit_memory(Effort(), "cpu", 8) == Effort()
 
 
 @pytest.fixture
@@ -210,12 +216,12 @@ def test_a_cpu_needs_no_measuring(device):
 def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending(monkeypatch):
     waited = []
 
-    def contest(**about):
-        raise ContestError("0", Observation(ended="lost", message="as the script says"))
+    def benchmark(**about):
+        raise SideError("0", Observation(ended="lost", message="as the script says"))
 
     session = SimpleNamespace(close=lambda *, wait=True: waited.append(wait))
     runner = SimpleNamespace(device="cpu", open=lambda source, mode: session)
-    monkeypatch.setattr(noise, "Contest", contest)
-    with pytest.raises(ContestError):
+    monkeypatch.setattr(noise, "InterleavedBenchmark", benchmark)
+    with pytest.raises(SideError):
         noise.measure_noise(runner, telemetry=None)
     assert waited == [True] * noise.NULL_COPIES

@@ -1,12 +1,12 @@
-"""A finished contest as a document: what contradicts itself is faster than nothing."""
+"""A finished benchmark as a document: what contradicts itself is faster than nothing."""
 
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import LapSeen
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Batch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
@@ -19,13 +19,13 @@ CASE = timed_cases(TASK)[0]
 BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
 
 
-class Watch:
+class DeviceWatch:
     """Saw nothing, or what it is told."""
 
     def __init__(self, *flags):
         self._flags = list(flags)
 
-    def flags(self, contest):
+    def flags(self, benchmark):
         return self._flags
 
     def conditions(self):
@@ -46,10 +46,10 @@ def side(name, binaries=(), waits=False):
     )
 
 
-def laps(per_call_s, more_s=0.0):
-    """Laps of 100 and 200 calls; on the judge's clock longer by `more_s` a call."""
+def batches(per_call_s, more_s=0.0):
+    """Batches of 100 and 200 calls; on the judge's clock longer by `more_s` a call."""
     return tuple(
-        LapSeen(
+        Batch(
             calls=n, wall_s=1e-4 + n * (per_call_s + more_s), device_s=n * per_call_s, host_s=1e-4
         )
         for n in (100, 200)
@@ -63,24 +63,29 @@ def document():
     def make(
         candidate_s, baseline_s, *, more_s=0.0, watch=None, binaries=(), waits=False, again_s=None
     ):
-        contest = SimpleNamespace(
+        benchmark = SimpleNamespace(
             sides=[side("candidate", binaries, waits), side("eager")],
-            blocks=[{"candidate": laps(candidate_s, more_s), "eager": laps(baseline_s)}] * 8,
-            around=[{"candidate": (1e-4, 1e-4)}] * 8,
+            blocks=[{"candidate": batches(candidate_s, more_s), "eager": batches(baseline_s)}] * 8,
+            overheads=[{"candidate": (1e-4, 1e-4)}] * 8,
             graphs=True,
             why_not_captured="memory holds inputs for 9 calls",
             on_gpu=True,
             shown=[],
-            sampled=[],
+            spot_checks=[],
             disturbed=["clock moved"],
         )
-        ground = TimingSetup(
-            task=TASK, case=CASE, inputs=stocked(TASK, CASE), device="cpu", drawn=[], failed={}
+        setup = TimingSetup(
+            task=TASK,
+            case=CASE,
+            inputs=make_bench_inputs(TASK, CASE),
+            device="cpu",
+            drawn=[],
+            failed={},
         )
-        found = finished(ground, contest, watch or Watch())
+        found = finished(setup, benchmark, watch or DeviceWatch())
         if again_s is not None:
-            blocks = [{"candidate": laps(again_s), "eager": laps(baseline_s)}] * 8
-            found = replace(found, again=SimpleNamespace(**{**vars(contest), "blocks": blocks}))
+            blocks = [{"candidate": batches(again_s), "eager": batches(baseline_s)}] * 8
+            found = replace(found, again=SimpleNamespace(**{**vars(benchmark), "blocks": blocks}))
         return shape_document(found, machine=Machine())
 
     return make
@@ -145,7 +150,7 @@ def test_times_of_calls_that_wait_are_said_to_be_a_hosts(document, waits):
 
 
 def test_what_disturbed_is_told(document):
-    found = document(1e-5, 2e-5, watch=Watch("throttled"))
+    found = document(1e-5, 2e-5, watch=DeviceWatch("throttled"))
     assert (found["flags"], found["repeated"]) == (["throttled"], ["clock moved"])
     assert found["baselines"]["eager"]["outcome"] == "faster"
 

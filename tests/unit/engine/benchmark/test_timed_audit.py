@@ -12,7 +12,7 @@ from rich.console import Console
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark import audited_shapes, timed_audit
-from kerneltruth.engine.benchmark.audited_shapes import TimedShape, shapes_of
+from kerneltruth.engine.benchmark.audited_shapes import AuditedShape, shapes_of
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 from kerneltruth.engine.benchmark.timed_audit import _left, _summary, time_suite
 from kerneltruth.engine.requests import AuditRequest
@@ -90,7 +90,7 @@ def audit(monkeypatch):
         for n in ("relu", "softmax")
     }
     quick = Effort(
-        lap_s=1e-4, graph_lap_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, shown=1
+        batch_s=1e-4, graph_batch_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, shown=1
     )
     monkeypatch.setattr(timed_audit, "_keys", lambda suite, only: list(tasks))
     monkeypatch.setattr(timed_audit, "find", lambda key, suite: tasks[key])
@@ -165,10 +165,10 @@ def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
 
 
 def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, monkeypatch):
-    def stay(keeper, task):
+    def stay(benchmarker, task):
         if task.name == "softmax":
             time.sleep(600)
-        return original(keeper, task)
+        return original(benchmarker, task)
 
     original = timed_audit._document_of
     monkeypatch.setattr(timed_audit, "_document_of", stay)
@@ -181,11 +181,11 @@ def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, mon
 
 
 def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_path):
-    def die_once(keeper, task):
+    def die_once(benchmarker, task):
         if task.name == "softmax" and not (tmp_path / "died").exists():
             (tmp_path / "died").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(keeper, task)
+        return original(benchmarker, task)
 
     original = timed_audit._document_of
     monkeypatch.setattr(timed_audit, "_document_of", die_once)
@@ -198,7 +198,7 @@ def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_
 def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
     document = timed_audit._document(
         AuditRequest(suite="core", device="cpu"),
-        [TimedShape(task="core/relu", shape="M=4", outcome=said)],
+        [AuditedShape(task="core/relu", shape="M=4", outcome=said)],
         "cpu",
         not_timed=["core/softmax"],
         unrefereeable={},
@@ -237,7 +237,7 @@ def test_of_a_task_only_doubted_shapes_are_timed_once_more():
 
     def found(*outcomes):
         return [
-            TimedShape(task=task.key, shape=name, outcome=said)
+            AuditedShape(task=task.key, shape=name, outcome=said)
             for name, said in zip(names, outcomes, strict=True)
         ]
 

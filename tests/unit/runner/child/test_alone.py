@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import stocked
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.runner.child import alone
 from kerneltruth.runner.protocol import Load
-from kerneltruth.runner.timing.messages import Rows, Stock
+from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs
 from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.processes
@@ -29,7 +29,7 @@ def called(tmp_path):
     """Runs a source as a profiler would, for three rows."""
 
     def run(source):
-        inputs = stocked(TASK, timed_cases(TASK)[0])
+        inputs = make_bench_inputs(TASK, timed_cases(TASK)[0])
         load = Load(
             source=source,
             filename="relu.py",
@@ -40,8 +40,8 @@ def called(tmp_path):
         )
         contents = inputs.draw(stream(0, "alone"), 3)
         errands = (
-            Stock(arguments=inputs.arguments),
-            Rows(count=3),
+            PrepareInputs(arguments=inputs.arguments),
+            AllocateBuffers(count=3),
             inputs.refill(range(3), contents),
         )
         alone.write(tmp_path / "errands", load, errands)

@@ -14,7 +14,7 @@ import torch
 from kerneltruth.runner.extensions import building
 from kerneltruth.runner.extensions import headers as kit
 from kerneltruth.runner.protocol import UnsupportedHere
-from kerneltruth.runner.warmth import zygote_environment
+from kerneltruth.runner.zygote_client import zygote_environment
 
 pytestmark = pytest.mark.processes
 

@@ -9,20 +9,20 @@ import torch
 from children import floats
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kerneltruth.runner.timing import timed_worker as track
+from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
 
 POOL = tuple(float(i) for i in range(100))
-STOCK = Stock(
+STOCK = PrepareInputs(
     arguments=(
         Supply(
             name="x", dtype="float32", shape=(3,), pool=struct.pack("<100f", *POOL), shown=False
@@ -32,7 +32,7 @@ STOCK = Stock(
 # Two groups, one whose calls share a row, and one whose calls are sampled.
 GROUPS = ((4, 9), (7, 5), (0, 0), (8, 6))
 ORDER = (3, 0, 2, 1)
-SAMPLED = Sample(rows=(8, 6), sources=(0, 1), elements=(3,), spots=((2, 0),))
+SAMPLED = SpotCheck(buffers=(8, 6), sources=(0, 1), elements=(3,), spots=((2, 0),))
 
 
 class Tape(TorchDispatchMode):
@@ -69,18 +69,20 @@ def captured(monkeypatch):
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     # The tape is a mode; a device sees what the host does with modes switched off.
-    monkeypatch.setattr(track, "unwatched", torch.no_grad)
+    monkeypatch.setattr(timed_worker, "unwatched", torch.no_grad)
 
-    def capture(entry, *, sample=SAMPLED):
-        made = track.Track(
-            STOCK, torch.device("cpu"), lambda rows: [partial(entry, row[0].value) for row in rows]
+    def capture(entry, *, spot_check=SAMPLED):
+        made = timed_worker.TimedWorker(
+            STOCK,
+            torch.device("cpu"),
+            lambda buffers: [partial(entry, buffer[0].value) for buffer in buffers],
         )
-        made.do(Rows(count=10))
-        made.do(Refill(rows=tuple(range(10)), windows=(tuple(range(10)),)))
-        made.do(Lap(rows=(0, 1)))
-        if sample is not None:
-            made.do(sample)
-        made.do(Capture(groups=GROUPS, order=ORDER))
+        made.do(AllocateBuffers(count=10))
+        made.do(FillBuffers(buffers=tuple(range(10)), windows=(tuple(range(10)),)))
+        made.do(RunBatch(buffers=(0, 1)))
+        if spot_check is not None:
+            made.do(spot_check)
+        made.do(CaptureGraphs(groups=GROUPS, order=ORDER))
         return made
 
     return capture
@@ -90,10 +92,10 @@ def doubled(x):
     return x * 2
 
 
-def lap(captured, *groups, starts):
-    """Fresh contents, which begin at these numbers, and a lap over the groups."""
-    captured.do(Refill(rows=tuple(range(10)), windows=(starts,)))
-    captured.do(Lap(rows=groups, graphs=True))
+def batch(captured, *groups, starts):
+    """Fresh contents, which begin at these numbers, and a batch over the groups."""
+    captured.do(FillBuffers(buffers=tuple(range(10)), windows=(starts,)))
+    captured.do(RunBatch(buffers=groups, graphs=True))
 
 
 STARTS = tuple(range(50, 60))
@@ -101,33 +103,33 @@ STARTS = tuple(range(50, 60))
 
 def test_a_lap_over_groups_makes_their_calls_again_on_fresh_contents(captured):
     made = captured(doubled)
-    lap(made, 1, 0, starts=STARTS)
+    batch(made, 1, 0, starts=STARTS)
     # The last call of group 0 is that on row 9.
-    assert floats(made.do(Show()).results[0].data) == (118.0, 120.0, 122.0)
-    lap(made, 0, 1, starts=STARTS)
-    assert floats(made.do(Show()).results[0].data) == (110.0, 112.0, 114.0)
+    assert floats(made.do(ShowResult()).results[0].data) == (118.0, 120.0, 122.0)
+    batch(made, 0, 1, starts=STARTS)
+    assert floats(made.do(ShowResult()).results[0].data) == (110.0, 112.0, 114.0)
 
 
 def test_groups_are_captured_in_the_order_that_is_asked_for(captured):
-    rows = []
+    buffers = []
 
     def entry(x):
-        rows.append(x.storage_offset() // 128)
+        buffers.append(x.storage_offset() // 128)
         return x * 2
 
     made = captured(entry)
-    assert rows[2:] == [8, 6, 4, 9, 0, 0, 7, 5]
+    assert buffers[2:] == [8, 6, 4, 9, 0, 0, 7, 5]
     assert len(Tape.made) == len(GROUPS)
-    lap(made, 2, starts=STARTS)
-    assert floats(made.do(Show()).results[0].data) == (100.0, 102.0, 104.0)
+    batch(made, 2, starts=STARTS)
+    assert floats(made.do(ShowResult()).results[0].data) == (100.0, 102.0, 104.0)
 
 
 def test_sampled_calls_of_a_graph_get_what_waits_for_them_then(captured):
     made = captured(doubled)
     for first in (50, 20):
         starts = (first, first + 5, *range(70, 78))
-        lap(made, 1, 3, 0, starts=starts)
-        (kept,) = made.do(Show(sampled=True)).results
+        batch(made, 1, 3, 0, starts=starts)
+        (kept,) = made.do(ShowResult(spot_checks=True)).results
         assert kept.shape == (2, 2)
         due = (first + 2, first, first + 7, first + 5)
         assert floats(kept.data) == tuple(2.0 * v for v in due)
@@ -135,8 +137,8 @@ def test_sampled_calls_of_a_graph_get_what_waits_for_them_then(captured):
 
 def test_other_groups_keep_their_inputs(captured):
     made = captured(doubled)
-    lap(made, 3, 1, starts=STARTS)
-    assert floats(made.do(Show()).results[0].data) == (110.0, 112.0, 114.0)
+    batch(made, 3, 1, starts=STARTS)
+    assert floats(made.do(ShowResult()).results[0].data) == (110.0, 112.0, 114.0)
 
 
 def test_a_call_whose_work_was_left_out_when_it_was_captured_is_seen(captured):
@@ -147,8 +149,8 @@ def test_a_call_whose_work_was_left_out_when_it_was_captured_is_seen(captured):
         return torch.zeros(3) if len(calls) == 4 else x * 2
 
     made = captured(entry)
-    lap(made, 3, starts=STARTS)
-    (kept,) = made.do(Show(sampled=True)).results
+    batch(made, 3, starts=STARTS)
+    (kept,) = made.do(ShowResult(spot_checks=True)).results
     assert floats(kept.data) == (104.0, 100.0, 0.0, 0.0)
 
 
@@ -156,17 +158,17 @@ def test_results_computed_together_when_a_group_begins_are_of_other_inputs(captu
     made = []
 
     def entry(x):
-        row = x.storage_offset() // 128
+        buffer = x.storage_offset() // 128
         if len(made) % 2 == 0:
             every = x._base.view(-1, 128)[:, :3] * 2
             made.append(every)
         else:
             made.append(made[-1])
-        return made[-1][row]
+        return made[-1][buffer]
 
     captured_one = captured(entry)
-    lap(captured_one, 3, starts=STARTS)
-    (kept,) = captured_one.do(Show(sampled=True)).results
+    batch(captured_one, 3, starts=STARTS)
+    (kept,) = captured_one.do(ShowResult(spot_checks=True)).results
     first, second = floats(kept.data)[:2], floats(kept.data)[2:]
     assert first == (104.0, 100.0)
     # What lay in row 6 when the group began; row 1's contents were due.
@@ -174,7 +176,7 @@ def test_results_computed_together_when_a_group_begins_are_of_other_inputs(captu
 
 
 def test_without_samples_all_is_as_it_was(captured):
-    made = captured(doubled, sample=None)
-    lap(made, 3, starts=STARTS)
-    assert floats(made.do(Show()).results[0].data) == (112.0, 114.0, 116.0)
-    assert made.do(Show(sampled=True)).results == ()
+    made = captured(doubled, spot_check=None)
+    batch(made, 3, starts=STARTS)
+    assert floats(made.do(ShowResult()).results[0].data) == (112.0, 114.0, 116.0)
+    assert made.do(ShowResult(spot_checks=True)).results == ()

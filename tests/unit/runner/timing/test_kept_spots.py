@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kerneltruth.runner.timing.messages import Sample
-from kerneltruth.runner.timing.spot_checks import Samples, plain_tensors, unwatched
+from kerneltruth.runner.timing.messages import SpotCheck
+from kerneltruth.runner.timing.spot_checks import SpotRecorder, plain_tensors, unwatched
 
-ASKED = Sample(rows=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
+ASKED = SpotCheck(buffers=(7, 5), sources=(0, 1), elements=(6,), spots=((5, 0),))
 CPU = torch.device("cpu")
 
 
@@ -29,7 +29,7 @@ class Memory(TorchDispatchMode):
 
 @pytest.mark.parametrize("result", [torch.arange(6.0), torch.ones(2, 6)[:, ::2]])
 def test_keeping_elements_takes_no_memory(result):
-    samples = Samples(ASKED, CPU, result)
+    samples = SpotRecorder(ASKED, CPU, result)
     with Memory() as memory:
         samples.keep(7, result)
         torch.zeros(3)
@@ -38,7 +38,7 @@ def test_keeping_elements_takes_no_memory(result):
 
 
 def test_lines_are_those_of_the_rows_that_were_asked_for():
-    samples = Samples(ASKED, CPU, torch.zeros(6))
+    samples = SpotRecorder(ASKED, CPU, torch.zeros(6))
     samples.keep(5, torch.arange(6.0))
     samples.keep(7, -torch.arange(6.0))
     (kept,) = samples.results()
@@ -47,7 +47,7 @@ def test_lines_are_those_of_the_rows_that_were_asked_for():
 
 
 def test_a_call_that_was_not_made_is_no_right_one():
-    samples = Samples(ASKED, CPU, torch.ones(6))
+    samples = SpotRecorder(ASKED, CPU, torch.ones(6))
     samples.keep(7, torch.ones(6))
     lines = torch.frombuffer(bytearray(samples.results()[0].data), dtype=torch.float32)
     assert lines.tolist() == [1.0, 1.0, 0.0, 0.0]
@@ -62,7 +62,7 @@ def test_a_class_of_the_candidates_has_no_say():
     mine = torch.ones(6).as_subclass(Mine)
     with unwatched():
         assert list(plain_tensors([mine])) == []
-        samples = Samples(ASKED, CPU, mine)
+        samples = SpotRecorder(ASKED, CPU, mine)
         samples.keep(7, mine)
     assert samples.results()[0].type == "sample"
 
@@ -91,7 +91,7 @@ def test_what_a_candidate_replaced_is_not_asked(monkeypatch, name):
     with pytest.raises(ToldError):
         ASKS[name](tensor)
     with unwatched():
-        samples = Samples(ASKED, CPU, tensor)
+        samples = SpotRecorder(ASKED, CPU, tensor)
         samples.keep(7, tensor)
     monkeypatch.undo()
     assert samples.results()[0].shape == (2, 2)

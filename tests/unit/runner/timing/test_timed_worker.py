@@ -1,4 +1,4 @@
-"""Timed calls in a real child on the CPU: rows, contents, laps, and what the last call gave."""
+"""Timed calls in a real child on the CPU: rows, contents, batches, and what the last call gave."""
 
 import gc
 import re
@@ -14,25 +14,25 @@ from children import call, floats, vector
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant, ContestError
-from kerneltruth.clock.schedule.benchmark import Contest
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import OtherResult
 from kerneltruth.runner.read_only_memfd import Sealed
 from kerneltruth.runner.timing.messages import (
-    Capture,
-    Lap,
-    Refill,
-    Rows,
-    Sample,
-    Show,
-    Stock,
+    AllocateBuffers,
+    CaptureGraphs,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    SpotCheck,
     Supply,
 )
-from kerneltruth.runner.timing.timed_worker import Track, pooled, rehearse
+from kerneltruth.runner.timing.timed_worker import TimedWorker, pooled, rehearse
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import task
 
@@ -69,16 +69,20 @@ def well(session, *errands, **more):
     return seen
 
 
-def stock(session, *arguments, rows=4, **more):
-    well(session, Stock(arguments=arguments or (supply(),), **more), Rows(count=rows))
+def stock(session, *arguments, buffers=4, **more):
+    well(
+        session,
+        PrepareInputs(arguments=arguments or (supply(),), **more),
+        AllocateBuffers(count=buffers),
+    )
 
 
 def refill(*starts, scales=()):
-    return Refill(rows=tuple(range(len(starts))), windows=(starts,), scales=scales)
+    return FillBuffers(buffers=tuple(range(len(starts))), windows=(starts,), scales=scales)
 
 
 def shown(session, **sizes):
-    seen = session.errand(Show(), sizes=sizes)
+    seen = session.errand(ShowResult(), sizes=sizes)
     assert seen.ended == "returned", seen
     return seen
 
@@ -86,7 +90,7 @@ def shown(session, **sizes):
 def test_the_result_of_the_last_call_is_shown(timed):
     session = timed(TORCH)
     stock(session)
-    well(session, refill(0, 10, 20, 30), Lap(rows=(0, 3, 1)))
+    well(session, refill(0, 10, 20, 30), RunBatch(buffers=(0, 3, 1)))
     assert floats(shown(session).results[0].data) == (20.0, 22.0, 24.0)
 
 
@@ -118,7 +122,7 @@ def test_a_call_finds_the_same_conditions_timed_as_it_did_judged(timed, runner):
     judged.close()
     session = timed(CONDITIONS)
     stock(session, supply(count=2), ScalarArgument(name="scale", value=3, default=2))
-    well(session, refill(0, 10, 20, 30), Lap(rows=(0, 1)))
+    well(session, refill(0, 10, 20, 30), RunBatch(buffers=(0, 1)))
     assert floats(shown(session).results[0].data) == floats(before.results[0].data)
 
 
@@ -126,14 +130,14 @@ def test_a_candidate_that_asks_for_gradients_is_timed(timed):
     session = timed(GRADIENT)
     stock(session)
     for start in (0, 10):
-        well(session, refill(start, 0, 0, 0), Lap(rows=(1, 0)))
+        well(session, refill(start, 0, 0, 0), RunBatch(buffers=(1, 0)))
         assert floats(shown(session).results[0].data) == tuple(2.0 * (start + i) for i in range(3))
 
 
 def test_a_numpy_kernel_is_timed_too(timed):
     session = timed("import numpy as np\ndef f(x):\n    return np.sqrt(x * x) + 1\n")
     stock(session)
-    well(session, refill(5, 6, 7, 8), Lap(rows=(2,)))
+    well(session, refill(5, 6, 7, 8), RunBatch(buffers=(2,)))
     assert floats(shown(session).results[0].data) == (8.0, 9.0, 10.0)
 
 
@@ -148,7 +152,7 @@ def test_each_call_sees_a_row_of_its_own(timed):
         """
     )
     stock(session)
-    well(session, refill(4, 3, 2, 1), Lap(rows=(0, 1, 2, 3)))
+    well(session, refill(4, 3, 2, 1), RunBatch(buffers=(0, 1, 2, 3)))
     assert floats(shown(session).results[0].data) == (4.0, 3.0, 2.0, 1.0, 4.0)
 
 
@@ -163,23 +167,29 @@ def test_rows_keep_their_memory_and_get_fresh_contents(timed):
         """
     )
     stock(session)
-    well(session, refill(0, 0, 0, 0), Lap(rows=(1,)), refill(9, 9, 9, 9), Lap(rows=(1,)))
+    well(
+        session,
+        refill(0, 0, 0, 0),
+        RunBatch(buffers=(1,)),
+        refill(9, 9, 9, 9),
+        RunBatch(buffers=(1,)),
+    )
     assert floats(shown(session).results[0].data) == (9.0, 10.0, 11.0, 1.0)
 
 
 def test_rows_can_be_given_back_and_made_again_from_the_same_stock(timed):
     session = timed(TORCH)
     stock(session)
-    well(session, refill(0, 10, 20, 30), Lap(rows=(3,)), Rows(count=0))
-    assert session.errand(Lap(rows=(0,))).ended == "raised"
-    well(session, Rows(count=2), refill(5, 6), Lap(rows=(1,)))
+    well(session, refill(0, 10, 20, 30), RunBatch(buffers=(3,)), AllocateBuffers(count=0))
+    assert session.errand(RunBatch(buffers=(0,))).ended == "raised"
+    well(session, AllocateBuffers(count=2), refill(5, 6), RunBatch(buffers=(1,)))
     assert floats(shown(session).results[0].data) == (12.0, 14.0, 16.0)
 
 
 def test_what_was_written_in_place_is_shown(timed):
     session = timed("def f(x):\n    x += 0.5\n")
     stock(session, supply(shown=True))
-    well(session, refill(0, 10, 20, 30), Lap(rows=(1, 2)))
+    well(session, refill(0, 10, 20, 30), RunBatch(buffers=(1, 2)))
     seen = shown(session, x=12)
     assert floats(seen.buffers["x"]) == (20.5, 21.5, 22.5)
 
@@ -187,28 +197,28 @@ def test_what_was_written_in_place_is_shown(timed):
 def test_what_is_not_to_be_shown_is_not(timed):
     session = timed(TORCH)
     stock(session)
-    well(session, refill(0, 0, 0, 0), Lap(rows=(0,)))
+    well(session, refill(0, 0, 0, 0), RunBatch(buffers=(0,)))
     assert shown(session).buffers == {}
 
 
 def test_a_row_is_aligned_as_an_allocation_is(timed):
     session = timed("import torch\ndef f(x):\n    return torch.tensor([x.data_ptr() % 16.0])\n")
     stock(session)
-    well(session, refill(0, 1, 2, 3), Lap(rows=(3,)))
+    well(session, refill(0, 1, 2, 3), RunBatch(buffers=(3,)))
     assert floats(shown(session).results[0].data) == (0.0,)
 
 
 def test_weights_are_the_same_in_all_rows(timed):
     session = timed("def f(x, w):\n    return x + w\n")
     stock(session, supply(), supply("w", pool=(100.0, 200.0, 300.0), fixed=True))
-    well(session, refill(0, 1, 2, 3), Lap(rows=(0, 3)))
+    well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 3)))
     assert floats(shown(session).results[0].data) == (103.0, 204.0, 305.0)
 
 
 def test_attributes_reach_the_entry(timed):
     session = timed("def f(x, scale=1.0):\n    return x * scale\n")
     stock(session, supply(), ScalarArgument(name="scale", value=3.0, default=1.0))
-    well(session, refill(1, 1, 1, 1), Lap(rows=(0,)))
+    well(session, refill(1, 1, 1, 1), RunBatch(buffers=(0,)))
     assert floats(shown(session).results[0].data) == (3.0, 6.0, 9.0)
 
 
@@ -217,8 +227,8 @@ def test_members_of_a_list_are_passed_as_one(timed):
     stock(session, supply("a", member_of="xs"), supply("b", member_of="xs"))
     well(
         session,
-        Refill(rows=(0, 1), windows=((50, 60), (1, 2))),
-        Lap(rows=(0, 1)),
+        FillBuffers(buffers=(0, 1), windows=((50, 60), (1, 2))),
+        RunBatch(buffers=(0, 1)),
     )
     assert floats(shown(session).results[0].data) == (58.0, 58.0, 58.0)
 
@@ -231,9 +241,9 @@ def test_scaled_contents_are_to_the_bit_those_of_the_judge(timed, count, dtype):
     data = pool.view(torch.uint8).numpy().tobytes()
     name = str(dtype).removeprefix("torch.")
     session = timed("def f(x):\n    return x\n")
-    stock(session, Supply(name="x", dtype=name, shape=(count,), pool=data), rows=2)
+    stock(session, Supply(name="x", dtype=name, shape=(count,), pool=data), buffers=2)
     factor = 37 / 64
-    well(session, refill(7, 90, scales=((1.0, factor),)), Lap(rows=(0, 1)))
+    well(session, refill(7, 90, scales=((1.0, factor),)), RunBatch(buffers=(0, 1)))
     due = pool[90 : 90 + count] * torch.tensor(factor, dtype=dtype)
     assert shown(session).results[0].data == due.view(torch.uint8).numpy().tobytes()
 
@@ -242,23 +252,23 @@ def test_a_pool_is_read_where_it_lies(timed):
     held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     session = timed(TORCH)
     stock(session, replace(supply(pool=()), path=held.path))
-    well(session, refill(0, 10, 20, 30), Lap(rows=(2,)))
+    well(session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)))
     assert floats(shown(session).results[0].data) == (40.0, 42.0, 44.0)
 
 
 def test_what_laps_need_can_be_rehearsed_before_anything_is_loaded(monkeypatch):
-    laps, lap = [], Track.lap
+    batches, batch = [], TimedWorker.batch
 
     def told(track, asked):
-        laps.append(asked)
-        return lap(track, asked)
+        batches.append(asked)
+        return batch(track, asked)
 
-    monkeypatch.setattr(Track, "lap", told)
+    monkeypatch.setattr(TimedWorker, "batch", told)
     rehearse("cpu")
-    assert laps
+    assert batches
     # It leaves nothing behind.
     gc.collect()
-    assert not [each for each in gc.get_objects() if type(each) is Track]
+    assert not [each for each in gc.get_objects() if type(each) is TimedWorker]
 
 
 def test_a_pool_that_several_contests_share_is_on_the_device_once():
@@ -289,7 +299,7 @@ def test_a_candidate_that_writes_to_its_inputs_spoils_no_pool(timed):
     held = Sealed(memoryview(struct.pack(f"<{len(POOL)}f", *POOL)))
     session = timed("def f(x):\n    x.fill_(7)\n    return x\n")
     stock(session, replace(supply(pool=()), path=held.path))
-    well(session, refill(0, 0, 0, 0), Lap(rows=(0, 1, 2, 3)))
+    well(session, refill(0, 0, 0, 0), RunBatch(buffers=(0, 1, 2, 3)))
     with open(held.path, "rb") as file:
         assert floats(file.read()) == POOL
 
@@ -297,14 +307,14 @@ def test_a_candidate_that_writes_to_its_inputs_spoils_no_pool(timed):
 def test_an_empty_tensor_can_be_timed(timed):
     session = timed(TORCH)
     stock(session, supply(count=0, shown=True))
-    well(session, refill(0, 1, 2, 3), Lap(rows=(0, 1)))
+    well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 1)))
     assert shown(session, x=0).results[0].shape == (0,)
 
 
 def test_a_lap_says_what_it_took(timed):
     session = timed(TORCH)
     stock(session)
-    timings = well(session, refill(0, 1, 2, 3), Lap(rows=(0, 1))).timings
+    timings = well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0, 1))).timings
     assert {"device_s", "host_s"} <= set(timings)
     assert all(seconds >= 0 for seconds in timings.values())
 
@@ -314,14 +324,14 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
     """Times are claims: the candidate lives where they are taken."""
     session = timed(
         f"""
-        from kerneltruth.runner.timing import timed_worker as track
-        track.Track.lap = lambda self, rows, **named: {{"device_s": {claim}}}
+        from kerneltruth.runner.timing import timed_worker
+        timed_worker.TimedWorker.batch = lambda self, rows, **named: {{"device_s": {claim}}}
         def f(x):
             return x
         """
     )
     stock(session)
-    seen = session.errand(Lap(rows=(0,)))
+    seen = session.errand(RunBatch(buffers=(0,)))
     assert seen.ended in ("lost", "died")
     assert seen.timings == {}
 
@@ -330,39 +340,39 @@ def test_a_time_that_is_no_time_is_nonsense(timed, claim):
 def test_a_time_without_end_is_nonsense(timed, claim):
     session = timed(
         f"""
-        from kerneltruth.runner.timing import timed_worker as track
-        track.Track.lap = lambda self, rows, **named: {{"peak_bytes": {claim}}}
+        from kerneltruth.runner.timing import timed_worker
+        timed_worker.TimedWorker.batch = lambda self, rows, **named: {{"peak_bytes": {claim}}}
         def f(x):
             return x
         """
     )
     stock(session)
-    assert session.errand(Lap(rows=(0,))).ended in ("lost", "died")
+    assert session.errand(RunBatch(buffers=(0,))).ended in ("lost", "died")
 
 
 @pytest.mark.parametrize(
     "errand",
     [
-        Rows(count=2, slot=5),
+        AllocateBuffers(count=2, slot=5),
         refill(0, 1),
-        Lap(rows=(0,)),
-        Show(),
-        Capture(groups=((0,),), order=(0,)),
+        RunBatch(buffers=(0,)),
+        ShowResult(),
+        CaptureGraphs(groups=((0,),), order=(0,)),
     ],
 )
 def test_an_errand_before_its_stock_is_lost(timed, errand):
     session = timed(TORCH)
     assert session.errand(errand).ended == "lost"
     # Nothing is left of what the child held.
-    assert session.errand(Stock(arguments=(supply(),))).ended == "lost"
+    assert session.errand(PrepareInputs(arguments=(supply(),))).ended == "lost"
 
 
 def test_after_a_restart_it_works_again(timed):
     session = timed(TORCH)
-    assert session.errand(Show()).ended == "lost"
+    assert session.errand(ShowResult()).ended == "lost"
     session.restart()
     stock(session)
-    well(session, refill(0, 1, 2, 3), Lap(rows=(0,)))
+    well(session, refill(0, 1, 2, 3), RunBatch(buffers=(0,)))
 
 
 def test_slots_are_apart(timed):
@@ -370,38 +380,40 @@ def test_slots_are_apart(timed):
     for slot, start in ((0, 10), (1, 50)):
         well(
             session,
-            Stock(arguments=(supply(),), slot=slot),
-            Rows(count=1, slot=slot),
-            Refill(rows=(0,), windows=((start,),), slot=slot),
-            Lap(rows=(0,), slot=slot),
+            PrepareInputs(arguments=(supply(),), slot=slot),
+            AllocateBuffers(count=1, slot=slot),
+            FillBuffers(buffers=(0,), windows=((start,),), slot=slot),
+            RunBatch(buffers=(0,), slot=slot),
         )
-    assert floats(well(session, Show(slot=0)).results[0].data) == (20.0, 22.0, 24.0)
-    assert floats(well(session, Show(slot=1)).results[0].data) == (100.0, 102.0, 104.0)
+    assert floats(well(session, ShowResult(slot=0)).results[0].data) == (20.0, 22.0, 24.0)
+    assert floats(well(session, ShowResult(slot=1)).results[0].data) == (100.0, 102.0, 104.0)
 
 
 def test_what_the_candidate_raises_is_told(timed):
     session = timed("def f(x):\n    raise ValueError('not today')\n")
     stock(session)
-    seen = session.errand(Lap(rows=(0,)))
+    seen = session.errand(RunBatch(buffers=(0,)))
     assert (seen.ended, seen.error, seen.message) == ("raised", "ValueError", "not today")
 
 
 def test_a_source_that_does_not_load_says_so_at_its_first_errand(timed):
-    seen = timed("def f(x):\n    return x\nraise OSError('no')\n").errand(Stock(arguments=()))
+    seen = timed("def f(x):\n    return x\nraise OSError('no')\n").errand(
+        PrepareInputs(arguments=())
+    )
     assert (seen.ended, seen.message) == ("load_failed", "no")
 
 
 def test_a_candidate_that_takes_too_long_is_ended(timed):
     session = timed("import time\ndef f(x):\n    time.sleep(600)\n")
     stock(session)
-    assert session.errand(Lap(rows=(0,)), deadline_s=0.3).ended == "timeout"
-    assert session.errand(Lap(rows=(0,))).ended == "lost"
+    assert session.errand(RunBatch(buffers=(0,)), deadline_s=0.3).ended == "timeout"
+    assert session.errand(RunBatch(buffers=(0,))).ended == "lost"
 
 
 def test_a_result_that_is_no_tensor_is_shown_as_what_it_is(timed):
     session = timed("def f(x):\n    return 'done'\n")
     stock(session)
-    well(session, Lap(rows=(0,)))
+    well(session, RunBatch(buffers=(0,)))
     assert shown(session).results[0].type == "str"
 
 
@@ -428,7 +440,7 @@ def f(x):
 def test_a_result_that_computes_itself_after_the_lap_is_of_the_wrong_type(timed, base, result):
     session = timed(LATE.format(base=base, result=result))
     stock(session, supply())
-    well(session, refill(10, 20, 0, 1), Lap(rows=(0, 1, 2, 3)))
+    well(session, refill(10, 20, 0, 1), RunBatch(buffers=(0, 1, 2, 3)))
     (found,) = shown(session).results
     assert found.type == "Late"
 
@@ -437,19 +449,19 @@ def test_what_is_finished_after_a_lap_was_not_finished_in_it(timed):
     session = timed(
         """
         import torch
-        from kerneltruth.runner.timing import timed_worker as track
+        from kerneltruth.runner.timing import timed_worker
         out = torch.zeros(3)
-        show = track.Track.show
+        show = timed_worker.TimedWorker.show
         def later(self):
             out.fill_(7)
             return show(self)
-        track.Track.show = later
+        timed_worker.TimedWorker.show = later
         def f(x):
             return out
         """
     )
     stock(session)
-    well(session, refill(1, 2, 3, 4), Lap(rows=(0,)))
+    well(session, refill(1, 2, 3, 4), RunBatch(buffers=(0,)))
     assert floats(shown(session).results[0].data) == (0.0, 0.0, 0.0)
 
 
@@ -470,21 +482,26 @@ def test_a_model_gets_the_judges_weights(timed):
     bias = supply("weights.layer.bias", fixed=True, pool=(1000.0, 2000.0), count=2)
     built = ScalarArgument(name="get_init_inputs()", value="[3, 2]")
     stock(session, built, supply(), weight, bias)
-    well(session, refill(1, 2, 3, 4), Lap(rows=(3, 0)))
+    well(session, refill(1, 2, 3, 4), RunBatch(buffers=(3, 0)))
     assert floats(shown(session).results[0].data) == (1008.0, 2026.0)
 
 
-def sampled(*, rows=(3, 1), sources=(0, 0), elements=(3,), spots=((0, 2),)):
-    return Sample(rows=rows, sources=sources, elements=elements, spots=spots)
+def spot_checks(*, buffers=(3, 1), sources=(0, 0), elements=(3,), spots=((0, 2),)):
+    return SpotCheck(buffers=buffers, sources=sources, elements=elements, spots=spots)
 
 
 def kept(session):
-    seen = session.errand(Show(sampled=True))
+    seen = session.errand(ShowResult(spot_checks=True))
     assert seen.ended == "returned", seen
     return seen.results
 
 
-SAMPLED_LAP = (refill(0, 10, 20, 30), Lap(rows=(2,)), sampled(), Lap(rows=(1, 2, 3)))
+SAMPLED_LAP = (
+    refill(0, 10, 20, 30),
+    RunBatch(buffers=(2,)),
+    spot_checks(),
+    RunBatch(buffers=(1, 2, 3)),
+)
 
 
 def test_some_elements_of_sampled_calls_are_kept_with_inputs_that_came_late(timed):
@@ -520,7 +537,7 @@ def test_whoever_computed_results_beforehand_computed_others(timed):
 def test_calls_that_are_not_sampled_keep_their_own_inputs(timed):
     session = timed(TORCH)
     stock(session)
-    well(session, *SAMPLED_LAP, refill(0, 10, 20, 30), Sample(), Lap(rows=(1, 3)))
+    well(session, *SAMPLED_LAP, refill(0, 10, 20, 30), SpotCheck(), RunBatch(buffers=(1, 3)))
     assert floats(shown(session).results[0].data) == (60.0, 62.0, 64.0)
     assert kept(session) == ()
 
@@ -552,8 +569,10 @@ def test_results_are_kept_whatever_their_form(timed, gives, dtype, line):
 def test_each_output_has_its_elements(timed):
     session = timed("import torch\ndef f(x):\n    return x + 1, x.sum(), x[:0]\n")
     stock(session)
-    sample = sampled(elements=(3, 1, 0), spots=((2, 2, 0), (0,), ()))
-    well(session, refill(0, 10, 20, 30), Lap(rows=(2,)), sample, Lap(rows=(1, 3)))
+    spot_check = spot_checks(elements=(3, 1, 0), spots=((2, 2, 0), (0,), ()))
+    well(
+        session, refill(0, 10, 20, 30), RunBatch(buffers=(2,)), spot_check, RunBatch(buffers=(1, 3))
+    )
     elements, total, nothing = kept(session)
     assert floats(elements.data) == (3.0, 3.0, 1.0) * 2
     assert floats(total.data) == (3.0, 3.0)
@@ -605,7 +624,7 @@ def test_a_candidate_that_watches_operators_does_not_hear_of_samples(timed):
     )
     stock(session)
     well(session, *SAMPLED_LAP[:3])
-    seen = well(session, Lap(rows=(1, 2, 3, 2)))
+    seen = well(session, RunBatch(buffers=(1, 2, 3, 2)))
     calls = seen.output.splitlines()[-3:]
     assert len({*calls}) == 1, calls
     assert "mul" in calls[0]
@@ -613,8 +632,8 @@ def test_a_candidate_that_watches_operators_does_not_hear_of_samples(timed):
 
 
 SMALL = Effort(
-    lap_s=1e-4,
-    graph_lap_s=3e-4,
+    batch_s=1e-4,
+    graph_batch_s=3e-4,
     blocks=(2, 2),
     budget_s=0.0,
     memory_bytes=2**18,
@@ -624,18 +643,18 @@ SMALL = Effort(
 
 
 def contested(session, declared, case, name="candidate"):
-    inputs = stocked(declared, case)
-    contest = Contest(
-        sides=[Contestant(name=name, child=session)],
+    inputs = make_bench_inputs(declared, case)
+    benchmark = InterleavedBenchmark(
+        sides=[Side(name=name, child=session)],
         inputs=inputs,
         effort=SMALL,
         rng=stream(1, "contest"),
         known=inputs.draw(stream(2, "known"), 1),
         on_gpu=False,
     )
-    contest.prepare()
-    contest.run(lambda c: False)
-    return contest
+    benchmark.prepare()
+    benchmark.run(lambda c: False)
+    return benchmark
 
 
 RELU = task(
@@ -652,10 +671,10 @@ RELU = task(
 def test_a_contest_shows_what_the_candidate_made_of_known_contents(timed):
     session = timed("import torch\ndef relu(x):\n    return x.clamp(min=0)\n", "relu")
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
-    contest = contested(session, RELU, case)
-    assert len(contest.blocks) == 2
-    (seen,) = contest.shown
-    x = contest.inputs.at(RELU, case, seen.at).tensors["x"]
+    benchmark = contested(session, RELU, case)
+    assert len(benchmark.blocks) == 2
+    (seen,) = benchmark.shown
+    x = benchmark.inputs.at(RELU, case, seen.at).tensors["x"]
     assert seen.seen.results[0].data == x.clamp(min=0).numpy().tobytes()
 
 
@@ -672,7 +691,7 @@ def test_a_candidate_that_raises_within_a_contest_is_named(timed):
         "relu",
     )
     case = Case(task="relu", dims=(("M", 4), ("N", 8)), seed=3)
-    with pytest.raises(ContestError, match="mine: raised: tired") as error:
+    with pytest.raises(SideError, match="mine: raised: tired") as error:
         contested(session, RELU, case, name="mine")
     assert error.value.name == "mine"
 
@@ -693,9 +712,9 @@ def test_an_optimizer_is_timed_with_its_steps(timed):
         "Adam",
     )
     case = timed_cases(adam)[0]
-    contest = contested(session, adam, case)
-    (seen,) = contest.shown
-    given = contest.inputs.at(adam, case, seen.at).tensors
+    benchmark = contested(session, adam, case)
+    (seen,) = benchmark.shown
+    given = benchmark.inputs.at(adam, case, seen.at).tensors
     due = given["p0"] - 0.001 * given["_gradients_of_p0"][0]
     got = torch.frombuffer(bytearray(seen.seen.buffers["p0"]), dtype=torch.float32)
     assert torch.equal(got.view(due.shape), due)

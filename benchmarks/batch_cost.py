@@ -1,9 +1,9 @@
 """Where the seconds go that it takes to time a candidate: by errand, and within a child.
 
-    python benchmarks/lap_cost.py [--candidates 4] [--device cuda]
+    python benchmarks/batch_cost.py [--candidates 4] [--device cuda]
 
 First right kernels are timed with the effort of `run`, one after the other as there, and the
-judge's seconds are told apart by what a child was asked for. Then the parts of a lap and of a
+judge's seconds are told apart by what a child was asked for. Then the parts of a batch and of a
 refill are made in this process, each by itself.
 """
 
@@ -21,22 +21,22 @@ import machine
 import torch
 
 from kerneltruth.cases.philox import stream
-from kerneltruth.clock.protocol.inputs import Inputs, stocked
-from kerneltruth.clock.protocol.sides import Contestant
+from kerneltruth.clock.protocol.inputs import BenchInputs, make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
-from kerneltruth.engine.benchmark.timekeeper import DEFAULT_BASELINES, Timekeeper
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.timing import timed_worker as track
-from kerneltruth.runner.timing.messages import Lap, Rows, Stock
+from kerneltruth.runner.timing import timed_worker
+from kerneltruth.runner.timing.messages import AllocateBuffers, PrepareInputs, RunBatch
 from kerneltruth.tasks.registry import find
 
 TASKS = ("softmax", "gelu", "sum", "matmul")
-# Rows of a lap whose parts are looked at.
+# Rows of a batch whose parts are looked at.
 ROWS = 24
 REPEATS = 30
 
@@ -46,26 +46,26 @@ Seconds = defaultdict[tuple[str, str], list[float]]
 def by_errand(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Time candidates; lines on what each task took, and a row for each errand."""
     found: Seconds = defaultdict(list)
-    do = Contestant.do
+    do = Side.do
 
-    def timed(side: Contestant, message: Any, deadline_s: float) -> Any:
+    def timed(side: Side, message: Any, deadline_s: float) -> Any:
         began = time.perf_counter()
         try:
             return do(side, message, deadline_s)
         finally:
             who = "candidate" if side.name == CANDIDATE else "baselines"
             what = type(message).__name__.lower()
-            if isinstance(message, Lap):
+            if isinstance(message, RunBatch):
                 what += " of graphs" if message.graphs else " of calls"
             found[who, what].append(time.perf_counter() - began)
 
-    Contestant.do = timed  # type: ignore[method-assign]
+    Side.do = timed  # type: ignore[method-assign]
     lines = []
     with Runner(device=device, cache_root=cache_root()) as runner:
         runner.start(("time", "time_compiled"))
         about = known_machine(runner)
         for name in TASKS:
-            keeper = Timekeeper(
+            benchmarker = Benchmarker(
                 runner,
                 machine=about,
                 seed=1,
@@ -74,13 +74,13 @@ def by_errand(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, 
                 sources=baseline_sources,
             )
             spent = [
-                _spent(keeper, name, i, found, on_gpu=device != "cpu")
+                _spent(benchmarker, name, i, found, on_gpu=device != "cpu")
                 for i in range(candidates + 1)
             ][1:]
-            keeper.close(wait=True)
+            benchmarker.close(wait=True)
             means = {k: statistics.mean(s[k] for s in spent) for k in spent[0]}
             lines.append(f"- {name}: " + ", ".join(f"{k} {v:.3f}" for k, v in means.items()))
-    Contestant.do = do  # type: ignore[method-assign]
+    Side.do = do  # type: ignore[method-assign]
     rows = [
         (f"{what}, {who}", len(s), statistics.median(s) * 1e3, max(s) * 1e3, sum(s))
         for (who, what), s in sorted(found.items(), key=lambda item: -sum(item[1]))
@@ -89,7 +89,7 @@ def by_errand(device: str, candidates: int) -> tuple[list[str], list[tuple[Any, 
 
 
 def _spent(
-    keeper: Timekeeper, name: str, number: int, found: Seconds, *, on_gpu: bool
+    benchmarker: Benchmarker, name: str, number: int, found: Seconds, *, on_gpu: bool
 ) -> dict[str, float]:
     """Seconds of one candidate, a source of its own; the first one's baselines compile, too."""
     task = find(name)
@@ -99,7 +99,7 @@ def _spent(
     if number == 0:
         kept = {key: [*seconds] for key, seconds in found.items()}
     began = time.perf_counter()
-    document = keeper.time(task, candidate)
+    document = benchmarker.time(task, candidate)
     assert document["outcome"] in ("timed", "timing_suspect"), document
     took = time.perf_counter() - began
     if number == 0:
@@ -111,12 +111,12 @@ def _spent(
 
 
 def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
-    """Medians of the parts of a lap and a refill, for the largest shape of a task."""
+    """Medians of the parts of a batch and a refill, for the largest shape of a task."""
     task = find(name)
     case = timed_cases(task)[-1]
-    inputs = stocked(task, case, device=device)
+    inputs = make_bench_inputs(task, case, device=device)
     made = _track(device, inputs)
-    made.do(Rows(count=ROWS))
+    made.do(AllocateBuffers(count=ROWS))
     rng = stream(1, name)
     on_gpu = device != "cpu"
 
@@ -131,11 +131,12 @@ def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
         refill = inputs.refill(range(ROWS), inputs.draw(rng, ROWS))
         moving = [h for h in made._held if not h.supply.fixed]
         for i, held in enumerate(moving):
-            held.refill(refill.rows, refill.windows[i], refill.scales[i] if refill.scales else ())
+            scales = refill.scales[i] if refill.scales else ()
+            held.refill(refill.buffers, refill.windows[i], scales)
         wait()
 
     def flushed() -> None:
-        track._sum(made._flush)
+        timed_worker._sum(made._flush)
         wait()
 
     def called() -> None:
@@ -152,8 +153,8 @@ def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
         "draw contents": lambda: inputs.draw(rng, ROWS),
         "refill": refilled,
         "of that: fill rows": filled,
-        "of that: persisting lines": track._no_persisting_lines if on_gpu else lambda: None,
-        "lap": lambda: made.do(Lap(rows=rows, ahead_s=5e-4 if on_gpu else 0.0)),
+        "of that: persisting lines": timed_worker._no_persisting_lines if on_gpu else lambda: None,
+        "lap": lambda: made.do(RunBatch(buffers=rows, head_start_s=5e-4 if on_gpu else 0.0)),
         "of that: the calls": called,
         "of that: the flush": flushed,
         "hide contents, or bring them back": flipped,
@@ -172,17 +173,17 @@ def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def _track(device: str, inputs: Inputs) -> track.Track:
+def _track(device: str, inputs: BenchInputs) -> timed_worker.TimedWorker:
     call = {"softmax": lambda x: torch.softmax(x, -1), "matmul": torch.matmul}
 
     def ready(offered: Any) -> list[Callable[[], Any]]:
         tensors = [[o.value for o in row if o.tensor] for row in offered]
         return [partial(call["softmax" if len(t) == 1 else "matmul"], *t) for t in tensors]
 
-    stock = Stock(
+    stock = PrepareInputs(
         arguments=inputs.arguments, flush_bytes=RUN_EFFORT.flush_bytes if device != "cpu" else 0
     )
-    return track.Track(stock, torch.device(device), ready)
+    return timed_worker.TimedWorker(stock, torch.device(device), ready)
 
 
 def main() -> int:
@@ -204,7 +205,7 @@ def main() -> int:
         *machine.table(("part", "median, ms", "most, ms"), parts),
     ]
     about = machine.facts(device)
-    machine.publish("lap_cost", "What timing costs", about, report, folder=options.results)
+    machine.publish("batch_cost", "What timing costs", about, report, folder=options.results)
     return 0
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kerneltruth.clock.schedule.quiet import Quiet
+from kerneltruth.clock.schedule.background_work import BackgroundWork
 
 # Far more than it takes; a test that passes does not wait so long.
 PATIENCE_S = 30
@@ -32,63 +32,72 @@ def threads():
         yield pool
 
 
-def at_work(quiet, began, end):
-    with quiet.work():
+def at_work(background, began, end):
+    with background.work():
         began.set()
         end.wait(PATIENCE_S)
 
 
 def test_who_is_beside_rests_while_laps_run_and_goes_on_afterwards():
-    quiet, one, always = Quiet(), Process(), Process()
-    quiet.always(lambda: [always])
-    with quiet.beside(lambda: [one]):
-        with quiet.laps():
+    background, one, always = BackgroundWork(), Process(), Process()
+    background.always(lambda: [always])
+    with background.beside(lambda: [one]):
+        with background.batches():
             assert one.paused
             assert always.paused
         assert not one.paused
         assert not always.paused
-    with quiet.laps():
+    with background.batches():
         assert not one.paused
         assert always.paused
 
 
 def test_who_stops_being_beside_while_laps_run_goes_on_all_the_same():
-    quiet, one = Quiet(), Process()
-    with quiet.beside(lambda: [one]):
-        laps = quiet.laps()
-        laps.__enter__()
+    background, one = BackgroundWork(), Process()
+    with background.beside(lambda: [one]):
+        batches = background.batches()
+        batches.__enter__()
     assert one.paused
-    laps.__exit__(None, None, None)
+    batches.__exit__(None, None, None)
     assert not one.paused
 
 
 def test_they_go_on_after_laps_that_failed():
-    quiet, one = Quiet(), Process()
-    with quiet.beside(lambda: [one]), pytest.raises(ValueError, match="failed"), quiet.laps():
+    background, one = BackgroundWork(), Process()
+    with (
+        background.beside(lambda: [one]),
+        pytest.raises(ValueError, match="failed"),
+        background.batches(),
+    ):
         raise ValueError("failed")
     assert not one.paused
 
 
 def test_no_work_begins_while_laps_run(threads):
-    quiet, began, end = Quiet(), threading.Event(), threading.Event()
+    background, began, end = BackgroundWork(), threading.Event(), threading.Event()
     end.set()
-    with quiet.laps():
-        worker = threads.submit(at_work, quiet, began, end)
+    with background.batches():
+        worker = threads.submit(at_work, background, began, end)
         assert not began.wait(A_MOMENT_S)
     worker.result(PATIENCE_S)
     assert began.is_set()
 
 
 def test_laps_wait_for_the_work_that_has_begun(threads):
-    quiet, began, end, timed = Quiet(), threading.Event(), threading.Event(), threading.Event()
+    background, began, end, timed = (
+        BackgroundWork(),
+        threading.Event(),
+        threading.Event(),
+        threading.Event(),
+    )
 
-    def laps():
-        with quiet.laps():
+    def batches():
+        with background.batches():
             timed.set()
 
-    worker = threads.submit(at_work, quiet, began, end)
+    worker = threads.submit(at_work, background, began, end)
     assert began.wait(PATIENCE_S)
-    timer = threads.submit(laps)
+    timer = threads.submit(batches)
     assert not timed.wait(A_MOMENT_S)
     end.set()
     for each in (worker, timer):
@@ -97,9 +106,9 @@ def test_laps_wait_for_the_work_that_has_begun(threads):
 
 
 def test_many_work_at_a_time(threads):
-    quiet, end = Quiet(), threading.Event()
+    background, end = BackgroundWork(), threading.Event()
     begun = [threading.Event() for _ in range(3)]
-    workers = [threads.submit(at_work, quiet, began, end) for began in begun]
+    workers = [threads.submit(at_work, background, began, end) for began in begun]
     assert all(began.wait(PATIENCE_S) for began in begun)
     end.set()
     for each in workers:
@@ -108,19 +117,19 @@ def test_many_work_at_a_time(threads):
 
 def test_work_of_whoever_has_laps_run_is_part_of_them():
     finished = []
-    quiet = Quiet(finish=lambda: finished.append(True))
-    with quiet.laps(), quiet.work():
-        # It neither waits for itself, nor does it end what laps have begun.
+    background = BackgroundWork(finish=lambda: finished.append(True))
+    with background.batches(), background.work():
+        # It neither waits for itself, nor does it end what batches have begun.
         entered = True
     assert entered
     assert not finished
 
 
 def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(monkeypatch, threads):
-    quiet, began, end = Quiet(), threading.Event(), threading.Event()
-    worker = threads.submit(at_work, quiet, began, end)
+    background, began, end = BackgroundWork(), threading.Event(), threading.Event()
+    worker = threads.submit(at_work, background, began, end)
     assert began.wait(PATIENCE_S)
-    wait_for = quiet._changed.wait_for
+    wait_for = background._changed.wait_for
     calls = iter([wait_for])
 
     def interrupted(predicate):
@@ -129,31 +138,31 @@ def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(monkeypat
             raise KeyboardInterrupt
         return go_on(predicate)
 
-    monkeypatch.setattr(quiet._changed, "wait_for", interrupted)
-    with pytest.raises(KeyboardInterrupt), quiet.laps():
+    monkeypatch.setattr(background._changed, "wait_for", interrupted)
+    with pytest.raises(KeyboardInterrupt), background.batches():
         pass
-    monkeypatch.setattr(quiet._changed, "wait_for", wait_for)
+    monkeypatch.setattr(background._changed, "wait_for", wait_for)
     end.set()
     worker.result(PATIENCE_S)
-    with quiet.work():
-        assert quiet._at_work == 1
+    with background.work():
+        assert background._at_work == 1
 
 
 def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.schedule.quiet._STOP_S", 0.05)
-    quiet, one = Quiet(), Process()
+    monkeypatch.setattr("kerneltruth.clock.schedule.background_work._STOP_S", 0.05)
+    background, one = BackgroundWork(), Process()
     one.pause = lambda: None
-    with quiet.beside(lambda: [one]), quiet.laps():
+    with background.beside(lambda: [one]), background.batches():
         assert not one.paused
 
 
 def test_work_ends_when_the_device_has_done_what_it_was_asked_for():
     finished = []
-    quiet = Quiet(finish=lambda: finished.append(True))
-    with quiet.work():
+    background = BackgroundWork(finish=lambda: finished.append(True))
+    with background.work():
         assert not finished
     assert finished == [True]
-    with pytest.raises(ValueError, match="failed"), quiet.work():
+    with pytest.raises(ValueError, match="failed"), background.work():
         raise ValueError("failed")
-    with quiet.laps():
+    with background.batches():
         assert finished == [True, True]

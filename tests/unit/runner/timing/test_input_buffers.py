@@ -1,4 +1,4 @@
-"""Rows of inputs, and what is hidden of them until a lap begins."""
+"""Rows of inputs, and what is hidden of them until a batch begins."""
 
 from functools import partial
 
@@ -6,10 +6,16 @@ import pytest
 import torch
 from children import floats
 
-from kerneltruth.runner.timing import input_pool as rows
-from kerneltruth.runner.timing import timed_worker as track
-from kerneltruth.runner.timing.input_pool import Held
-from kerneltruth.runner.timing.messages import Lap, Refill, Rows, Show, Stock, Supply
+from kerneltruth.runner.timing import input_buffers, timed_worker
+from kerneltruth.runner.timing.input_buffers import InputBuffers
+from kerneltruth.runner.timing.messages import (
+    AllocateBuffers,
+    FillBuffers,
+    PrepareInputs,
+    RunBatch,
+    ShowResult,
+    Supply,
+)
 
 POOL = torch.arange(1.0, 101.0)
 
@@ -19,7 +25,7 @@ def supply(shape=(3,), dtype="float32", pool=POOL):
 
 
 def held(shape, pool, count=4):
-    made = Held(supply=supply(shape), pool=pool)
+    made = InputBuffers(supply=supply(shape), pool=pool)
     made.make(count)
     made.refill(range(count), [0, 1, 2, 3][:count], ())
     return made
@@ -27,18 +33,18 @@ def held(shape, pool, count=4):
 
 def tracked(entry):
     """A track on the CPU, with contents in its rows."""
-    made = track.Track(
-        Stock(arguments=(supply(),)),
+    made = timed_worker.TimedWorker(
+        PrepareInputs(arguments=(supply(),)),
         torch.device("cpu"),
-        lambda offered: [partial(entry, row[0].value) for row in offered],
+        lambda offered: [partial(entry, buffer[0].value) for buffer in offered],
     )
-    made.do(Rows(count=4))
-    made.do(Refill(rows=(0, 1, 2, 3), windows=((0, 10, 20, 30),)))
+    made.do(AllocateBuffers(count=4))
+    made.do(FillBuffers(buffers=(0, 1, 2, 3), windows=((0, 10, 20, 30),)))
     return made
 
 
 def last(made):
-    return floats(made.do(Show()).results[0].data)
+    return floats(made.do(ShowResult()).results[0].data)
 
 
 @pytest.mark.parametrize(
@@ -72,16 +78,16 @@ def test_whatever_a_row_holds_is_hidden_and_comes_back_bit_by_bit(dtype, shape):
 def test_rows_are_windows_times_factors_however_they_are_filled(
     monkeypatch, dtype, together, one_by_one
 ):
-    monkeypatch.setattr(rows, "_TOGETHER", together)
-    monkeypatch.setattr(rows, "_ONE_BY_ONE", one_by_one)
+    monkeypatch.setattr(input_buffers, "_TOGETHER", together)
+    monkeypatch.setattr(input_buffers, "_ONE_BY_ONE", one_by_one)
     elements = torch.linspace(-3, 3, 300).to(dtype)
-    made = Held(supply=supply((5, 7)), pool=elements)
+    made = InputBuffers(supply=supply((5, 7)), pool=elements)
     made.make(3)
     starts, factors = [0, 9, 18], [33 / 64, 0.5, 61 / 64]
     made.refill((2, 0, 1), starts, factors)
-    for row, start, factor in zip((2, 0, 1), starts, factors, strict=True):
+    for buffer, start, factor in zip((2, 0, 1), starts, factors, strict=True):
         window = elements[start : start + 35] * torch.tensor(factor, dtype=dtype)
-        assert torch.equal(made.row(row), window.reshape(5, 7))
+        assert torch.equal(made.buffer(buffer), window.reshape(5, 7))
 
 
 def test_all_of_small_rows_is_hidden():
@@ -93,7 +99,7 @@ def test_all_of_small_rows_is_hidden():
 
 
 def test_of_large_rows_a_part_is_hidden_that_nobody_knows_beforehand(monkeypatch):
-    monkeypatch.setattr(rows, "_MOST_HIDDEN", 4 * 8 * 10)
+    monkeypatch.setattr(input_buffers, "_MOST_HIDDEN", 4 * 8 * 10)
     found = set()
     for _ in range(8):
         made = held((50,), POOL)
@@ -117,18 +123,20 @@ def test_contents_come_back_after_the_device_was_kept_busy_and_before_the_first_
     made = tracked(lambda x: x * 2)
     # As on a device, but for its clock.
     made._on_gpu, made._timed = True, made._timed_on_cpu
-    monkeypatch.setattr(track, "_synchronize", None)
-    monkeypatch.setattr(track, "_sleep", lambda cycles: seen.append(made._held[0].row(2).clone()))
-    made.do(Lap(rows=(0, 2), ahead_s=1e-3, hidden=True))
+    monkeypatch.setattr(timed_worker, "_synchronize", None)
+    monkeypatch.setattr(
+        timed_worker, "_sleep", lambda cycles: seen.append(made._held[0].buffer(2).clone())
+    )
+    made.do(RunBatch(buffers=(0, 2), head_start_s=1e-3, hidden=True))
     assert len(seen) == 1
     assert not torch.equal(seen[0], POOL[20:23])
     assert last(made) == (42.0, 44.0, 46.0)
-    made.do(Lap(rows=(0, 2), ahead_s=1e-3))
+    made.do(RunBatch(buffers=(0, 2), head_start_s=1e-3))
     assert torch.equal(seen[1], POOL[20:23])
 
 
 def test_calls_find_contents_as_they_are_lap_after_lap():
     made = tracked(lambda x: x * 2)
     for hidden in (True, False, True, True):
-        made.do(Lap(rows=(2, 1), hidden=hidden))
+        made.do(RunBatch(buffers=(2, 1), hidden=hidden))
         assert last(made) == (22.0, 24.0, 26.0)

@@ -1,7 +1,7 @@
-"""Preparation goes on in the background while candidates are timed, and is paused during laps.
+"""Preparation goes on in the background while candidates are timed, and is paused during batches.
 
 Most seconds of a run go into what needs no quiet device: compiling, drawing inputs, references.
-Laps need one: background processes are stopped for as long, and the judge's own work waits.
+Batches need one: background processes are stopped for as long, and the judge's own work waits.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Pausable(Protocol):
         ...
 
 
-class Quiet:
-    """Which thread may use a device: one that runs laps, alone, or others that prepare."""
+class BackgroundWork:
+    """Which thread may use a device: one that runs batches, alone, or others that prepare."""
 
     def __init__(self, *, finish: Callable[[], None] = lambda: None) -> None:
-        """Nobody has laps run yet.
+        """Nobody has batches run yet.
 
         Args:
             finish: waits until the device has done what this process asked it for.
@@ -48,15 +48,15 @@ class Quiet:
         self._finish = finish
         self._changed = threading.Condition()
         self._at_work = 0
-        # The thread that has laps run.
+        # The thread that has batches run.
         self._owner: int | None = None
         self._beside: list[Callable[[], Iterable[Pausable]]] = []
 
     @contextlib.contextmanager
     def work(self) -> Iterator[None]:
-        """A piece of the judge's own work on the device; it begins when no laps run.
+        """A piece of the judge's own work on the device; it begins when no batches run.
 
-        Within `laps`, in the same thread, it is part of them.
+        Within `batches`, in the same thread, it is part of them.
         """
         if self._owner == threading.get_ident():
             yield
@@ -75,7 +75,7 @@ class Quiet:
                 self._changed.notify_all()
 
     def always(self, processes: Callable[[], Iterable[Pausable]]) -> None:
-        """Pause these during laps; `processes` gives those there are at the moment."""
+        """Pause these during batches; `processes` gives those there are at the moment."""
         with self._changed:
             self._beside.append(processes)
 
@@ -90,7 +90,7 @@ class Quiet:
                 self._beside.remove(processes)
 
     @contextlib.contextmanager
-    def laps(self) -> Iterator[None]:
+    def batches(self) -> Iterator[None]:
         """Have the device to oneself: background processes are paused, and no work begins."""
         stopped: list[Pausable] = []
         with self._changed:

@@ -33,7 +33,7 @@ _urandom = os.urandom
 
 
 @dataclass(slots=True)
-class Held:
+class InputBuffers:
     """A supply in the child's memory: its pool, and a row for each call, flat.
 
     Attributes:
@@ -54,30 +54,32 @@ class Held:
         """Elements of a row."""
         return prod(self.supply.shape)
 
-    def make(self, rows: int) -> None:
+    def make(self, buffers: int) -> None:
         """Make so many rows, with no contents yet."""
         if self.supply.fixed:
             return
         step = _ALIGNMENT // self.pool.element_size()
         width = -(-max(self.count, 1) // step) * step
         self.slab, self.flat, self.hidden = None, (), None
-        self.slab = torch.zeros((rows, width), dtype=self.pool.dtype, device=self.pool.device)
-        # Once: a view takes a microsecond, and a lap refills hundreds of rows.
-        self.flat = tuple(self.slab[row, : self.count] for row in range(rows))
+        self.slab = torch.zeros((buffers, width), dtype=self.pool.dtype, device=self.pool.device)
+        # Once: a view takes a microsecond, and a batch refills hundreds of rows.
+        self.flat = tuple(self.slab[buffer, : self.count] for buffer in range(buffers))
         if self.count:
             self._conceal(self.slab)
 
-    def row(self, index: int) -> torch.Tensor:
+    def buffer(self, index: int) -> torch.Tensor:
         """A row as its call gets it."""
         whole = self.flat[index] if self.flat else self.pool[: self.count]
         return whole.view(self.supply.shape)
 
-    def put(self, row: int, source: int) -> None:
+    def put(self, buffer: int, source: int) -> None:
         """Give a row the contents of another, after whatever the device is doing."""
         if self.flat and self.count:
-            _copy_all([self.flat[row]], [self.flat[source]])
+            _copy_all([self.flat[buffer]], [self.flat[source]])
 
-    def refill(self, rows: Sequence[int], windows: Sequence[int], scales: Sequence[float]) -> None:
+    def refill(
+        self, buffers: Sequence[int], windows: Sequence[int], scales: Sequence[float]
+    ) -> None:
         """Give rows windows of the pool, multiplied by scales if there are any."""
         assert self.slab is not None
         if self.count == 0:
@@ -89,15 +91,15 @@ class Held:
             if scales:
                 factors = torch.tensor(scales, dtype=self.pool.dtype, device=device)
                 _multiply(fresh.view(self.pool.dtype), factors.unsqueeze(1))
-            index = torch.tensor(rows, dtype=torch.int64, device=device)
+            index = torch.tensor(buffers, dtype=torch.int64, device=device)
             _put(_bits(self.slab)[:, : self.count], 0, index, fresh)
             return
-        fresh = [self.flat[row] for row in rows]
+        fresh = [self.flat[buffer] for buffer in buffers]
         found = [self.pool[start : start + self.count] for start in windows]
         if scales and self.count >= _ONE_BY_ONE:
             factors = torch.tensor(scales, dtype=self.pool.dtype)
-            for row, window, factor in zip(fresh, found, factors, strict=True):
-                _multiply_into(window, factor, out=row)
+            for buffer, window, factor in zip(fresh, found, factors, strict=True):
+                _multiply_into(window, factor, out=buffer)
             return
         _copy_all(fresh, found)
         if scales:

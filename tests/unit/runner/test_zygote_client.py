@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from kerneltruth.runner import warmth
-from kerneltruth.runner.warmth import Zygote
+from kerneltruth.runner import zygote_client
+from kerneltruth.runner.zygote_client import Zygote
 
 WARM = {"interpret": False, "hide_cuda": True}
 
@@ -26,7 +26,7 @@ def begun(monkeypatch):
             # Python heeds a signal between two of its instructions.
             sum(range(1000))
 
-    monkeypatch.setattr(warmth.subprocess, "Popen", Struck)
+    monkeypatch.setattr(zygote_client.subprocess, "Popen", Struck)
     # Whoever begins a process in the background may have it ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield found

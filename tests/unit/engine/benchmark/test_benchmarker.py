@@ -7,15 +7,15 @@ import pytest
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.inputs import stocked
-from kerneltruth.clock.protocol.sides import Contestant
-from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.second_look import SecondLook
+from kerneltruth.clock.protocol.inputs import make_bench_inputs
+from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.schedule.confirmation import BaselinesAlone
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
-from kerneltruth.engine.benchmark.timekeeper import Timekeeper
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner, Session
@@ -26,16 +26,16 @@ pytestmark = pytest.mark.processes
 SHAPES = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
 TASK = replace(find("kernelbenchx/softmax"), perf=SHAPES)
 RELU = replace(find("kernelbenchx/relu"), perf=SHAPES)
-# Blocks are few and laps short: what is asked here is what comes of them.
+# Blocks are few and batches short: what is asked here is what comes of them.
 JUDGES_OF_CLAIMS = (
-    "kerneltruth.clock.schedule.second_look",
+    "kerneltruth.clock.schedule.confirmation",
     "kerneltruth.clock.comparison",
     "kerneltruth.engine.benchmark.shape_document",
 )
 # Processes are counted here: none is begun only since a ratio happens to lie near 1.
 EFFORT = Effort(
-    lap_s=1e-4,
-    graph_lap_s=3e-4,
+    batch_s=1e-4,
+    graph_batch_s=3e-4,
     blocks=(6, 6),
     budget_s=0.0,
     memory_bytes=2**18,
@@ -73,7 +73,7 @@ def softmax(input, dim=-1):
         last = torch.softmax(input, dim)
     return last.clone()
 """
-# Where a call's inputs lie, all others' lie too; a pause tells that a lap begins.
+# Where a call's inputs lie, all others' lie too; a pause tells that a batch begins.
 ALL_AT_ONCE = """
 import time
 import torch
@@ -102,12 +102,12 @@ def runner():
 
 
 @pytest.fixture
-def keeper(runner):
+def benchmarker(runner):
     made = []
 
     def make(*baselines, sources=baseline_sources, **more):
         settings = {"machine": Machine(), "seed": 5, "effort": EFFORT} | more
-        made.append(Timekeeper(runner, baselines=baselines, sources=sources, **settings))
+        made.append(Benchmarker(runner, baselines=baselines, sources=sources, **settings))
         return made[-1]
 
     yield make
@@ -118,7 +118,7 @@ def keeper(runner):
 @pytest.fixture(scope="module")
 def timed(runner):
     """A right candidate's document."""
-    keeper = Timekeeper(
+    benchmarker = Benchmarker(
         runner,
         machine=Machine(),
         seed=5,
@@ -126,8 +126,8 @@ def timed(runner):
         baselines=("eager", "control"),
         sources=baseline_sources,
     )
-    document = keeper.time(TASK, of(RIGHT))
-    keeper.close()
+    document = benchmarker.time(TASK, of(RIGHT))
+    benchmarker.close()
     return document
 
 
@@ -153,8 +153,8 @@ def test_shown_results_of_every_shape_were_graded(timed):
         assert shape["graded"]["wrong"] == []
 
 
-def test_shapes_that_are_too_large_to_be_timed_are_named(keeper):
-    one, task = keeper("eager"), replace(TASK, perf=(SHAPES[0], {"M": 2**13, "N": 2**13}))
+def test_shapes_that_are_too_large_to_be_timed_are_named(benchmarker):
+    one, task = benchmarker("eager"), replace(TASK, perf=(SHAPES[0], {"M": 2**13, "N": 2**13}))
     document = one.time(task, of(RIGHT))
     assert len(document["shapes"]) == 1
     assert document["not_timed"] == ["M=8192 N=8192"]
@@ -174,16 +174,16 @@ def test_what_it_costs_before_its_steady_state_is_said(timed):
 
 
 @pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
-def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(keeper, near):
+def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(benchmarker, near):
     slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
-    document = keeper("eager", effort=replace(EFFORT, near=near)).time(TASK, of(slow))
+    document = benchmarker("eager", effort=replace(EFFORT, near=near)).time(TASK, of(slow))
     assert {s["baselines"]["eager"]["outcome"] for s in document["shapes"]} == {"slower"}
     assert ("confirming" in document["spent"]) is (near > 0)
     assert not any("processes_differ" in s["flags"] for s in document["shapes"])
 
 
-def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
-    document = keeper("eager").time(TASK, of(SKIPS))
+def test_work_that_is_skipped_after_some_calls_is_wrong(benchmarker):
+    document = benchmarker("eager").time(TASK, of(SKIPS))
     assert document["outcome"] == "wrong"
     assert document["detail"].startswith(f"{document['shapes'][0]['summary']}: fail: ")
     outcomes = {b["outcome"] for s in document["shapes"] for b in s["baselines"].values()}
@@ -191,15 +191,15 @@ def test_work_that_is_skipped_after_some_calls_is_wrong(keeper):
 
 
 @pytest.mark.parametrize("source", [LEAVES_OUT, ALL_AT_ONCE], ids=["leaves out", "all at once"])
-def test_most_of_the_work_is_not_all_of_it(keeper, source):
-    effort = replace(EFFORT, lap_s=2e-3, graph_lap_s=6e-3, memory_bytes=2**20)
-    document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(source))
+def test_most_of_the_work_is_not_all_of_it(benchmarker, source):
+    effort = replace(EFFORT, batch_s=2e-3, graph_batch_s=6e-3, memory_bytes=2**20)
+    document = benchmarker("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(source))
     assert document["outcome"] == "wrong"
     assert "samples of " in " ".join(document["shapes"][0]["graded"]["wrong"])
 
 
-def test_a_candidate_that_raises_has_failed_with_its_words(keeper):
-    document = keeper("eager").time(
+def test_a_candidate_that_raises_has_failed_with_its_words(benchmarker):
+    document = benchmarker("eager").time(
         TASK, of("def softmax(input):\n    raise OSError('no, thanks')")
     )
     assert document["outcome"] == "failed"
@@ -207,17 +207,19 @@ def test_a_candidate_that_raises_has_failed_with_its_words(keeper):
     assert document["shapes"] == []
 
 
-def test_a_candidate_that_fails_on_a_later_shape_keeps_the_times_of_the_first(keeper):
+def test_a_candidate_that_fails_on_a_later_shape_keeps_the_times_of_the_first(benchmarker):
     source = RIGHT.replace("    e = (", "    assert input.shape[0] < 8, 'too many rows'\n    e = (")
-    document = keeper("eager").time(TASK, of(source))
+    document = benchmarker("eager").time(TASK, of(source))
     assert document["outcome"] == "failed"
     assert "M=8" in document["detail"]
     assert "too many rows" in document["detail"]
     assert len(document["shapes"]) == 1
 
 
-def test_a_candidate_that_does_not_load_has_failed(keeper):
-    document = keeper("eager").time(TASK, of("import torch\nno_name\ndef softmax(input): pass"))
+def test_a_candidate_that_does_not_load_has_failed(benchmarker):
+    document = benchmarker("eager").time(
+        TASK, of("import torch\nno_name\ndef softmax(input): pass")
+    )
     assert document["outcome"] == "failed"
     assert "no_name" in document["detail"]
 
@@ -227,8 +229,8 @@ def broken_control(task):
     return {**baseline_sources(task), "control": control}
 
 
-def test_a_baseline_that_fails_is_named_and_left_out(keeper):
-    document = keeper("eager", "control", sources=broken_control).time(TASK, of(RIGHT))
+def test_a_baseline_that_fails_is_named_and_left_out(benchmarker):
+    document = benchmarker("eager", "control", sources=broken_control).time(TASK, of(RIGHT))
     assert document["outcome"] in ("timed", "timing_suspect")
     for shape in document["shapes"]:
         assert set(shape["baselines"]) == {"eager"}
@@ -236,8 +238,8 @@ def test_a_baseline_that_fails_is_named_and_left_out(keeper):
         assert shape["graded"]["wrong"] == []
 
 
-def test_a_baseline_that_a_task_does_not_have_is_left_out(keeper):
-    document = keeper("eager", "control", sources=lambda task: {}).time(TASK, of(RIGHT))
+def test_a_baseline_that_a_task_does_not_have_is_left_out(benchmarker):
+    document = benchmarker("eager", "control", sources=lambda task: {}).time(TASK, of(RIGHT))
     for shape in document["shapes"]:
         assert shape["baselines"] == shape["baselines_failed"] == {}
         assert shape["candidate_us"] > 0
@@ -257,8 +259,8 @@ def opened(monkeypatch):
     return found
 
 
-def test_baselines_stay_warm_for_the_next_candidate_of_the_task(keeper, opened):
-    one = keeper("eager")
+def test_baselines_stay_warm_for_the_next_candidate_of_the_task(benchmarker, opened):
+    one = benchmarker("eager")
     eager = baseline_sources(TASK)["eager"]
     for _ in range(2):
         assert one.time(TASK, of(RIGHT))["shapes"]
@@ -270,8 +272,8 @@ def relu_candidate():
     return of("def relu(input, inplace=False):\n    return input.clamp(min=0)", RELU)
 
 
-def test_baselines_stay_warm_while_another_task_has_its_turn(keeper, opened):
-    one = keeper("eager")
+def test_baselines_stay_warm_while_another_task_has_its_turn(benchmarker, opened):
+    one = benchmarker("eager")
     first, last = baseline_sources(TASK)["eager"], baseline_sources(RELU)["eager"]
     one.ready([TASK, RELU])
     for _ in range(2):
@@ -280,18 +282,20 @@ def test_baselines_stay_warm_while_another_task_has_its_turn(keeper, opened):
     assert (opened.count(first), opened.count(last)) == (1, 1)
 
 
-def test_baselines_that_wait_hold_no_rows_and_stay_compiled(keeper):
-    one = keeper("eager")
+def test_baselines_that_wait_hold_no_rows_and_stay_compiled(benchmarker):
+    one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    grounds = one._turns.begin(TASK)
-    sides = [grounds.of(case).sides[0] for case in grounds.cases]
-    assert all(side.rows for side in sides)
+    task_baselines = one._baseline_cache.begin(TASK)
+    sides = [task_baselines.of(case).sides[0] for case in task_baselines.cases]
+    assert all(side.buffers for side in sides)
     one.time(RELU, relu_candidate())
-    assert [(side.rows, side.stocked, side.warmed) for side in sides] == [(0, True, False)] * 2
+    assert [(side.buffers, side.has_inputs, side.warmed_up) for side in sides] == [
+        (0, True, False)
+    ] * 2
 
 
-def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(keeper):
-    one = keeper("eager")
+def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(benchmarker):
+    one = benchmarker("eager")
     document = one.time(TASK, of("def softmax(input):\n    raise OSError('no, thanks')"))
     assert document["shapes"] == []
     one.time(RELU, relu_candidate())
@@ -299,58 +303,60 @@ def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait
         assert shape["baselines"]["eager"]["us"] > 0
 
 
-def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(keeper):
-    one = keeper("eager")
+def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(benchmarker):
+    one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    one._turns.begin(TASK)._shared["pytorch"].session.close()
+    one._baseline_cache.begin(TASK)._shared["pytorch"].session.close()
     one.time(RELU, relu_candidate())
-    assert one._turns.tasks == (RELU.key,)
+    assert one._baseline_cache.tasks == (RELU.key,)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["baselines"]["eager"]["us"] > 0
 
 
-def test_who_is_in_hand_waits_too_while_others_get_ready(keeper):
-    one = keeper("eager")
+def test_who_is_in_hand_waits_too_while_others_get_ready(benchmarker):
+    one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    grounds = one._turns.begin(TASK)
+    task_baselines = one._baseline_cache.begin(TASK)
     one.ready([RELU])
-    sides = [side for case in grounds.cases for side in grounds.of(case).sides]
-    assert [side.rows for side in sides] == [0] * len(SHAPES)
+    sides = [side for case in task_baselines.cases for side in task_baselines.of(case).sides]
+    assert [side.buffers for side in sides] == [0] * len(SHAPES)
     # Nor is what is due kept: the judge finds it out again.
-    assert [grounds.of(case).expected for case in grounds.cases] == [[]] * len(SHAPES)
+    assert [task_baselines.of(case).expected for case in task_baselines.cases] == [[]] * len(SHAPES)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["graded"]["calls"] >= 1
         assert shape["baselines"]["eager"]["us"] > 0
 
 
-def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(keeper):
-    one = keeper("eager")
+def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(benchmarker):
+    one = benchmarker("eager")
     one.time(TASK, of(RIGHT))
-    grounds = one._turns.begin(TASK)
+    task_baselines = one._baseline_cache.begin(TASK)
     one.ready([RELU, TASK])
-    assert all(side.rows for case in grounds.cases for side in grounds.of(case).sides)
+    assert all(
+        side.buffers for case in task_baselines.cases for side in task_baselines.of(case).sides
+    )
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_the_end_of_all_is_waited_for_or_only_asked_for(keeper, monkeypatch, wait):
-    one, task, waited = keeper("eager"), replace(TASK, perf=SHAPES[:1]), []
+def test_the_end_of_all_is_waited_for_or_only_asked_for(benchmarker, monkeypatch, wait):
+    one, task, waited = benchmarker("eager"), replace(TASK, perf=SHAPES[:1]), []
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
     monkeypatch.setattr(Session, "close", lambda session, *, wait=True: waited.append(wait))
     one.close(wait=wait)
     assert waited == [wait] * 2
 
 
-def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(keeper, tmp_path):
+def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(benchmarker, tmp_path):
     flag = tmp_path / "flag"
-    one = keeper("eager", sources=lambda task: {"eager": of(out_of_memory(flag))})
+    one = benchmarker("eager", sources=lambda task: {"eager": of(out_of_memory(flag))})
     one.ready([TASK])
     flag.touch()
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["baselines"]["eager"]["us"] > 0
 
 
-def test_nobody_is_timed_before_the_candidate_before_is_gone(keeper, monkeypatch):
-    one, said, close, run = keeper("eager"), [], Session.close, Contest.run
+def test_nobody_is_timed_before_the_candidate_before_is_gone(benchmarker, monkeypatch):
+    one, said, close, run = benchmarker("eager"), [], Session.close, InterleavedBenchmark.run
     first = of(RIGHT)
 
     def slowly(session, *, wait=True):
@@ -359,12 +365,12 @@ def test_nobody_is_timed_before_the_candidate_before_is_gone(keeper, monkeypatch
             said.append("gone")
         close(session, wait=wait)
 
-    def told(contest, *about, **more):
+    def told(benchmark, *about, **more):
         said.append("timed")
-        return run(contest, *about, **more)
+        return run(benchmark, *about, **more)
 
     monkeypatch.setattr(Session, "close", slowly)
-    monkeypatch.setattr(Contest, "run", told)
+    monkeypatch.setattr(InterleavedBenchmark, "run", told)
     task = replace(TASK, perf=SHAPES[:1])
     one.time(task, first)
     one.time(task, of("# another\n" + RIGHT))
@@ -372,50 +378,50 @@ def test_nobody_is_timed_before_the_candidate_before_is_gone(keeper, monkeypatch
     assert said.index("gone") < len(said) - 1 - said[::-1].index("timed")
 
 
-def test_the_second_look_is_part_of_the_time_alone(keeper, monkeypatch):
-    one = keeper("eager")
+def test_the_second_look_is_part_of_the_time_alone(benchmarker, monkeypatch):
+    one = benchmarker("eager")
     monkeypatch.setattr(one, "_look_again", lambda *about: time.sleep(0.5))
     document = one.time(TASK, of(RIGHT))
     assert document["device_s"] >= document["spent"]["laps"] + 0.5
 
 
-def test_who_has_no_rows_any_more_is_not_looked_at_again(keeper, monkeypatch):
+def test_who_has_no_rows_any_more_is_not_looked_at_again(benchmarker, monkeypatch):
     """Its process began anew with a later shape."""
-    one = keeper("eager")
+    one = benchmarker("eager")
     asked = []
     monkeypatch.setattr(
-        "kerneltruth.engine.benchmark.timekeeper.look_again",
-        lambda contest, beaten, *, capped: asked.append(beaten) or SecondLook(alone_s={}),
+        "kerneltruth.engine.benchmark.benchmarker.retime_baselines",
+        lambda benchmark, beaten, *, capped: asked.append(beaten) or BaselinesAlone(alone_s={}),
     )
-    grounds = one._turns.begin(TASK)
-    contests = [
-        Contest(
-            sides=[Contestant(name="candidate", child=None), *ground.sides],
-            inputs=ground.inputs,
+    task_baselines = one._baseline_cache.begin(TASK)
+    benchmarks = [
+        InterleavedBenchmark(
+            sides=[Side(name="candidate", child=None), *setup.sides],
+            inputs=setup.inputs,
             effort=EFFORT,
             rng=stream(1, "again"),
         )
-        for ground in map(grounds.of, grounds.cases)
+        for setup in map(task_baselines.of, task_baselines.cases)
     ]
-    contests[1].sides[1].rows = 8
+    benchmarks[1].sides[1].buffers = 8
     shapes = [{"baselines": {"eager": {"outcome": "faster"}}, "flags": []} for _ in SHAPES]
-    one._look_again(shapes, contests)
+    one._look_again(shapes, benchmarks)
     assert asked == [["eager"]]
     assert ["alone" in shape for shape in shapes] == [False, True]
 
 
-def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(keeper):
+def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(benchmarker):
     """It would be timed without its work."""
     task = replace(find("relu"), perf=SHAPES)
     assert baseline_sources(task)["control"].language == "triton"
     source = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
-    for shape in keeper("eager", "control").time(task, of(source, task))["shapes"]:
+    for shape in benchmarker("eager", "control").time(task, of(source, task))["shapes"]:
         assert set(shape["baselines"]) == {"eager"}
         assert shape["baselines_failed"] == {}
 
 
-def test_another_task_has_its_own_baselines(keeper):
-    one = keeper("eager")
+def test_another_task_has_its_own_baselines(benchmarker):
+    one = benchmarker("eager")
     relu = replace(find("kernelbenchx/relu"), perf=SHAPES[:1])
     one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     source = "def relu(input, inplace=False):\n    return input.clamp(min=0)"
@@ -424,18 +430,18 @@ def test_another_task_has_its_own_baselines(keeper):
     assert document["shapes"][0]["graded"]["wrong"] == []
 
 
-def test_the_dtype_can_be_chosen(keeper):
-    document = keeper("eager").time(replace(TASK, perf=SHAPES[:1]), of(RIGHT), dtype="float16")
+def test_the_dtype_can_be_chosen(benchmarker):
+    document = benchmarker("eager").time(replace(TASK, perf=SHAPES[:1]), of(RIGHT), dtype="float16")
     assert document["shapes"][0]["case"]["dtype"] == "float16"
 
 
-def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper, monkeypatch):
+def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, monkeypatch):
     def refuse(**given):
         raise RuntimeError("no reference today")
 
     monkeypatch.setattr("kerneltruth.clock.comparison.outcome", lambda interval: "faster")
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
-    document = keeper("eager").time(blind, of(RIGHT))
+    document = benchmarker("eager").time(blind, of(RIGHT))
     (shape,) = document["shapes"]
     assert (shape["graded"]["calls"], shape["graded"]["wrong"]) == (0, [])
     assert "no reference today" in shape["graded"]["not_graded"]
@@ -444,35 +450,35 @@ def test_a_task_whose_reference_fails_is_timed_and_not_graded(keeper, monkeypatc
     assert shape["baselines"]["eager"]["outcome"] == "tie"
 
 
-def test_an_unknown_baseline_is_refused_with_those_there_are(keeper):
+def test_an_unknown_baseline_is_refused_with_those_there_are(benchmarker):
     with pytest.raises(UserError, match="'eagre': must be one of eager, compile"):
-        keeper("eagre")
+        benchmarker("eagre")
 
 
-def test_a_disturbed_device_is_said(keeper):
+def test_a_disturbed_device_is_said(benchmarker):
     class Busy:
         disturbance = staticmethod(lambda: "throttled")
-        flags = staticmethod(lambda contest: ["throttled"] * bool(contest.disturbed))
+        flags = staticmethod(lambda benchmark: ["throttled"] * bool(benchmark.disturbed))
         conditions = staticmethod(lambda: None)
 
     class Hot(Machine):
         def watch(self):
             return Busy()
 
-    one = keeper("eager", machine=Hot(), effort=replace(EFFORT, repeats=2))
+    one = benchmarker("eager", machine=Hot(), effort=replace(EFFORT, repeats=2))
     (shape,) = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))["shapes"]
     assert shape["repeated"] == ["throttled"] * 2
     assert "throttled" in shape["flags"]
 
 
-def test_a_time_below_what_the_device_can_do_is_never_faster(keeper):
+def test_a_time_below_what_the_device_can_do_is_never_faster(benchmarker):
     class Slow(Machine):
         def limits(self, *given, **more):
             nothing = {"efficiency": 7.0, "floor_us": 1e9, "bound_by": "memory"}
             return nothing | {"flags": ["below_floor"]}
 
     sources = {"eager": of(RIGHT.replace("    e = ", "    sum(range(20000))\n    e = "))}
-    document = keeper("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
+    document = benchmarker("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
     assert all(s["baselines"]["eager"]["outcome"] != "faster" for s in document["shapes"])
 
@@ -492,18 +498,20 @@ def slow_baseline(task):
 
 @pytest.fixture
 def unsuspected(monkeypatch):
-    """On a busy CPU the judge's clock may contradict laps of some microseconds."""
+    """On a busy CPU the judge's clock may contradict batches of some microseconds."""
     for module in JUDGES_OF_CLAIMS:
-        monkeypatch.setattr(f"{module}.is_suspect", lambda contest: False)
+        monkeypatch.setattr(f"{module}.is_suspect", lambda benchmark: False)
 
 
 def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
-    keeper, monkeypatch, unsuspected
+    benchmarker, monkeypatch, unsuspected
 ):
     monkeypatch.setattr(
-        Contest, "alone", lambda contest, names, laps, settle_s: {"eager": [1e-4] * laps}
+        InterleavedBenchmark,
+        "alone",
+        lambda benchmark, names, batches, settle_s: {"eager": [1e-4] * batches},
     )
-    document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timing_suspect"
     for shape in document["shapes"]:
         assert shape["baselines"]["eager"]["outcome"] == "tie"
@@ -511,27 +519,29 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
         assert shape["alone"]["us"] == {"eager": pytest.approx(100)}
 
 
-def test_a_baseline_that_stays_as_slow_was_not(keeper, monkeypatch, unsuspected):
+def test_a_baseline_that_stays_as_slow_was_not(benchmarker, monkeypatch, unsuspected):
     # A sleep takes longer than it should, and on a busy CPU much longer.
     monkeypatch.setattr(
-        Contest, "alone", lambda contest, names, laps, settle_s: {"eager": [0.2] * laps}
+        InterleavedBenchmark,
+        "alone",
+        lambda benchmark, names, batches, settle_s: {"eager": [0.2] * batches},
     )
-    document = keeper("eager", sources=slow_baseline).time(TASK, of(RIGHT))
+    document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
     assert document["outcome"] == "timed"
     assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
 
 
-def test_a_task_with_other_shapes_is_timed_on_those(keeper):
-    one = keeper("eager")
+def test_a_task_with_other_shapes_is_timed_on_those(benchmarker):
+    one = benchmarker("eager")
     for shapes in (SHAPES[:1], SHAPES[1:], SHAPES):
         document = one.time(replace(TASK, perf=shapes), of(RIGHT))
         assert [dict(s["case"]["dims"]) for s in document["shapes"]] == [*shapes]
 
 
-def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, tmp_path):
+def test_who_is_timed_next_gets_ready_and_loads_nothing_before(benchmarker, runner, tmp_path):
     log = tmp_path / "log"
     told = f"open({str(log)!r}, 'a').write('loaded')\n"
-    one, first, second = keeper("eager"), of(RIGHT), of(told + RIGHT)
+    one, first, second = benchmarker("eager"), of(RIGHT), of(told + RIGHT)
     one.time(replace(TASK, perf=SHAPES[:1]), first, then=second)
     ready = one._next
     assert ready is not None
@@ -542,62 +552,71 @@ def test_who_is_timed_next_gets_ready_and_loads_nothing_before(keeper, runner, t
     assert one._next is None
 
 
-def test_who_comes_next_rests_while_laps_run(keeper, monkeypatch):
-    """A context that is made beside laps would disturb them."""
-    log, run = [], Contest.run
+def test_who_comes_next_rests_while_laps_run(benchmarker, monkeypatch):
+    """A context that is made beside batches would disturb them."""
+    log, run = [], InterleavedBenchmark.run
 
-    def looked_at(contest, *about, **more):
+    def looked_at(benchmark, *about, **more):
         log.append(one._next.paused)
-        return run(contest, *about, **more)
+        return run(benchmark, *about, **more)
 
-    monkeypatch.setattr(Contest, "run", looked_at)
-    one, task = keeper("eager"), replace(TASK, perf=SHAPES[:1])
+    monkeypatch.setattr(InterleavedBenchmark, "run", looked_at)
+    one, task = benchmarker("eager"), replace(TASK, perf=SHAPES[:1])
     following = of("# another\n" + RIGHT)
     one.time(task, of(RIGHT), then=following)
     assert log
     assert all(log)
-    monkeypatch.setattr(Contest, "run", run)
+    monkeypatch.setattr(InterleavedBenchmark, "run", run)
     assert one.time(task, following)["shapes"]
 
 
-def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(keeper, monkeypatch):
-    one, task, resting, run = keeper("eager"), replace(TASK, perf=SHAPES[:1]), [], Contest.run
+def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(
+    benchmarker, monkeypatch
+):
+    one, task, resting, run = (
+        benchmarker("eager"),
+        replace(TASK, perf=SHAPES[:1]),
+        [],
+        InterleavedBenchmark.run,
+    )
 
-    def looked_at(contest, *about, **more):
+    def looked_at(benchmark, *about, **more):
         time.sleep(0.2)
-        beside = one._turns._grounds[("kernelbenchx/relu", None, repr(RELU.perf))]
+        beside = one._baseline_cache._grounds[("kernelbenchx/relu", None, repr(RELU.perf))]
         resting.append([session.paused for session in beside._sessions()])
-        return run(contest, *about, **more)
+        return run(benchmark, *about, **more)
 
-    monkeypatch.setattr(Contest, "run", looked_at)
+    monkeypatch.setattr(InterleavedBenchmark, "run", looked_at)
     source = "import time\ntime.sleep(1)\ndef relu(input, inplace=False):\n    return input.relu()"
-    one._turns._sources = lambda task: {"eager": of(source if task.name == "relu" else RIGHT, task)}
-    one.ready_beside([RELU])
+    one._baseline_cache._sources = lambda task: {
+        "eager": of(source if task.name == "relu" else RIGHT, task)
+    }
+    one.prepare_in_background([RELU])
     assert one.time(task, of(RIGHT))["shapes"]
     assert [True] in resting
     assert [False] not in resting
     assert one.time(RELU, relu_candidate())["shapes"]
 
 
-def test_who_got_ready_and_is_not_timed_is_let_go(keeper):
-    one = keeper("eager")
+def test_who_got_ready_and_is_not_timed_is_let_go(benchmarker):
+    one = benchmarker("eager")
     task = replace(TASK, perf=SHAPES[:1])
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
     assert one.time(task, of("# yet another\n" + RIGHT))["shapes"]
     assert one._next is None
 
 
-def test_before_a_candidate_is_suspect_its_blocks_are_doubled(keeper, monkeypatch):
+def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker, monkeypatch):
     for module in JUDGES_OF_CLAIMS:
-        monkeypatch.setattr(f"{module}.is_suspect", lambda contest: len(contest.blocks) < 12)
+        monkeypatch.setattr(f"{module}.is_suspect", lambda benchmark: len(benchmark.blocks) < 12)
     effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
-    document = keeper("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
+    document = benchmarker("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     assert document["outcome"] == "timed"
     assert document["shapes"][0]["blocks"] == 12
 
 
-def test_baselines_that_are_ready_are_not_started_again(keeper, opened):
-    one = keeper("eager")
+def test_baselines_that_are_ready_are_not_started_again(benchmarker, opened):
+    one = benchmarker("eager")
     one.ready([TASK, RELU])
     assert sorted(c.entry for c in opened) == ["relu", "softmax"]
     assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
@@ -607,22 +626,22 @@ def test_baselines_that_are_ready_are_not_started_again(keeper, opened):
     assert len(opened) == 2 + 2
 
 
-def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(keeper):
-    one = keeper("eager", "control", sources=broken_control)
+def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(benchmarker):
+    one = benchmarker("eager", "control", sources=broken_control)
     one.ready([TASK])
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert set(shape["baselines"]) == {"eager"}
         assert "broken" in shape["baselines_failed"]["control"]
 
 
-def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(keeper, monkeypatch):
+def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(benchmarker, monkeypatch):
     def refuse(task, case, *, device, leave):
         if task.name == "relu":
             raise RuntimeError("CUDA out of memory")
-        return stocked(task, case, device=device, leave=leave)
+        return make_bench_inputs(task, case, device=device, leave=leave)
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.stocked", refuse)
-    one = keeper("eager")
+    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.make_bench_inputs", refuse)
+    one = benchmarker("eager")
     one.ready([RELU, TASK])
     assert one.time(TASK, of(RIGHT))["shapes"]
     with pytest.raises(RuntimeError, match="out of memory"):
@@ -641,46 +660,46 @@ def out_of_memory(flag):
     )
 
 
-def test_baselines_that_wait_make_room_for_who_lacks_memory(keeper, monkeypatch, tmp_path):
-    one, make_room = keeper("eager"), BaselineCache.make_room
+def test_baselines_that_wait_make_room_for_who_lacks_memory(benchmarker, monkeypatch, tmp_path):
+    one, free_memory = benchmarker("eager"), BaselineCache.free_memory
 
     def made(self):
         (tmp_path / "flag").touch()
-        return make_room(self)
+        return free_memory(self)
 
-    monkeypatch.setattr(BaselineCache, "make_room", made)
+    monkeypatch.setattr(BaselineCache, "free_memory", made)
     one.ready([TASK, RELU])
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert len(document["shapes"]) == len(SHAPES)
     assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
-    assert one._turns.tasks == (TASK.key,)
+    assert one._baseline_cache.tasks == (TASK.key,)
 
 
-def test_what_is_due_is_asked_for_again_where_others_held_the_memory(keeper, monkeypatch):
-    one, known = keeper("eager"), TimingSetup.known
+def test_what_is_due_is_asked_for_again_where_others_held_the_memory(benchmarker, monkeypatch):
+    one, known = benchmarker("eager"), TimingSetup.known
 
-    def without_memory(ground):
-        if RELU.key in one._turns.tasks:
-            ground.expected = ["OutOfMemoryError: CUDA out of memory"]
+    def without_memory(setup):
+        if RELU.key in one._baseline_cache.tasks:
+            setup.expected = ["OutOfMemoryError: CUDA out of memory"]
             return []
-        return known(ground)
+        return known(setup)
 
-    one._turns.begin(RELU)
+    one._baseline_cache.begin(RELU)
     monkeypatch.setattr(TimingSetup, "known", without_memory)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["graded"]["calls"]
         assert shape["graded"]["not_graded"] is None
 
 
-def test_results_are_graded_again_where_others_held_the_memory(keeper, monkeypatch):
-    one, graded = keeper("eager"), TimingSetup.graded
+def test_results_are_graded_again_where_others_held_the_memory(benchmarker, monkeypatch):
+    one, graded = benchmarker("eager"), TimingSetup.graded
 
-    def without_memory(ground, contest):
-        if RELU.key in one._turns.tasks:
+    def without_memory(setup, benchmark):
+        if RELU.key in one._baseline_cache.tasks:
             return {"calls": 1, "wrong": [], "not_graded": "OutOfMemoryError: CUDA out of memory"}
-        return graded(ground, contest)
+        return graded(setup, benchmark)
 
-    one._turns.begin(RELU)
+    one._baseline_cache.begin(RELU)
     monkeypatch.setattr(TimingSetup, "graded", without_memory)
     for shape in one.time(TASK, of(RIGHT))["shapes"]:
         assert shape["graded"]["not_graded"] is None
@@ -696,16 +715,16 @@ if not pathlib.Path(FLAG).exists():
 
 @pytest.mark.parametrize("others", [(), (RELU,)])
 def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
-    keeper, monkeypatch, tmp_path, others
+    benchmarker, monkeypatch, tmp_path, others
 ):
     """Also where nobody waits: candidates that were there beside it may be gone by then."""
-    one, make_room, flag = keeper("eager"), BaselineCache.make_room, tmp_path / "flag"
+    one, free_memory, flag = benchmarker("eager"), BaselineCache.free_memory, tmp_path / "flag"
 
     def made(self):
         flag.touch()
-        return make_room(self)
+        return free_memory(self)
 
-    monkeypatch.setattr(BaselineCache, "make_room", made)
+    monkeypatch.setattr(BaselineCache, "free_memory", made)
     one.ready([TASK, *others])
     source = DIES_WITHOUT_MEMORY.replace("FLAG", repr(str(flag))) + RIGHT
     document = one.time(TASK, of(source))
@@ -713,8 +732,8 @@ def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
     assert len(document["shapes"]) == len(SHAPES)
 
 
-def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):
-    document = keeper("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
+def test_who_lacks_memory_though_nobody_waits_has_failed(benchmarker, tmp_path):
+    document = benchmarker("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
     assert document["outcome"] == "failed"
     assert "OutOfMemoryError no memory" in document["detail"]
 
@@ -725,7 +744,7 @@ def test_who_lacks_memory_though_nobody_waits_has_failed(keeper, tmp_path):
 )
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
-    runner, keeper, monkeypatch, language, cold, anew, ahead
+    runner, benchmarker, monkeypatch, language, cold, anew, ahead
 ):
     candidate = replace(of(RIGHT), language=language)
     asked, opened = [], runner.open
@@ -739,7 +758,7 @@ def test_a_triton_kernel_compiles_anew_where_that_is_asked_for(
     monkeypatch.setattr(runner, "open", watched)
     first, then = (of(SKIPS), candidate) if ahead else (candidate, None)
     with pytest.raises(MemoryError):
-        keeper("eager", cold=cold).time(TASK, first, then=then)
+        benchmarker("eager", cold=cold).time(TASK, first, then=then)
     assert asked == [("time", ahead, anew)]
 
 
@@ -752,8 +771,8 @@ def softmax(input, dim=-1):
 """
 
 
-def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(keeper, timed):
-    document = keeper("eager").time(TASK, of(LATER))
+def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(benchmarker, timed):
+    document = benchmarker("eager").time(TASK, of(LATER))
     assert document["outcome"] == "failed"
     assert "M=8" in document["detail"]
     assert "raised: ValueError too many rows" in document["detail"]
@@ -762,16 +781,16 @@ def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(keeper, t
     assert timed.keys() - document.keys() == {"device_s", "spent", "seconds"}
 
 
-def test_each_shape_is_told_before_it_is_timed(keeper):
-    shapes = keeper("eager").shapes(TASK, of(RIGHT))
+def test_each_shape_is_told_before_it_is_timed(benchmarker):
+    shapes = benchmarker("eager").shapes(TASK, of(RIGHT))
     told = [(number, count, case.sizes) for number, count, case in shapes]
     assert told == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
 
 
-def test_whoever_takes_too_long_is_said_to_and_for_how_long(keeper, monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.schedule.batches.FIRST_S", 0.5)
+def test_whoever_takes_too_long_is_said_to_and_for_how_long(benchmarker, monkeypatch):
+    monkeypatch.setattr("kerneltruth.clock.schedule.batch_runner.FIRST_S", 0.5)
     slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
     effort = replace(EFFORT, deadline_s=0.5)
-    document = keeper("eager", effort=effort).time(TASK, of(slow))
+    document = benchmarker("eager", effort=effort).time(TASK, of(slow))
     assert document["outcome"] == "failed"
     assert document["detail"].endswith("timeout: no answer within 0.5 s")

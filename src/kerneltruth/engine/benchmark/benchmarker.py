@@ -1,4 +1,4 @@
-"""The timekeeper: candidates timed against baselines that stay warm between them."""
+"""The benchmarker: candidates timed against baselines that stay warm between them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from typing import Any
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
-from kerneltruth.clock.comparison import candidate_times, nearly_tied, standings
+from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
 from kerneltruth.clock.device.lock import timing
-from kerneltruth.clock.integrity.doubt import by_events
+from kerneltruth.clock.integrity.suspicion import by_events
 from kerneltruth.clock.integrity.valid_baselines import NotValid
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import Contestant, ContestError
-from kerneltruth.clock.schedule.benchmark import Contest
-from kerneltruth.clock.schedule.second_look import look_again, look_closer
-from kerneltruth.clock.schedule.stopwatch import Spent
+from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.clock.schedule.confirmation import resolve_suspicion, retime_baselines
+from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
 from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
-from kerneltruth.engine.benchmark.machine import Machine, Watch
-from kerneltruth.engine.benchmark.memory import fitting
+from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
+from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import (
     CONTRADICTED,
-    Finished,
+    FinishedBenchmark,
     finished,
     shape_document,
 )
-from kerneltruth.engine.benchmark.shared_child import begin_anew, is_out_of_memory
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.candidate import Candidate
@@ -45,7 +44,7 @@ from kerneltruth.tasks.spec import Task
 DEFAULT_BASELINES = ("eager", "compile", "control")
 
 
-class Timekeeper:
+class Benchmarker:
     """Times candidates on one device, one after the other.
 
     Baselines stay: another candidate of the same task meets them warm, also after those of other
@@ -65,14 +64,14 @@ class Timekeeper:
         itself: bool = False,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
-        """A timekeeper.
+        """A benchmarker.
 
         Args:
             runner: whose children are timed.
             machine: what is known of the device.
             seed: of contents and of the order of calls; a candidate must not know it.
             baselines: which, of `BASELINES`.
-            effort: what a contest may cost.
+            effort: what a benchmark may cost.
             cold: whether Triton candidates compile anew: else nobody could tell what that takes.
             itself: whether the candidates are eager PyTorch: they get ready with the baselines.
             sources: gives a task's `eager` and `control` candidates, where there are such.
@@ -86,16 +85,16 @@ class Timekeeper:
         self._on_gpu = runner.device != "cpu"
         self._itself = itself
         names = (*baselines, CANDIDATE) if itself else baselines
-        self._turns = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
-        # Its context is made beside others, but beside no laps.
-        self._turns.quiet.always(lambda: () if self._next is None else (self._next,))
+        self._baseline_cache = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
+        # Its context is made beside others, but beside no batches.
+        self._baseline_cache.background.always(lambda: () if self._next is None else (self._next,))
         self._count = 0
         self._next: Session | None = None
         # The end of the candidate before takes a while, in which the next one may get ready.
         self._ends = ThreadPoolExecutor(1)
         self._ending: Future[None] | None = None
         self._alone_s = self._ready_s = 0.0
-        self._spent = Spent()
+        self._spent = Stopwatch()
 
     def close(self, *, wait: bool = False) -> None:
         """End all children; without `wait` this is only asked for."""
@@ -103,12 +102,12 @@ class Timekeeper:
             self._next.close(wait=wait)
             self._next = None
         self._ends.shutdown(wait=wait)
-        self._turns.close(wait=wait)
+        self._baseline_cache.close(wait=wait)
 
     @property
-    def at_once(self) -> int:
+    def capacity(self) -> int:
         """Of how many tasks there may be baselines at a time, so that others have room."""
-        return self._turns.at_once
+        return self._baseline_cache.capacity
 
     def ready(self, tasks: Iterable[Task]) -> None:
         """Have the baselines of tasks that come next compile, side by side: nothing is timed.
@@ -116,12 +115,12 @@ class Timekeeper:
         The device may be used for other things meanwhile.
         """
         began = time.perf_counter()
-        self._turns.ready(tasks, self._effort)
+        self._baseline_cache.ready(tasks, self._effort)
         self._ready_s += time.perf_counter() - began
 
-    def ready_beside(self, tasks: Iterable[Task]) -> None:
-        """Have them compile while others are timed, whose laps they do not disturb."""
-        self._turns.ready_beside(tasks, self._effort)
+    def prepare_in_background(self, tasks: Iterable[Task]) -> None:
+        """Have them compile while others are timed, whose batches they do not disturb."""
+        self._baseline_cache.prepare_in_background(tasks, self._effort)
 
     def time(
         self,
@@ -160,27 +159,27 @@ class Timekeeper:
         With its number, from 0, and that of all.
         """
         began = time.perf_counter()
-        grounds = self._turns.begin(task, dtype)
+        task_baselines = self._baseline_cache.begin(task, dtype)
         self._ready_s += time.perf_counter() - began
         self._count += 1
         began = time.perf_counter()
         self._alone_s = 0.0
-        self._spent = Spent()
+        self._spent = Stopwatch()
         child = None if self._itself else self._child(candidate, then)
         try:
-            document, contests = yield from self._measure(grounds, candidate, child)
+            document, benchmarks = yield from self._measure(task_baselines, candidate, child)
         finally:
             if child is not None:
                 self._ending = self._ends.submit(child.close)
         with self._spent.on("grading"):
-            shapes = [self._document(found) for found in contests]
+            shapes = [self._document(found) for found in benchmarks]
         peaks = [s.pop("peak_bytes") for s in shapes]
         document |= {
             # Of tasks that got ready together the first carries the seconds of all.
             "ready_s": self._ready_s,
-            "ready": dict(grounds.spent),
+            "ready": dict(task_baselines.spent),
             "shapes": shapes,
-            "not_timed": list(grounds.left_out),
+            "not_timed": list(task_baselines.left_out),
             "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
             "peak_bytes": max((p[CANDIDATE] for p in peaks), default=0),
             "baseline_peak_bytes": {
@@ -189,11 +188,11 @@ class Timekeeper:
             },
         }
         self._ready_s = 0.0
-        grounds.spent.clear()
+        task_baselines.spent.clear()
         if document["outcome"] != "timed":
             return document
         with self._spent.on("again"):
-            self._look_again(shapes, [found.contest for found in contests])
+            self._look_again(shapes, [found.benchmark for found in benchmarks])
         wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
         if wrong is not None:
             said = f"{wrong['summary']}: {wrong['graded']['wrong'][0]}"
@@ -209,33 +208,36 @@ class Timekeeper:
             "seconds": time.perf_counter() - began,
         }
 
-    def _document(self, found: Finished) -> dict[str, Any]:
-        """What a contest shows; where grading lacks memory, once more with what others held."""
+    def _document(self, found: FinishedBenchmark) -> dict[str, Any]:
+        """What a benchmark shows; where grading lacks memory, once more with what others held."""
         document = shape_document(found, machine=self._machine)
-        if lacks_memory(document["graded"]["not_graded"] or "") and self._turns.make_room():
+        if (
+            lacks_memory(document["graded"]["not_graded"] or "")
+            and self._baseline_cache.free_memory()
+        ):
             return shape_document(found, machine=self._machine)
         return document
 
     def _measure(
-        self, grounds: TaskBaselines, candidate: Candidate, child: Session | None
-    ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[Finished]]]:
-        """The start of the document, and a contest for each shape until one fails."""
-        contests: list[Finished] = []
+        self, task_baselines: TaskBaselines, candidate: Candidate, child: Session | None
+    ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[FinishedBenchmark]]]:
+        """The start of the document, and a benchmark for each shape until one fails."""
+        benchmarks: list[FinishedBenchmark] = []
         document: dict[str, Any] = {"outcome": "timed", "shapes": []}
-        for number, case in enumerate(grounds.cases):
-            yield number, len(grounds.cases), case
+        for number, case in enumerate(task_baselines.cases):
+            yield number, len(task_baselines.cases), case
             try:
                 with self._spent.on("inputs"):
-                    ground = grounds.of(case)
-                side = ground.itself() if child is None else _contestant(child)
-                found = self._contest(ground, side, candidate)
-                contests.append(self._confirmed(found, grounds, candidate))
-            except ContestError as error:
-                return document | _failed(error, case), contests
-            if len(contests) == 1:
+                    setup = task_baselines.of(case)
+                side = setup.itself() if child is None else _contestant(child)
+                found = self._benchmark(setup, side, candidate)
+                benchmarks.append(self._confirmed(found, task_baselines, candidate))
+            except SideError as error:
+                return document | _failed(error, case), benchmarks
+            if len(benchmarks) == 1:
                 import_s = None if child is None else child.loaded.seconds
                 document |= {"import_s": import_s} | self._costs(side)
-        return document, contests
+        return document, benchmarks
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
         """The candidate's child, which may have been got ready; and one for who comes then."""
@@ -259,12 +261,14 @@ class Timekeeper:
         cold = self._cold and candidate.language == "triton"
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
-    def _look_again(self, shapes: list[dict[str, Any]], contests: list[Contest]) -> None:
+    def _look_again(
+        self, shapes: list[dict[str, Any]], benchmarks: list[InterleavedBenchmark]
+    ) -> None:
         """Time baselines that were beaten once more, now that the candidate is gone."""
-        with timing(self._runner.device), self._turns.quiet.laps():
-            for shape, contest in zip(shapes, contests, strict=True):
+        with timing(self._runner.device), self._baseline_cache.background.batches():
+            for shape, benchmark in zip(shapes, benchmarks, strict=True):
                 # Those that began anew with a later shape have no rows for this one any more.
-                there = {side.name for side in contest.sides if side.rows}
+                there = {side.name for side in benchmark.sides if side.buffers}
                 beaten = [
                     name
                     for name, baseline in shape["baselines"].items()
@@ -275,7 +279,7 @@ class Timekeeper:
                 self._gone()
                 watch = self._machine.watch()
                 watch.disturbance()
-                look = look_again(contest, beaten, capped="power_capped" in shape["flags"])
+                look = retime_baselines(benchmark, beaten, capped="power_capped" in shape["flags"])
                 watch.disturbance()
                 shape["alone"] = {
                     "us": {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()},
@@ -286,7 +290,7 @@ class Timekeeper:
                 if look.hindered:
                     shape["flags"].append("baseline_hindered")
 
-    def _costs(self, side: Contestant) -> dict[str, Any]:
+    def _costs(self, side: Side) -> dict[str, Any]:
         """What a candidate costs before and around its steady state."""
         return {
             "first_call_s": side.first_s,
@@ -294,135 +298,137 @@ class Timekeeper:
             "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
         }
 
-    def _contest(self, ground: TimingSetup, side: Contestant, candidate: Candidate) -> Finished:
+    def _benchmark(self, setup: TimingSetup, side: Side, candidate: Candidate) -> FinishedBenchmark:
         with self._spent.on("references"):
-            known = ground.known()
-            if ground.lacked_memory and self._turns.make_room():
-                ground.expected.clear()
-                known = ground.known()
-        purpose = (candidate.sha256, ground.case.identity, str(self._count))
+            known = setup.known()
+            if setup.lacked_memory and self._baseline_cache.free_memory():
+                setup.expected.clear()
+                known = setup.known()
+        purpose = (candidate.sha256, setup.case.identity, str(self._count))
         alone = False
         while True:
-            contest = Contest(
-                sides=[side, *ground.baselines],
-                inputs=ground.inputs,
-                effort=fitting(self._effort, self._runner.device, len(ground.sides) + 2),
+            benchmark = InterleavedBenchmark(
+                sides=[side, *setup.baselines],
+                inputs=setup.inputs,
+                effort=limit_memory(self._effort, self._runner.device, len(setup.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=known,
-                too_long=partial(self._machine.too_long, ground.task, ground.case),
-                elements=ground.elements(),
+                too_long=partial(self._machine.too_long, setup.task, setup.case),
+                elements=setup.elements(),
                 on_gpu=self._on_gpu,
             )
             try:
                 with self._alone() as watch:
                     began = time.perf_counter()
-                    fresh = not all(s.rows for s in ground.baselines)
+                    fresh = not all(s.buffers for s in setup.baselines)
                     with self._spent.on("compiling"):
-                        contest.warm_up()
+                        benchmark.warm_up()
                     with self._spent.on("leaving"):
                         self._gone()
-                    with contextlib.ExitStack() as quiet:
+                    with contextlib.ExitStack() as background:
                         with self._spent.on("pausing_others"):
-                            quiet.enter_context(self._turns.quiet.laps())
+                            background.enter_context(self._baseline_cache.background.batches())
                         with self._spent.on("preparing"):
-                            contest.prepare(watch.disturbance)
+                            benchmark.prepare(watch.disturbance)
                         began = time.perf_counter() if fresh else began
                         with self._spent.on("laps"):
-                            contest.run(self._enough, watch.disturbance)
-                            look_closer(contest, watch.disturbance)
-                            contest.measure_warm()
+                            benchmark.run(self._enough, watch.disturbance)
+                            resolve_suspicion(benchmark, watch.disturbance)
+                            benchmark.measure_warm()
                     self._alone_s += time.perf_counter() - began
-                for what, seconds in contest.spent.items():
+                for what, seconds in benchmark.spent.items():
                     self._spent[what] += seconds
-            except ContestError as error:
+            except SideError as error:
                 if is_out_of_memory(error.seen):
                     self._gone()
                     # Others may have held it; once more when there is nobody left to make room.
-                    freed = self._turns.make_room()
+                    freed = self._baseline_cache.free_memory()
                     if freed or not alone:
                         alone = not freed
-                        for each in (s for s in contest.sides if s.name == error.name):
-                            begin_anew(each, error.seen)
+                        for each in (s for s in benchmark.sides if s.name == error.name):
+                            start_again(each, error.seen)
                         continue
                 if error.name == CANDIDATE:
                     raise
-                ground.leave_out(error)
-                side.rows, side.captured = 0, side.captured and None
+                setup.leave_out(error)
+                side.buffers, side.captured = 0, side.captured and None
                 continue
             with self._spent.on("facts"):
-                return finished(ground, contest, watch)
+                return finished(setup, benchmark, watch)
 
-    def _confirmed(self, found: Finished, grounds: TaskBaselines, candidate: Candidate) -> Finished:
+    def _confirmed(
+        self, found: FinishedBenchmark, task_baselines: TaskBaselines, candidate: Candidate
+    ) -> FinishedBenchmark:
         """What was found, with a look in other processes at baselines that are nearly as quick."""
-        own = candidate_times(found.contest).estimate
-        seen = standings(found.contest, noise_floor=self._machine.noise_floor(own))
+        own = candidate_times(found.benchmark).estimate
+        seen = comparisons(found.benchmark, noise_floor=self._machine.noise_floor(own))
         near = nearly_tied(seen, self._effort.near)
         if not near:
             return found
         with self._spent.on("confirming"), contextlib.ExitStack() as ending:
             try:
-                contest = self._contest_anew(found, grounds, candidate, near, ending)
-            except ContestError:
+                benchmark = self._contest_anew(found, task_baselines, candidate, near, ending)
+            except SideError:
                 # It says nothing; what was found stands.
                 return found
-        return replace(found, again=contest)
+        return replace(found, again=benchmark)
 
     def _contest_anew(
         self,
-        found: Finished,
-        grounds: TaskBaselines,
+        found: FinishedBenchmark,
+        task_baselines: TaskBaselines,
         candidate: Candidate,
         near: Collection[str],
         ending: contextlib.ExitStack,
-    ) -> Contest:
-        """The contest once more, in processes that `ending` ends; no call is graded.
+    ) -> InterleavedBenchmark:
+        """The benchmark once more, in processes that `ending` ends; no call is graded.
 
         Baselines that would have to compile stay in theirs.
         """
         sides = [_contestant(self._runner.open(candidate, mode="time"))]
-        for side in found.contest.sides[1:]:
+        for side in found.benchmark.sides[1:]:
             if side.name in near:
-                sides.append(grounds.fresh(side.name) or side)
+                sides.append(task_baselines.fresh(side.name) or side)
         for side in sides:
-            if side not in found.contest.sides:
+            if side not in found.benchmark.sides:
                 ending.callback(side.child.close)
-        contest = Contest(
+        benchmark = InterleavedBenchmark(
             sides=sides,
-            inputs=found.ground.inputs,
-            effort=fitting(self._effort, self._runner.device, len(found.contest.sides) + 4),
+            inputs=found.setup.inputs,
+            effort=limit_memory(self._effort, self._runner.device, len(found.benchmark.sides) + 4),
             rng=stream(
-                derive(self._seed, candidate.sha256, found.ground.case.identity, str(self._count)),
+                derive(self._seed, candidate.sha256, found.setup.case.identity, str(self._count)),
                 "confirming",
             ),
             on_gpu=self._on_gpu,
         )
         with self._alone() as watch:
             began = time.perf_counter()
-            contest.warm_up()
-            with self._turns.quiet.laps():
-                contest.prepare(watch.disturbance)
-                contest.run(self._enough, watch.disturbance)
+            benchmark.warm_up()
+            with self._baseline_cache.background.batches():
+                benchmark.prepare(watch.disturbance)
+                benchmark.run(self._enough, watch.disturbance)
             self._alone_s += time.perf_counter() - began
-        return contest
+        return benchmark
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[Watch]:
+    def _alone(self) -> Iterator[DeviceWatch]:
         with timing(self._runner.device):
             yield self._machine.watch()
 
-    def _enough(self, contest: Contest) -> bool:
+    def _enough(self, benchmark: InterleavedBenchmark) -> bool:
         least, precision = self._effort.blocks[0], self._effort.precision
-        return len(contest.sides) > 1 and all(
-            enough(by_events(contest, side.name), precision=precision, least=least)
-            for side in contest.sides[1:]
+        return len(benchmark.sides) > 1 and all(
+            enough(by_events(benchmark, side.name), precision=precision, least=least)
+            for side in benchmark.sides[1:]
         )
 
 
-def _contestant(child: Session) -> Contestant:
-    return Contestant(name=CANDIDATE, child=child)
+def _contestant(child: Session) -> Side:
+    return Side(name=CANDIDATE, child=child)
 
 
-def _failed(error: ContestError, case: Case) -> dict[str, Any]:
+def _failed(error: SideError, case: Case) -> dict[str, Any]:
     """The outcome of a candidate that could not be timed to the end."""
     seen = error.seen
     said = " ".join(text for text in (seen.error, seen.message) if text)

@@ -1,0 +1,81 @@
+"""What looks wrong, looked at once more: claims that are doubted, and baselines that were beaten.
+
+All run on the same device: work that a candidate leaves there between its own batches would make
+others look slow. So baselines are timed again when it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from kerneltruth.clock.integrity.suspicion import is_suspect, was_hindered
+from kerneltruth.clock.protocol.sides import SideError
+from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+
+# How often the blocks of a candidate are doubled before it is suspect.
+MOST_DOUBLINGS = 2
+# Batches of each baseline; the second number confirms what the first, few by chance fast or slow,
+# has shown.
+FEW_BATCHES, MORE_BATCHES = 3, 16
+# Until a device that was at its power's limit is there again after a pause.
+SETTLE_S = 0.3
+
+
+def resolve_suspicion(
+    benchmark: InterleavedBenchmark, disturbance: Callable[[], str | None] = lambda: None
+) -> None:
+    """Run as many blocks again while the judge's clock contradicts the candidate's events.
+
+    Hundreds of candidates are timed in a study, and a busy host blurs that clock: what is only by
+    chance rarely outlasts more blocks, and false events do. In these blocks a baseline shows what
+    a batch costs beyond its events although nobody hides a thing.
+    """
+    for _ in range(MOST_DOUBLINGS):
+        if not is_suspect(benchmark):
+            break
+        benchmark.suspected = True
+        wanted = 2 * len(benchmark.blocks)
+        benchmark.run(partial(_has_blocks, wanted), disturbance, most=wanted)
+
+
+def _has_blocks(wanted: int, benchmark: InterleavedBenchmark) -> bool:
+    return len(benchmark.blocks) >= wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselinesAlone:
+    """Baselines without the candidate.
+
+    Attributes:
+        hindered: names of beaten baselines that are faster now.
+        alone_s: seconds of a call of each beaten baseline, batch by batch; empty if one of them
+            could not go on.
+    """
+
+    hindered: tuple[str, ...] = ()
+    alone_s: dict[str, list[float]]
+
+
+def retime_baselines(
+    benchmark: InterleavedBenchmark, beaten: Sequence[str], *, capped: bool = False
+) -> BaselinesAlone:
+    """Time baselines of a benchmark whose candidate is gone.
+
+    Args:
+        benchmark: its blocks have what baselines took beside the candidate.
+        beaten: names of the baselines that it is about.
+        capped: whether the device was at its power's limit beside the candidate.
+    """
+    found = BaselinesAlone(alone_s={})
+    for batches, settle_s in ((FEW_BATCHES, SETTLE_S if capped else 0.0), (MORE_BATCHES, SETTLE_S)):
+        try:
+            alone = benchmark.alone(beaten, batches, settle_s=settle_s)
+        except SideError:
+            break
+        hindered = (n for n in beaten if was_hindered(benchmark, n, alone[n], capped=capped))
+        found = BaselinesAlone(hindered=tuple(hindered), alone_s=alone)
+        if not found.hindered:
+            break
+    return found
