@@ -100,14 +100,14 @@ def _spent(
         kept = {key: [*seconds] for key, seconds in found.items()}
     began = time.perf_counter()
     document = benchmarker.time(task, candidate)
-    assert document["outcome"] in ("timed", "timing_suspect"), document
+    assert document.outcome in ("timed", "timing_suspect"), document
     took = time.perf_counter() - began
     if number == 0:
         # Baselines compile only once.
         found.clear()
         found.update(kept)
-    costs = {key: document[key] for key in ("import_s", "first_call_s", "compile_s")}
-    return {"all": took, **costs, **document["spent"]}
+    costs = {key: getattr(document, key) for key in ("import_s", "first_call_s", "compile_s")}
+    return {"all": took, **costs, **document.spent}
 
 
 def within_a_child(device: str, name: str) -> list[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ import machine
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
+from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.machine import known_machine
@@ -43,9 +44,9 @@ def measured(device: str) -> dict[str, Any]:
             )
             timed = benchmarker.time(task, baseline_sources(task)["control"])
             benchmarker.close(wait=True)
-            for shape in timed["shapes"]:
-                eager = shape["baselines"]["eager"]
-                found[f"{name}: {shape['summary']}"] = {**eager, "us": shape["candidate_us"]}
+            for shape in timed.shapes or ():
+                eager = plain(shape.baselines["eager"])
+                found[f"{name}: {shape.summary}"] = {**eager, "us": shape.candidate_us}
     card = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     return {
         "machine": machine.facts(device),

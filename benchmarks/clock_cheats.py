@@ -272,21 +272,21 @@ def main() -> int:
                     WORK + text, "softmax.py", task_names=("softmax",), task="softmax"
                 )
                 timed = benchmarker.time(task, candidate)
-                outcomes = [s["baselines"]["eager"]["outcome"] for s in timed["shapes"]]
-                right = timed["outcome"] == "timed"
+                outcomes = [s.baselines["eager"].outcome for s in timed.shapes]
+                right = timed.outcome == "timed"
                 good = right if role == "honest" else not (right and "faster" in outcomes)
                 found.append(
                     {
                         "role": role,
                         "name": name,
                         "good": good,
-                        "outcome": timed["outcome"],
-                        "detail": timed.get("detail", ""),
-                        "ratios": [s["baselines"]["eager"]["ratio"] for s in timed["shapes"]],
+                        "outcome": timed.outcome,
+                        "detail": timed.detail or "",
+                        "ratios": [s.baselines["eager"].ratio for s in timed.shapes],
                         "outcomes": outcomes,
-                        "methods": [s["method"] for s in timed["shapes"]],
-                        "graded": [s["graded"]["calls"] for s in timed["shapes"]],
-                        "flags": sorted({f for s in timed["shapes"] for f in s["flags"]}),
+                        "methods": [s.method for s in timed.shapes],
+                        "graded": [s.graded.calls for s in timed.shapes],
+                        "flags": sorted({f for s in timed.shapes for f in s.flags}),
                     }
                 )
         benchmarker.close(wait=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+from msgspec.structs import asdict
 
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
@@ -146,11 +147,15 @@ def measured(
         # The peer's next process has the device to itself.
         benchmarker.close(wait=True)
     took_s = time.monotonic() - began
-    if not timed["shapes"]:
-        print(f"{name}: {timed['outcome']}: {timed.get('detail')}", file=sys.stderr)
+    if not timed.shapes:
+        print(f"{name}: {timed.outcome}: {timed.detail}", file=sys.stderr)
         return case.summary(), peer, None
-    (found,) = timed["shapes"]
-    ours = {**found["baselines"]["eager"], "us": found["candidate_us"], "flags": found["flags"]}
+    (found,) = timed.shapes
+    ours = {
+        **asdict(found.baselines["eager"]),
+        "us": found.candidate_us,
+        "flags": found.flags,
+    }
     ours["took_s"] = took_s
     return case.summary(), peer, ours
 

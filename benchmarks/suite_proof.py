@@ -10,13 +10,13 @@ PyTorch is flagged anywhere. `idle` names attributes and dims that change nothin
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import traceback
 from collections.abc import Iterator
 
 import torch
 
+from kerneltruth.documents.model import dumps
 from kerneltruth.engine.proof import Proof, prove
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
@@ -113,7 +113,7 @@ def main() -> int:
                 continue
             bad += not proof.holds
             if options.json:
-                print(json.dumps(proof.document()), flush=True)
+                print(dumps(proof.document()), flush=True)
                 continue
             print(line(proof), flush=True)
             for text in details(proof, most=1000 if options.verbose else 2):

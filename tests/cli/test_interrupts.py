@@ -109,7 +109,7 @@ def test_an_interrupted_check_ends_all_and_goes_on_when_repeated(begin, kt, tmp_
     assert f"repeat the command with --out {run}" in err.splitlines()[-1]
     assert started_by(process.pid) == []
     assert not alive(int(child.read_text()))
-    assert RunStore.open(run).results() == ()
+    assert RunStore.open(run, keep=dict).results() == ()
     (tmp_path / "quick").touch()
     again = kt(*arguments, "--out", run, "--json", fixed=False)
     assert (again.code, json.loads(again.out)["verdict"]) == (0, "pass")
@@ -141,13 +141,13 @@ def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, process, tmp_
     assert "Traceback" not in err
     assert started_by(first.pid) == []
     before = log.read_bytes()
-    kept = [line["name"] for line in RunStore.open(run).results()]
+    kept = [line["name"] for line in RunStore.open(run, keep=dict).results()]
     assert 1 <= len(kept) < len(names)
     again = process(*arguments, "--json")
     assert again.code == 0, again.err
     assert [k["name"] for k in json.loads(again.out)["kernels"]] == list(names)
     assert log.read_bytes().startswith(before)
-    assert len(RunStore.open(run).results()) == len(names)
+    assert len(RunStore.open(run, keep=dict).results()) == len(names)
 
 
 def test_an_interrupted_first_call_that_never_ends_is_not_waited_for(begin, tmp_path):

@@ -137,35 +137,35 @@ def timed(benchmarker):
         task = TASK if shape is None else replace(TASK, perf=(shape,))
         candidate = read_candidate(source, "softmax.py", task_names=("softmax",), task="softmax")
         document = benchmarker.time(task, candidate)
-        (found,) = document["shapes"]
-        assert {"M": 1024, "N": 1024} | (shape or {}) == dict(found["case"]["dims"])
-        return document, found, found["baselines"]["eager"]
+        (found,) = document.shapes
+        assert {"M": 1024, "N": 1024} | (shape or {}) == dict(found.case.dims)
+        return document, found, found.baselines["eager"]
 
     return time_one
 
 
 def test_a_triton_kernel_is_timed_in_graphs(timed):
     document, shape, eager = timed(TRITON)
-    assert document["outcome"] == "timed"
-    assert (shape["method"], shape["regime"]) == ("graph", "cold")
-    assert shape["graded"]["wrong"] == []
+    assert document.outcome == "timed"
+    assert (shape.method, shape.regime) == ("graph", "cold")
+    assert shape.graded.wrong == ()
     # In graphs, too, calls are sampled.
-    assert shape["graded"]["calls"] > 32
-    assert eager["low"] <= eager["ratio"] <= eager["high"]
+    assert shape.graded.calls > 32
+    assert eager.low <= eager.ratio <= eager.high
 
 
 def test_eager_against_itself_is_not_faster(timed):
     document, _, eager = timed(HONEST)
-    assert document["outcome"] == "timed"
-    assert 0.8 < eager["ratio"] < 1.25
+    assert document.outcome == "timed"
+    assert 0.8 < eager.ratio < 1.25
 
 
 def test_events_that_were_patched_are_suspect_and_bring_nothing(timed):
     document, shape, eager = timed(PATCHED)
-    assert document["outcome"] == "timing_suspect"
-    assert "timing_suspect" in shape["flags"]
-    assert eager["outcome"] != "faster"
-    assert eager["ratio"] < 1.5
+    assert document.outcome == "timing_suspect"
+    assert "timing_suspect" in shape.flags
+    assert eager.outcome != "faster"
+    assert eager.ratio < 1.5
 
 
 @pytest.mark.parametrize(
@@ -175,50 +175,50 @@ def test_events_that_were_patched_are_suspect_and_bring_nothing(timed):
 )
 def test_work_that_was_not_done_is_wrong(timed, source):
     document, shape, eager = timed(source)
-    assert document["outcome"] == "wrong"
-    assert shape["graded"]["wrong"]
-    assert eager["outcome"] != "faster"
+    assert document.outcome == "wrong"
+    assert shape.graded.wrong
+    assert eager.outcome != "faster"
 
 
 def test_who_does_not_wait_for_the_lap_computes_noise(timed, monkeypatch):
     # Calls that are sampled would show it too, but not those of all tasks are.
     monkeypatch.setattr(TimingSetup, "elements", lambda setup: ())
     document, shape, eager = timed(AHEAD)
-    assert document["outcome"] == "wrong"
-    assert eager["outcome"] != "faster"
+    assert document.outcome == "wrong"
+    assert eager.outcome != "faster"
     document, shape, eager = timed(JOINED)
-    assert (document["outcome"], shape["method"]) == ("timed", "calls")
-    assert eager["outcome"] != "faster"
+    assert (document.outcome, shape.method) == ("timed", "calls")
+    assert eager.outcome != "faster"
 
 
 def test_a_kernel_that_cannot_be_captured_is_timed_by_calls(timed):
     document, shape, _ = timed(WAITS)
-    assert document["outcome"] == "timed"
-    assert shape["method"] == "calls"
-    assert shape["not_captured"]
+    assert document.outcome == "timed"
+    assert shape.method == "calls"
+    assert shape.not_captured
 
 
 def test_a_peak_of_memory_is_seen(timed):
     document, _, _ = timed(TRITON)
-    assert document["peak_bytes"] >= 4 * 1024 * 1024
+    assert document.peak_bytes >= 4 * 1024 * 1024
 
 
 def test_a_slow_host_is_not_timed(timed):
     document, shape, eager = timed(SLOW_HOST, {"M": 4096, "N": 4096})
-    assert (document["outcome"], shape["method"]) == ("timed", "calls")
+    assert (document.outcome, shape.method) == ("timed", "calls")
     # Of a call of 60 us the host takes more than three times as long.
-    assert document["launch_us"] > 200
-    assert 0.9 < eager["ratio"] < 1.1
+    assert document.launch_us > 200
+    assert 0.9 < eager.ratio < 1.1
 
 
 def test_where_memory_holds_few_inputs_calls_are_made_one_by_one(timed):
     """In graphs of a single call they scatter twice as much."""
     document, shape, _ = timed(TRITON, {"M": 8192, "N": 4096})
-    assert (document["outcome"], shape["method"]) == ("timed", "calls")
+    assert (document.outcome, shape.method) == ("timed", "calls")
     # It is not that it takes too long for graphs.
-    assert "memory holds" in shape["not_captured"]
-    assert shape["graded"]["wrong"] == []
-    assert shape["graded"]["calls"] >= 8
+    assert "memory holds" in shape.not_captured
+    assert shape.graded.wrong == ()
+    assert shape.graded.calls >= 8
 
 
 def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, benchmarker):
@@ -230,8 +230,8 @@ def test_baselines_that_wait_give_the_memory_of_their_rows_back(timed, benchmark
     assert torch.cuda.mem_get_info()[0] - held > 2**30
     # And are timed as before when it is their turn again.
     _, after, eager = timed(HONEST)
-    assert after["method"] == before["method"] == "graph"
-    assert 0.97 < eager["ratio"] < 1.03
+    assert after.method == before.method == "graph"
+    assert 0.97 < eager.ratio < 1.03
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

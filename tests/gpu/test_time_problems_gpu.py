@@ -78,11 +78,11 @@ def timed(tmp_path_factory):
 
 def test_a_right_model_is_graded_and_timed(timed):
     document = timed(SAME)
-    (shape,) = document["shapes"]
-    assert (document["outcome"], shape["graded"]["wrong"]) == ("timed", [])
-    assert shape["graded"]["calls"] > 8
-    assert "not_graded" not in shape["flags"]
+    (shape,) = document.shapes
+    assert (document.outcome, shape.graded.wrong) == ("timed", ())
+    assert shape.graded.calls > 8
+    assert "not_graded" not in shape.flags
 
 
 def test_a_model_that_stops_working_is_wrong(timed):
-    assert timed(STOPS)["outcome"] == "wrong"
+    assert timed(STOPS).outcome == "wrong"

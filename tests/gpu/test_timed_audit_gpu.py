@@ -52,7 +52,7 @@ def shape_of(runner, baseline):
         sources=lambda task: {"eager": of(baseline)},
     )
     try:
-        (shape,) = benchmarker.time(TASK, of(HONEST))["shapes"]
+        (shape,) = benchmarker.time(TASK, of(HONEST)).shapes
         return shape
     finally:
         benchmarker.close(wait=True)
@@ -70,12 +70,12 @@ def shape_of(runner, baseline):
 def test_a_baseline_that_is_none_gives_no_ratio_and_says_why(runner, baseline, why):
     shape = shape_of(runner, baseline)
     if why is None:
-        assert shape["baselines_failed"] == {}
-        assert 0 < shape["baselines"]["eager"]["efficiency"] < 1.5
+        assert shape.baselines_failed == {}
+        assert 0 < shape.baselines["eager"].efficiency < 1.5
         return
-    assert shape["baselines"] == {}
-    assert shape["baselines_failed"]["eager"].startswith("no valid baseline: ")
-    assert why in shape["baselines_failed"]["eager"]
+    assert shape.baselines == {}
+    assert shape.baselines_failed["eager"].startswith("no valid baseline: ")
+    assert why in shape.baselines_failed["eager"]
 
 
 def test_pytorch_ties_with_itself():

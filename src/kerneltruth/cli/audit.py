@@ -57,6 +57,7 @@ def audit(
 ) -> None:
     """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
     from kerneltruth.documents.runs import AuditDocument
+    from kerneltruth.documents.suites import TimedSuiteDocument
     from kerneltruth.engine.requests import AuditRequest
     from kerneltruth.engine.start import run_audit
     from kerneltruth.report.audit_view import audit_view
@@ -80,11 +81,11 @@ def audit(
     if isinstance(document, AuditDocument):
         show_document(document, audit_view, as_json)
         raise typer.Exit(exit_codes.of_audit(document))
-    if timed:
+    if isinstance(document, TimedSuiteDocument):
         from kerneltruth.report.timed_audit_view import timed_audit_view
 
         show_document(document, timed_audit_view, as_json)
-        stopped = document["interrupted"]
+        stopped = document.interrupted
         raise typer.Exit(Interrupted.exit_code if stopped else exit_codes.of_timed_suite(document))
     from kerneltruth.report.suite_view import suite_view
 

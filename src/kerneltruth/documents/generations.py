@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
+from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.documents.model import Model, Number
 from kerneltruth.documents.runs import NotRead
 
@@ -57,3 +60,30 @@ class GenerateDocument(Model, frozen=True, kw_only=True):
     seconds: Number
     run: str
     candidates: str
+
+
+class AnswerLine(Model, frozen=True, kw_only=True):
+    """A line of `answers.jsonl`: a model's answer as a submission."""
+
+    task: str
+    suite: str
+    method: str
+    model: str
+    sample: int
+    round: int
+    finish: str | None
+    predict: str
+
+
+class ImportedLine(Model, frozen=True, kw_only=True):
+    """A line of `answers.jsonl`: a submission that `generate --method import` read."""
+
+    task: str
+    suite: str
+    method: str | None
+    model: str | None
+    sample: int | None
+    round: int | None
+    origin: str
+    code: str
+    peer: PublishedVerdict | UnsetType = UNSET

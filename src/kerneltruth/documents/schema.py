@@ -10,6 +10,7 @@ import msgspec
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
 from kerneltruth.documents.facts import DoctorDocument, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument
+from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.model import Number
 from kerneltruth.documents.records import AttemptRecord, FindingRecord, Manifest
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
@@ -20,6 +21,7 @@ from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, Repl
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "manifest": Manifest,
     "finding": FindingRecord,
+    "result": ResultLine,
     "attempt": AttemptRecord,
     "check": CheckDocument,
     "run": RunDocument,

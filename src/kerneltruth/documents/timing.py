@@ -6,10 +6,13 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.model import Model, Number, Stored
 from kerneltruth.documents.records import BinaryRecord, CandidateRef, CaseRecord, Environment
 
 TimeOutcome = Literal["timed", "timing_suspect", "wrong", "failed", "unsupported_here"]
+PerfOutcome = Literal[
+    "timed", "timing_suspect", "wrong", "failed", "unsupported_here", "not_run", "infra"
+]
 Regime = Literal["memory", "compute", "launch", "latency"]
 
 
@@ -107,22 +110,22 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     alone: AloneTimes | UnsetType = UNSET
 
 
-class CandidateTimes(Model, frozen=True, kw_only=True):
-    """A candidate on all shapes of its task; what follows a failure is left out."""
+class CandidateTimes(Stored, frozen=True, kw_only=True):
+    """A candidate on all shapes of its task: the perf stage; `detail` says why it is not timed."""
 
-    outcome: TimeOutcome
-    shapes: tuple[ShapeTimes, ...]
+    outcome: PerfOutcome
+    shapes: tuple[ShapeTimes, ...] | UnsetType = UNSET
     import_s: Number | UnsetType | None = UNSET
     first_call_s: Number | UnsetType = UNSET
     compile_s: Number | UnsetType = UNSET
     launch_us: Number | UnsetType | None = UNSET
     detail: str | UnsetType = UNSET
-    ready_s: Number
-    ready: dict[str, Number]
-    not_timed: tuple[str, ...]
-    noise_floor: Number
-    peak_bytes: int
-    baseline_peak_bytes: dict[str, int]
+    ready_s: Number | UnsetType = UNSET
+    ready: dict[str, Number] | UnsetType = UNSET
+    not_timed: tuple[str, ...] | UnsetType = UNSET
+    noise_floor: Number | UnsetType = UNSET
+    peak_bytes: int | UnsetType = UNSET
+    baseline_peak_bytes: dict[str, int] | UnsetType = UNSET
     device_s: Number | UnsetType = UNSET
     spent: dict[str, Number] | UnsetType = UNSET
     seconds: Number | UnsetType = UNSET

@@ -6,11 +6,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
-from typing import Any
 
 from kerneltruth.corpus import ENTRIES, Entry, source
-from kerneltruth.documents.model import content_hash, parse, plain
-from kerneltruth.documents.records import AttemptRecord, Failed
+from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
+from kerneltruth.documents.model import content_hash
+from kerneltruth.documents.records import Failed
 from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
@@ -18,7 +18,7 @@ from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.store import store_attempt
+from kerneltruth.engine.store import peer_records, store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -46,7 +46,12 @@ def audit_corpus(
         + [device, options.cases, options.baselines, options.targets]
     )
     with open_run(
-        options.out, command="audit", identity=identity, device=device, seed=options.seed
+        options.out,
+        command="audit",
+        identity=identity,
+        device=device,
+        seed=options.seed,
+        keep=read_line,
     ) as store:
         waiting = [j for j in jobs if j.name not in store.done()]
         if waiting:
@@ -88,7 +93,7 @@ def _judge(
     jobs: list[EvaluationRequest],
     options: AuditRequest,
     runner: Runner,
-    store: RunStore,
+    store: RunStore[ResultLine],
     *,
     total: int,
 ) -> Iterator[Step]:
@@ -116,23 +121,25 @@ def _judge(
 
 
 def _keep(
-    store: RunStore,
+    store: RunStore[ResultLine],
     job: EvaluationRequest,
     evaluation: Evaluation,
     fingerprint: dict[str, str | None],
 ) -> None:
-    more = {
-        "baselines": plain(evaluation.baselines),
-        "tags": list(evaluation.tags),
-        "role": next(e.role for e in ENTRIES if e.name == job.name),
-    }
-    store_attempt(store, job, evaluation.attempt, fingerprint, more)
+    about = ResultLine(
+        key=job.name,
+        name=job.name,
+        baselines=peer_records(evaluation.baselines),
+        tags=evaluation.tags,
+        role=next(e.role for e in ENTRIES if e.name == job.name),
+    )
+    store_attempt(store, job, evaluation.attempt, fingerprint, about=about)
 
 
 def _document(
-    store: RunStore, entries: list[Entry], device: str, *, seconds: float
+    store: RunStore[ResultLine], entries: list[Entry], device: str, *, seconds: float
 ) -> AuditDocument:
-    results = {line["name"]: line for line in store.results()}
+    results = {line.name: line for line in store.results()}
     kernels = [_kernel(entry, results[entry.name]) for entry in entries if entry.name in results]
     controls = [k for k in kernels if k.role == "control"]
     bugs = [k for k in kernels if k.role == "bug"]
@@ -172,10 +179,10 @@ def _document(
 _CAUGHT = ("fail", "compile_error", "runtime_error", "crash", "timeout")
 
 
-def _kernel(entry: Entry, line: dict[str, Any]) -> AuditKernel:
-    attempt = parse(AttemptRecord, line["attempt"])
+def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
+    attempt = attempt_in(line)
     verdict = attempt.verdict
-    baselines = {name: result["verdict"] for name, result in line["baselines"].items()}
+    baselines = {name: result.verdict for name, result in (line.baselines or {}).items()}
     wrong = entry.role == "bug" and verdict.word in _CAUGHT
     return AuditKernel(
         name=entry.name,
@@ -190,9 +197,9 @@ def _kernel(entry: Entry, line: dict[str, Any]) -> AuditKernel:
         minimal_summary=case_of(attempt.minimal).summary() if attempt.minimal else None,
         minimal_shown=attempt.shown,
         explanation=attempt.explanation,
-        finding=line["finding"],
+        finding=line.finding or None,
         baselines=baselines,
-        baseline_reasons={n: r["why"] for n, r in line["baselines"].items() if r["why"]},
+        baseline_reasons={n: r.why for n, r in (line.baselines or {}).items() if r.why},
         illusion_for=tuple(n for n, says in baselines.items() if wrong and says == "pass"),
         declined=len(attempt.declined),
         unrefereeable=sum(attempt.unrefereeable.values()),

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,6 +13,7 @@ from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.runners import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
@@ -75,7 +75,7 @@ class Evaluation:
     attempt: Attempt
     tags: tuple[str, ...] = ()
     baselines: dict[str, PeerVerdict] = field(default_factory=dict)
-    perf: dict[str, Any] | None = None
+    perf: CandidateTimes | None = None
 
 
 class Evaluator:
@@ -203,17 +203,17 @@ def _compile_ahead(session: CandidateSession, task: Task) -> None:
         session.rehearse(calls, budget_s=REHEARSAL_S)
 
 
-def not_timed(attempt: Attempt, device: str) -> dict[str, Any] | None:
+def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
     """Why a judged candidate is not timed: its perf stage. None where it is to be timed."""
     if not isinstance(attempt.verdict, Passed):
-        stage = "exe" if call_stage(attempt)["outcome"] == "pass" else "call"
-        return {"outcome": NOT_RUN, "detail": f"{stage}: {word(attempt.verdict)}"}
+        stage = "exe" if call_stage(attempt).outcome == "pass" else "call"
+        return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {word(attempt.verdict)}")
     if device == "cpu":
-        return {"outcome": NOT_RUN, "detail": "no GPU: `run` times on one only"}
+        return CandidateTimes(outcome=NOT_RUN, detail="no GPU: `run` times on one only")
     if attempt.own_weights is not None:
-        return {"outcome": NOT_RUN, "detail": "a model with its own weights is not timed"}
+        return CandidateTimes(outcome=NOT_RUN, detail="a model with its own weights is not timed")
     if attempt.candidate.language == "numpy":
-        return {"outcome": NOT_RUN, "detail": "a NumPy kernel runs on the host"}
+        return CandidateTimes(outcome=NOT_RUN, detail="a NumPy kernel runs on the host")
     return None
 
 

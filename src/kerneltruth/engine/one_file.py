@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 
 from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
-from kerneltruth.documents.model import content_hash, parse, plain
+from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
+from kerneltruth.documents.model import content_hash, plain
 from kerneltruth.documents.records import AttemptRecord, CaseRecord, Failed
 from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
@@ -55,12 +56,17 @@ def _judge_file(
     )
     evaluator = Evaluator(policy=policy, runner=runner)
     with open_run(
-        options.out, command="check", identity=identity, device=runner.device, seed=options.seed
+        options.out,
+        command="check",
+        identity=identity,
+        device=runner.device,
+        seed=options.seed,
+        keep=read_line,
     ) as store:
-        done = [line for line in store.results() if line["key"] == job.name]
+        done = [line for line in store.results() if line.key == job.name]
         if done:
-            kept = parse(AttemptRecord, done[0]["attempt"])
-            return _document(options, kept, store, done[0]["finding"], seconds=kept.seconds)
+            kept, finding = attempt_in(done[0]), done[0].finding or None
+            return _document(options, kept, store, finding, seconds=kept.seconds)
         attempt = yield from _judge(evaluator, job)
         finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
         store.finish()
@@ -137,7 +143,7 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
 def _document(
     options: CheckRequest,
     attempt: AttemptRecord,
-    store: RunStore,
+    store: RunStore[ResultLine],
     finding: str | None,
     *,
     seconds: float,

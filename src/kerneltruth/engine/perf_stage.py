@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kerneltruth.clock.device.lock import checking, timing
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.oracle.bounds import Policy
@@ -17,6 +18,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.suites.foreign import is_foreign, register_at
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
+
+if TYPE_CHECKING:
+    from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 
 # Baselines of this many tasks get ready side by side, while those of others are timed.
 PART = 8
@@ -33,7 +37,7 @@ class PerfStage:
     def __init__(self, evaluator: Evaluator, *, baselines: tuple[str, ...] | None = None) -> None:
         self._evaluator = evaluator
         self._baselines = baselines
-        self._benchmarker: Any = None
+        self._benchmarker: Benchmarker | None = None
 
     def evaluate_and_time(
         self, job: EvaluationRequest, report: Callable[[int], None] = lambda count: None
@@ -64,13 +68,14 @@ class PerfStage:
                 for job, evaluation in part:
                     yield replace(evaluation, perf=self._timed(job, following.pop(0)))
 
-    def _timed(self, job: EvaluationRequest, then: Candidate | None) -> dict[str, Any]:
+    def _timed(self, job: EvaluationRequest, then: Candidate | None) -> CandidateTimes:
+        assert self._benchmarker is not None
         try:
-            timed: dict[str, Any] = self._benchmarker.time(find(job.task), job.candidate, then=then)
+            return self._benchmarker.time(find(job.task), job.candidate, then=then)
         except (MemoryError, RuntimeError) as error:
             # What the judge itself needs the device for, such as grading.
-            return {"outcome": "infra", "detail": f"{type(error).__name__}: {error}"[:300]}
-        return timed
+            said = f"{type(error).__name__}: {error}"[:300]
+            return CandidateTimes(outcome="infra", detail=said)
 
 
 def _tasks(batch: Iterable[tuple[EvaluationRequest, Evaluation]]) -> list[Task]:

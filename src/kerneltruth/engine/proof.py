@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from kerneltruth.documents.suites import FlaggedCase, ProofCounts, TaskProof
 from kerneltruth.engine.idle import idle_attributes, idle_dims
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.attempt import AttemptEnded
@@ -26,15 +26,6 @@ from kerneltruth.tasks.spec import Task
 
 # Why further cases of a dtype were not begun.
 NO_TIME = "no time was left for more cases"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
-    """A case on which the eager function was found wrong."""
-
-    case: str
-    verdict: str
-    detail: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +45,7 @@ class Proof:
     task: str
     category: str
     cases: dict[str, int] = field(default_factory=dict)
-    flagged: list[Flag] = field(default_factory=list)
+    flagged: list[FlaggedCase] = field(default_factory=list)
     declined: Counter[str] = field(default_factory=Counter)
     unrefereeable: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -69,23 +60,21 @@ class Proof:
             return not self.flagged
         return bool(self.cases) and all(self.cases.values()) and not self.flagged
 
-    def document(self) -> dict[str, Any]:
-        """The proof as JSON."""
-        return {
-            "task": self.task,
-            "category": self.category,
-            "holds": self.holds,
-            "cases": dict(self.cases),
-            "flagged": [
-                {"case": f.case, "verdict": f.verdict, "detail": f.detail} for f in self.flagged
-            ],
-            "declined": dict(self.declined),
-            "unrefereeable": dict(self.unrefereeable),
-            "skipped": dict(self.skipped),
-            "idle": list(self.idle),
-            "trouble": self.trouble,
-            "seconds": self.seconds,
-        }
+    def document(self) -> TaskProof:
+        """The proof as `audit --suite --json` prints it."""
+        return TaskProof(
+            task=self.task,
+            category=self.category,
+            holds=self.holds,
+            cases=dict(self.cases),
+            flagged=tuple(self.flagged),
+            declined=dict(self.declined),
+            unrefereeable=dict(self.unrefereeable),
+            skipped=dict(self.skipped),
+            idle=self.idle,
+            trouble=self.trouble,
+            seconds=self.seconds,
+        )
 
 
 def prove(
@@ -155,13 +144,15 @@ def _judge(
             proof.skipped.update(attempt.skipped)
             if is_bad(attempt.verdict) and attempt.failure is None:
                 detail = str(getattr(attempt.verdict, "detail", ""))
-                proof.flagged.append(Flag(case="", verdict=word(attempt.verdict), detail=detail))
+                proof.flagged.append(
+                    FlaggedCase(case="", verdict=word(attempt.verdict), detail=detail)
+                )
             continue
         verdict = event.judgement.verdict
         for mismatch in event.judgement.interface:
             said = f"{mismatch.kind} {mismatch.output} {mismatch.detail}"
             proof.flagged.append(
-                Flag(case=event.judgement.case.summary(), verdict="fail", detail=said)
+                FlaggedCase(case=event.judgement.case.summary(), verdict="fail", detail=said)
             )
         if is_bad(verdict):
             said = " ".join(
@@ -170,7 +161,7 @@ def _judge(
                 if getattr(verdict, part, None)
             )
             proof.flagged.append(
-                Flag(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
+                FlaggedCase(case=event.judgement.case.summary(), verdict=word(verdict), detail=said)
             )
         proof.cases[dtype] = count
         tell(proof)
@@ -179,16 +170,22 @@ def _judge(
             return
 
 
-def by_category(proofs: Iterable[Proof]) -> dict[str, dict[str, int]]:
-    """Counts by category: tasks, those that hold, cases, flagged, unrefereeable, skipped."""
-    table: dict[str, Counter[str]] = {}
+def by_category(proofs: Iterable[Proof]) -> dict[str, ProofCounts]:
+    """Counts by category."""
+    table: dict[str, list[Proof]] = {}
     for proof in proofs:
-        row = table.setdefault(proof.category, Counter())
-        row["tasks"] += 1
-        row["hold"] += proof.holds
-        row["cases"] += sum(proof.cases.values())
-        row["flagged"] += len(proof.flagged)
-        row["declined"] += proof.declined.total()
-        row["unrefereeable"] += proof.unrefereeable.total()
-        row["skipped"] += proof.skipped.total()
-    return {category: dict(row) for category, row in sorted(table.items())}
+        table.setdefault(proof.category, []).append(proof)
+    return {category: counted(own) for category, own in sorted(table.items())}
+
+
+def counted(proofs: Sequence[Proof]) -> ProofCounts:
+    """How many of some tasks hold, and what became of their cases."""
+    return ProofCounts(
+        tasks=len(proofs),
+        hold=sum(proof.holds for proof in proofs),
+        cases=sum(sum(proof.cases.values()) for proof in proofs),
+        flagged=sum(len(proof.flagged) for proof in proofs),
+        declined=sum(proof.declined.total() for proof in proofs),
+        unrefereeable=sum(proof.unrefereeable.total() for proof in proofs),
+        skipped=sum(proof.skipped.total() for proof in proofs),
+    )

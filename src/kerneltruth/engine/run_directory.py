@@ -16,7 +16,7 @@ from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Manifest
 from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
-from kerneltruth.runs.ledger import Keep
+from kerneltruth.runs.ledger import Keep, L
 from kerneltruth.runs.records import environment_fingerprint
 from kerneltruth.runs.store import RunStore, now
 
@@ -39,8 +39,8 @@ def open_run(
     identity: str,
     device: str,
     seed: int,
-    keep: Keep = dict,
-) -> Iterator[RunStore]:
+    keep: Keep[L],
+) -> Iterator[RunStore[L]]:
     """Begin a run, or go on with the run of the same command in `out`; closed at the end.
 
     Args:
@@ -70,8 +70,8 @@ def open_run(
 
 
 def _open(
-    out: Path | None, *, command: str, identity: str, device: str, seed: int, keep: Keep
-) -> RunStore:
+    out: Path | None, *, command: str, identity: str, device: str, seed: int, keep: Keep[L]
+) -> RunStore[L]:
     arguments = (command, identity)
     if out is not None and (out / "run.json").exists():
         store = RunStore.open(out, keep=keep)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Final
 
+from msgspec import UNSET
+
+from kerneltruth.documents.lines import StageRecord, StagesRecord
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -15,10 +20,10 @@ from kerneltruth.oracle.verdict import (
     word,
 )
 
-NOT_RUN = "not_run"
+NOT_RUN: Final = "not_run"
 
 
-def call_stage(attempt: Attempt) -> dict[str, Any]:
+def call_stage(attempt: Attempt) -> StageRecord:
     """Whether the candidate loads, has its entry, and returns from one call.
 
     A call counts as made where a case was judged on what came back, right or wrong.
@@ -29,23 +34,34 @@ def call_stage(attempt: Attempt) -> dict[str, Any]:
         and attempt.failed >= attempt.cases
     )
     if never_returned or isinstance(verdict, Infra | UnsupportedHere):
-        return {"outcome": word(verdict), "detail": said(attempt)}
-    return {"outcome": "pass"}
+        return StageRecord(outcome=word(verdict), detail=said(attempt))
+    return StageRecord(outcome="pass")
 
 
-def exe_stage(attempt: Attempt, call: dict[str, Any]) -> dict[str, Any]:
+def exe_stage(attempt: Attempt, call: StageRecord) -> StageRecord:
     """What the judge says, where the call was made."""
-    if call["outcome"] != "pass":
-        return {"outcome": NOT_RUN, "detail": f"call: {call['outcome']}"}
+    if call.outcome != "pass":
+        return StageRecord(outcome=NOT_RUN, detail=f"call: {call.outcome}")
     kind = getattr(attempt.verdict, "kind", None)
-    stage = {"outcome": word(attempt.verdict), "cases": attempt.cases, "failed": attempt.failed}
-    return stage if kind is None else {**stage, "kind": kind, "detail": said(attempt)}
+    return StageRecord(
+        outcome=word(attempt.verdict),
+        cases=attempt.cases,
+        failed=attempt.failed,
+        kind=UNSET if kind is None else kind,
+        detail=UNSET if kind is None else said(attempt),
+    )
 
 
-def stages_of(attempt: Attempt) -> dict[str, dict[str, Any]]:
-    """The stages call and exe of an attempt; perf is added by who timed it."""
+def stages_of(
+    attempt: Attempt, wanted: Collection[str], perf: CandidateTimes | None
+) -> StagesRecord:
+    """The stages that a run wants of an attempt."""
     call = call_stage(attempt)
-    return {"call": call, "exe": exe_stage(attempt, call)}
+    return StagesRecord(
+        call=call if "call" in wanted else UNSET,
+        exe=exe_stage(attempt, call) if "exe" in wanted else UNSET,
+        perf=UNSET if perf is None else perf,
+    )
 
 
 def said(attempt: Attempt) -> str:

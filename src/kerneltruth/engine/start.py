@@ -9,9 +9,10 @@ import shutil
 import time
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
 
 from kerneltruth.documents.runs import AuditDocument, RunDocument
+from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
@@ -73,7 +74,7 @@ def run_suite(options: RunRequest) -> Generator[Step, None, RunDocument]:
 
 def run_audit(
     options: AuditRequest,
-) -> Generator[Step, None, AuditDocument | dict[str, Any]]:
+) -> Generator[Step, None, AuditDocument | SuiteDocument | TimedSuiteDocument]:
     """Judge the corpus, or prove a suite; yields steps and returns the document of `--json`.
 
     Raises:
@@ -107,7 +108,7 @@ def run_audit(
 
 def _time_suite(
     options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, TimedSuiteDocument]:
     if options.out is not None:
         raise UserError("--out: a timed suite keeps no run; use --json")
     if runner.device == "cpu":
@@ -121,7 +122,7 @@ def _time_suite(
     return (yield from time_suite(options, runner, start))
 
 
-def run_time(options: TimeRequest) -> Generator[Step, None, dict[str, Any]]:
+def run_time(options: TimeRequest) -> Generator[Step, None, TimeDocument]:
     """Time one file; yields steps and returns the document of `time --json`."""
     start = time.monotonic()
     if not options.file.is_file():

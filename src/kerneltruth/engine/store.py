@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+
+from msgspec import structs
 
 from kerneltruth.cases.materialize import materialize
+from kerneltruth.documents.lines import PeerVerdictRecord, ResultLine
+from kerneltruth.documents.model import model_of
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
+from kerneltruth.peers import PeerVerdict
+from kerneltruth.runs.ledger import L
 from kerneltruth.runs.records import attempt_record, finding_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import origin_of
@@ -17,15 +22,23 @@ from kerneltruth.tasks.registry import find
 
 
 def store_attempt(
-    store: RunStore,
+    store: RunStore[L],
     job: EvaluationRequest,
     attempt: Attempt,
     environment: Mapping[str, str | None],
-    more: Mapping[str, Any] | None = None,
     *,
+    about: ResultLine | None = None,
     policy: Policy | None = None,
 ) -> str | None:
     """Store an attempt; the result line comes last, since it says that the rest is there.
+
+    Args:
+        store: the run.
+        job: whose attempt it is.
+        attempt: what came of it.
+        environment: of the machine.
+        about: what else the line says; the attempt and its finding are added.
+        policy: of the bounds; None takes the usual one.
 
     Returns:
         The finding's file name, if the attempt failed.
@@ -39,6 +52,11 @@ def store_attempt(
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
     told = attempt_record(replace(attempt, error_map=None))
-    line = {"name": job.name, "attempt": told, "finding": name, **(more or {})}
-    store.append(job.name, line)
+    line = about or ResultLine(key=job.name, name=job.name)
+    store.append(job.name, structs.replace(line, attempt=told, finding=name))
     return name
+
+
+def peer_records(verdicts: Mapping[str, PeerVerdict]) -> dict[str, PeerVerdictRecord]:
+    """What peer checks say, as a line holds it."""
+    return {name: model_of(PeerVerdictRecord, said) for name, said in verdicts.items()}

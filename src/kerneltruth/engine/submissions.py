@@ -7,14 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+
+from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
-from kerneltruth.documents.model import content_hash, plain
+from kerneltruth.documents.lines import LabelsRecord, ResultLine, StagesRecord
+from kerneltruth.documents.model import content_hash, model_of
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import check_baselines
-from kerneltruth.engine.candidate_list import listed, outcome_of, right_of
+from kerneltruth.engine.candidate_list import ListedLine, listed, right_of
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.events import Step
@@ -24,7 +27,7 @@ from kerneltruth.engine.ray import Placement, run_on_ray
 from kerneltruth.engine.requests import CASES, RunRequest
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.stages import NOT_RUN, stages_of
-from kerneltruth.engine.store import store_attempt
+from kerneltruth.engine.store import peer_records, store_attempt
 from kerneltruth.engine.task_facts import store_facts
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -35,7 +38,7 @@ from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
 from kerneltruth.runs.records import attempt_record
 from kerneltruth.runs.store import RunStore
-from kerneltruth.suites.entries import Entry, candidate_of, enroll, labels_to_json
+from kerneltruth.suites.entries import Entry, candidate_of, enroll
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
@@ -75,7 +78,7 @@ def _judge(
         (broken if isinstance(item, Broken) else entries).append(item)  # type: ignore[arg-type]
     if not entries:
         raise UserError(_nothing(options, broken))
-    asked: list[Any] = [options.suite, options.cases, options.strategies, options.stages]
+    asked: list[object] = [options.suite, options.cases, options.strategies, options.stages]
     asked += [runner.device]
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
@@ -86,7 +89,7 @@ def _judge(
         identity=identity,
         device=runner.device,
         seed=options.seed,
-        keep=_kept,
+        keep=ListedLine.of,
     ) as store:
         store_facts(store.path, {entry.task.key for entry in entries})
         run = _Run(options, runner, store, entries)
@@ -104,18 +107,11 @@ def _nothing(options: RunRequest, broken: list[Broken]) -> str:
     )
 
 
-def _kept(line: dict[str, Any]) -> dict[str, Any]:
-    """What of a result line is needed while the run lasts; memory must not grow with the rest."""
-    wanted = ("key", "task", "category", "sha256", "labels", "stages", "same_as", "peer")
-    kept = {name: line[name] for name in (*wanted, "torch_only") if name in line}
-    return {**kept, "outcome": outcome_of(line)}
-
-
 class _Run:
     """A run in progress: what is to be judged, and what is known of it."""
 
     def __init__(
-        self, options: RunRequest, runner: Runner, store: RunStore, entries: list[Entry]
+        self, options: RunRequest, runner: Runner, store: RunStore[ListedLine], entries: list[Entry]
     ) -> None:
         self._options = options
         self._store = store
@@ -231,43 +227,40 @@ class _Run:
             explanation=reason,
         )
         self._store.write_source(entry.submission.source)
-        line = {"name": entry.key, "attempt": attempt_record(attempt), "finding": None}
-        about = _about(entry, attempt, self._options.stages)
-        if "perf" in self._options.stages:
-            about["stages"]["perf"] = not_timed(attempt, self._device)
-        self._store.append(entry.key, {**line, **about})
-        self._count(about["stages"])
+        perf = not_timed(attempt, self._device) if "perf" in self._options.stages else None
+        line = _about(entry, attempt, self._options.stages, perf)
+        line = structs.replace(line, attempt=attempt_record(attempt), finding=None)
+        self._store.append(entry.key, line)
+        self._count(line.stages)
 
     def _keep(self, entry: Entry, job: EvaluationRequest, evaluation: Evaluation) -> None:
-        more = {
-            **_about(entry, evaluation.attempt, self._options.stages),
-            "tags": list(evaluation.tags),
-        }
-        if evaluation.baselines:
-            more["baselines"] = plain(evaluation.baselines)
-        if evaluation.perf is not None:
-            more["stages"]["perf"] = evaluation.perf
-        store_attempt(self._store, job, evaluation.attempt, self._fingerprint, more)
-        self._count(more["stages"])
+        peers = evaluation.baselines
+        about = structs.replace(
+            _about(entry, evaluation.attempt, self._options.stages, evaluation.perf),
+            tags=evaluation.tags,
+            baselines=peer_records(peers) if peers else UNSET,
+        )
+        store_attempt(self._store, job, evaluation.attempt, self._fingerprint, about=about)
+        self._count(about.stages)
 
-    def _count(self, stages: dict[str, Any]) -> None:
+    def _count(self, stages: StagesRecord | UnsetType) -> None:
         for stage, counter in self._counts.items():
-            counter[stages.get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+            counter[(stages and stages.outcome(stage)) or NOT_RUN] += 1
 
     def _repeats(self, same: list[tuple[Entry, str]]) -> Iterator[Step]:
         """Submissions with the source of another: their own lines, with its outcome."""
-        known = {line["key"]: line for line in self._store.results()}
+        known = {line.key: line for line in self._store.results()}
         for entry, key in same:
             if key not in known:
                 continue
-            line = {
-                "name": entry.key,
-                "same_as": key,
-                **_about_entry(entry),
-                **{n: v for n, v in known[key].items() if n in ("stages", "torch_only")},
-            }
+            line = structs.replace(
+                _about_entry(entry),
+                same_as=key,
+                stages=known[key].stages,
+                torch_only=known[key].torch_only or UNSET,
+            )
             self._store.append(entry.key, line)
-            self._count(known[key]["stages"])
+            self._count(known[key].stages)
             yield self._step(entry.key)
 
     def _step(self, text: str) -> Step:
@@ -285,7 +278,7 @@ class _Run:
         candidates = listed(lines)
         of_category: dict[str, list[RunCandidate]] = {}
         for line, candidate in zip(lines, candidates, strict=True):
-            of_category.setdefault(line["category"], []).append(candidate)
+            of_category.setdefault(line.category, []).append(candidate)
         return RunDocument(
             suite=self._options.suite,
             seed=self._options.seed,
@@ -294,7 +287,7 @@ class _Run:
             by_category={name: right_of(own) for name, own in sorted(of_category.items())},
             torch_only=right_of([c for c in candidates if c.torch_only]),
             no_valid_baseline=not_valid(lines),
-            repeated_sources=sum("same_as" in line for line in lines),
+            repeated_sources=sum(line.same_as is not None for line in lines),
             infra=sum(candidate.verdict == "infra" for candidate in candidates),
             candidates=tuple(candidates),
             broken=tuple(NotRead(where=b.origin, why=b.reason) for b in broken),
@@ -305,15 +298,16 @@ class _Run:
         )
 
 
-def not_valid(lines: Iterable[dict[str, Any]]) -> tuple[NoValidBaseline, ...]:
+def not_valid(lines: Iterable[ListedLine]) -> tuple[NoValidBaseline, ...]:
     """Baselines that were none, with the reason: their candidates count, and have no ratio."""
     reasons: dict[tuple[str, str, str], str] = {}
     counts: Counter[tuple[str, str, str]] = Counter()
     for line in lines:
-        for shape in line["stages"].get("perf", {}).get("shapes", ()):
-            for name, why in shape.get("baselines_failed", {}).items():
+        perf = line.stages.perf
+        for shape in (perf and perf.shapes) or ():
+            for name, why in shape.baselines_failed.items():
                 if why.startswith(NOT_VALID):
-                    about = (line["task"], shape["summary"], name)
+                    about = (line.task, shape.summary, name)
                     reasons.setdefault(about, why)
                     counts[about] += 1
     return tuple(
@@ -325,7 +319,7 @@ def not_valid(lines: Iterable[dict[str, Any]]) -> tuple[NoValidBaseline, ...]:
 def _not_timed(job: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
     """What is left where a right candidate could not be timed for no fault of its own."""
     del job
-    return replace(evaluation, perf={"outcome": "infra", "detail": reason})
+    return replace(evaluation, perf=CandidateTimes(outcome="infra", detail=reason))
 
 
 def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:
@@ -339,33 +333,40 @@ def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entr
     return list(firsts.values()), same
 
 
-def _about_entry(entry: Entry) -> dict[str, Any]:
+def _about_entry(entry: Entry) -> ResultLine:
+    """What a line says of its entry."""
     peer = entry.submission.peer
-    return {
-        "task": entry.task.key,
-        "category": entry.task.category,
-        "origin": entry.submission.origin,
-        "sha256": entry.sha256,
-        "labels": labels_to_json(entry.labels),
-        **({"peer": dict(peer)} if peer is not None else {}),
-    }
+    return ResultLine(
+        key=entry.key,
+        name=entry.key,
+        task=entry.task.key,
+        category=entry.task.category,
+        origin=entry.submission.origin,
+        sha256=entry.sha256,
+        labels=model_of(LabelsRecord, entry.labels),
+        peer=UNSET if peer is None else peer,
+    )
 
 
-def _about(entry: Entry, attempt: Attempt, stages: Sequence[str]) -> dict[str, Any]:
+def _about(
+    entry: Entry, attempt: Attempt, stages: Sequence[str], perf: CandidateTimes | None
+) -> ResultLine:
     """What a line says of its entry, and of the stages that the run has."""
-    plain_torch = {"torch_only": True} if attempt.torch_only else {}
-    built = {} if attempt.headers is None else {"headers": attempt.headers}
-    own = {} if attempt.own_weights is None else {"own_weights": attempt.own_weights}
-    found = {name: said for name, said in stages_of(attempt).items() if name in stages}
-    return {**_about_entry(entry), **plain_torch, **built, **own, "stages": found}
+    return structs.replace(
+        _about_entry(entry),
+        torch_only=attempt.torch_only or UNSET,
+        headers=UNSET if attempt.headers is None else attempt.headers,
+        own_weights=UNSET if attempt.own_weights is None else attempt.own_weights,
+        stages=stages_of(attempt, stages, perf),
+    )
 
 
-def _counts(lines: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+def _counts(lines: Iterable[ListedLine]) -> dict[str, Counter[str]]:
     """How often each outcome occurs, by stage; `not_run` is one, so each stage counts all."""
     counts: dict[str, Counter[str]] = {"call": Counter(), "exe": Counter(), "perf": Counter()}
     for line in lines:
         for stage, counter in counts.items():
-            counter[line["stages"].get(stage, {"outcome": NOT_RUN})["outcome"]] += 1
+            counter[line.stages.outcome(stage) or NOT_RUN] += 1
     return counts
 
 

@@ -7,13 +7,14 @@ import os
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
+from msgspec.structs import asdict
 
+from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocument
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
-from kerneltruth.engine.proof import NO_TIME, Flag, Proof, by_category, prove
+from kerneltruth.engine.proof import NO_TIME, Proof, by_category, counted, prove
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
@@ -37,7 +38,7 @@ class ProofJob:
 
 def audit_suite(
     options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, SuiteDocument]:
     """Prove the tasks with a runner that is warming up; `start` is when the command began.
 
     Raises:
@@ -49,7 +50,7 @@ def audit_suite(
 
 def _audit_suite(
     options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, SuiteDocument]:
     jobs = _jobs(options)
     torch.set_num_threads(1)
     cache = ExpectationCache(Policy())
@@ -144,7 +145,7 @@ def _proof(
 
 
 def _failed(job: ProofJob, reason: str) -> Proof:
-    flag = Flag(case="", verdict="error", detail=reason)
+    flag = FlaggedCase(case="", verdict="error", detail=reason)
     return Proof(task=job.task, category=find(job.task).category, flagged=[flag])
 
 
@@ -155,21 +156,17 @@ def _document(
     not_judged: list[str],
     *,
     seconds: float,
-) -> dict[str, Any]:
-    categories = by_category(proofs)
-    total = {
-        key: sum(row[key] for row in categories.values())
-        for key in ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
-    }
-    return {
-        "schema": 1,
-        "suite": options.suite,
-        "device": device,
-        "seed": options.seed,
-        "tasks": [proof.document() for proof in proofs],
-        "categories": categories,
-        "summary": {**total, "good": total["hold"] == total["tasks"] > 0},
+) -> SuiteDocument:
+    assert options.suite is not None
+    total = counted(proofs)
+    return SuiteDocument(
+        suite=options.suite,
+        device=device,
+        seed=options.seed,
+        tasks=tuple(proof.document() for proof in proofs),
+        categories=by_category(proofs),
+        summary=ProofSummary(**asdict(total), good=total.hold == total.tasks > 0),
         # The budget was spent before they were begun, or before their first cases ended.
-        "not_judged": sorted(not_judged),
-        "seconds": seconds,
-    }
+        not_judged=tuple(sorted(not_judged)),
+        seconds=seconds,
+    )

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from kerneltruth.documents.generations import SpendingRecord
 from kerneltruth.generate.chat import Reply, Request, Usage, byte_count, text_size
 
 # Code and English are 3 to 5 bytes per token; where an endpoint does not count, this is on the
@@ -55,19 +55,19 @@ class Account:
             self.prompt += usage.prompt
             self.completion += usage.completion
 
-    def document(self, prices: Prices | None) -> dict[str, Any]:
+    def document(self, prices: Prices | None) -> SpendingRecord:
         """The account as the command prints it; null is what nobody knows."""
         known = self.unreported == 0
         cost = prices.of(self.prompt, self.completion) if prices and known else None
-        return {
-            "calls": self.calls,
-            "answers": self.answers,
-            "prompt_tokens": self.prompt if known else None,
-            "completion_tokens": self.completion if known else None,
-            "tokens": self.prompt + self.completion if known else None,
-            "answers_without_tokens": self.unreported,
-            "cost": cost,
-        }
+        return SpendingRecord(
+            calls=self.calls,
+            answers=self.answers,
+            prompt_tokens=self.prompt if known else None,
+            completion_tokens=self.completion if known else None,
+            tokens=self.prompt + self.completion if known else None,
+            answers_without_tokens=self.unreported,
+            cost=cost,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from kerneltruth.documents.generations import AnswerLine, Refinement
 from kerneltruth.generate.directory import BEST, publish
 from kerneltruth.generate.trajectory import Method, Turn, best_of
 from kerneltruth.generate.transcript import Exchange, Transcript
@@ -13,17 +13,17 @@ from kerneltruth.suites.generations import ANSWERS
 Chain = tuple[str, int]
 
 
-def refinement(chains: list[list[Turn]]) -> dict[str, Any]:
+def refinement(chains: list[list[Turn]]) -> Refinement:
     """What the rounds brought, by the verdicts that the model was told of."""
     begun = [turns for turns in chains if turns and all(t.review is not None for t in turns)]
     rights = [[t.review is not None and t.review.is_right for t in turns] for turns in begun]
-    return {
-        "chains": len(begun),
-        "right_at_first": sum(right[0] for right in rights),
-        "right_at_best": sum(any(right) for right in rights),
-        "right_at_last": sum(right[-1] for right in rights),
-        "rounds": sum(len(turns) for turns in begun),
-    }
+    return Refinement(
+        chains=len(begun),
+        right_at_first=sum(right[0] for right in rights),
+        right_at_best=sum(any(right) for right in rights),
+        right_at_last=sum(right[-1] for right in rights),
+        rounds=sum(len(turns) for turns in begun),
+    )
 
 
 def publish_answers(
@@ -34,17 +34,17 @@ def publish_answers(
     for exchange in transcript.exchanges():
         chains.setdefault((exchange.task, exchange.sample), []).append(exchange)
 
-    def line(exchange: Exchange) -> dict[str, Any]:
-        return {
-            "task": exchange.task.removeprefix(f"{suite}/"),
-            "suite": suite,
-            "method": method.name,
-            "model": label,
-            "sample": exchange.sample,
-            "round": exchange.round,
-            "finish": exchange.reply.finish,
-            "predict": exchange.reply.text,
-        }
+    def line(exchange: Exchange) -> AnswerLine:
+        return AnswerLine(
+            task=exchange.task.removeprefix(f"{suite}/"),
+            suite=suite,
+            method=method.name,
+            model=label,
+            sample=exchange.sample,
+            round=exchange.round,
+            finish=exchange.reply.finish,
+            predict=exchange.reply.text,
+        )
 
     publish(path, ANSWERS, (line(e) for exchanges in chains.values() for e in exchanges))
     if not method.asks_the_judge:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth import __version__
+from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.model import dumps
 from kerneltruth.engine.run_directory import new_folder
 from kerneltruth.errors import UserError
@@ -61,11 +62,11 @@ def _refuse_another(path: Path, identity: str) -> None:
         )
 
 
-def close_generation(path: Path, document: Mapping[str, Any]) -> None:
+def close_generation(path: Path, document: GenerateDocument) -> None:
     """Note in the manifest what came of it."""
     data = read_json(path / MANIFEST)
     told = ("answers", "unanswered", "stopped", "account", "refine")
-    result = {name: document[name] for name in told if name in document}
+    result = {name: getattr(document, name) for name in told}
     with writing(path):
         _write(path, {**data, "ended": now(), "result": result})
 
@@ -75,7 +76,7 @@ def _write(path: Path, data: Mapping[str, Any]) -> None:
     write_whole(path / MANIFEST, dumps({**head, **data}, indent=2).encode() + b"\n")
 
 
-def publish(path: Path, name: str, lines: Iterable[Mapping[str, Any]]) -> int:
+def publish(path: Path, name: str, lines: Iterable[object]) -> int:
     """Write submissions as one whole file; returns how many there are."""
     texts = [dumps(line) for line in lines]
     with writing(path):

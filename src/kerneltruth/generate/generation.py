@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.documents.generations import GenerateDocument, UnansweredChain
 from kerneltruth.documents.model import content_hash, plain
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import CASES
@@ -46,7 +47,7 @@ def generate(
     model: ChatModel,
     runner: Runner | None,
     start: float,
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, GenerateDocument]:
     """Ask a model for candidates.
 
     Args:
@@ -268,30 +269,29 @@ class _Generation:
             f"the endpoint brings no answer: {error.detail}; {how_to_go_on(path)}"
         )
 
-    def document(self, suite: str, path: Path, tasks: int, seconds: float) -> dict[str, Any]:
+    def document(self, suite: str, path: Path, tasks: int, seconds: float) -> GenerateDocument:
         """What the command returns."""
         chains = {chain: self._turns(chain) for chain in self._chains}
         answers = [turn for turns in chains.values() for turn in turns]
         unanswered = [
-            {"task": task, "sample": sample, "why": why}
+            UnansweredChain(task=task, sample=sample, why=why)
             for (task, sample), why in sorted(self._left.items())
             if why
         ]
-        return {
-            "schema": 1,
-            "suite": suite,
-            "method": self._method.name,
-            "tasks": tasks,
-            "chains": len(chains),
-            "answers": len(answers),
-            "finishes": dict(Counter(t.reply.finish or "unknown" for t in answers)),
-            "unanswered": unanswered,
-            "not_asked": sum(self._not_asked.values()),
-            "stopped": self._pool.refusal,
-            "account": self._transcript.account.document(self._prices),
-            "refine": refinement(list(chains.values())) if self._method.asks_the_judge else None,
-            "broken": [],
-            "seconds": seconds,
-            "run": str(path),
-            "candidates": str(path / ANSWERS),
-        }
+        return GenerateDocument(
+            suite=suite,
+            method=self._method.name,
+            tasks=tasks,
+            chains=len(chains),
+            answers=len(answers),
+            finishes=dict(Counter(t.reply.finish or "unknown" for t in answers)),
+            unanswered=tuple(unanswered),
+            not_asked=sum(self._not_asked.values()),
+            stopped=self._pool.refusal,
+            account=self._transcript.account.document(self._prices),
+            refine=refinement(list(chains.values())) if self._method.asks_the_judge else None,
+            broken=(),
+            seconds=seconds,
+            run=str(path),
+            candidates=str(path / ANSWERS),
+        )

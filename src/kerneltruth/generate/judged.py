@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import materialize
+from kerneltruth.documents.timing import CandidateTimes
+from kerneltruth.engine.stages import call_stage
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.attempt import Attempt
@@ -22,25 +22,22 @@ MOST_NUMBERS = 32
 _HIDDEN_NAME = re.compile(r" = _\w+")
 
 
-def review_of(
-    task: Task, attempt: Attempt, stages: Mapping[str, Any], perf: Mapping[str, Any] | None
-) -> Review:
+def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Review:
     """The review of an attempt.
 
     Args:
         task: that it was for.
         attempt: with its smallest failing case and its explanation.
-        stages: what it means for `call` and `exe`.
         perf: its perf stage, where it was timed.
     """
-    reached = "call" if stages["call"]["outcome"] != "pass" else "exe"
-    if perf is not None and perf.get("outcome") == "wrong":
+    reached = "call" if call_stage(attempt).outcome != "pass" else "exe"
+    if perf is not None and perf.outcome == "wrong":
         # Right wherever it was judged, and wrong at a size that is timed.
         return Review(
             outcome="fail",
             stage="perf",
             kind="value",
-            detail=str(perf.get("detail", "")),
+            detail=perf.detail or "",
             explanation="It is right on small inputs, and wrong at a shape at which it is timed.",
             passed=attempt.cases,
             cases=attempt.cases,
@@ -71,7 +68,7 @@ def counterexample(task: Task, case: Case) -> str:
     return "\n".join(lines)
 
 
-def _argument(value: Any, small: bool) -> str:
+def _argument(value: object, small: bool) -> str:
     if isinstance(value, torch.Tensor):
         kind = f"{str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
         return f"{shown(value)}, a {kind}" if small else f"a {kind}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from kerneltruth.documents.timing import CandidateTimes
 
 RIGHT = "pass"
 # Neither for nor against the kernel: there is nothing to tell the model.
@@ -79,27 +79,21 @@ class Review:
         return _STANDING.get(self.outcome, -1), self.passed, speed
 
 
-def timings_of(perf: Mapping[str, Any] | None) -> tuple[ShapeTiming, ...]:
+def timings_of(perf: CandidateTimes | None) -> tuple[ShapeTiming, ...]:
     """The shapes of a perf stage that were timed against eager PyTorch, and graded."""
-    if perf is None or perf.get("outcome") != "timed":
+    if perf is None or perf.outcome != "timed":
         return ()
-    found = []
-    for shape in perf.get("shapes", ()):
-        if (shape.get("graded") or {}).get("not_graded"):
-            continue
-        eager = (shape.get("baselines") or {}).get("eager")
-        if not isinstance(eager, Mapping) or shape.get("candidate_us") is None:
-            continue
-        found.append(
-            ShapeTiming(
-                shape=str(shape.get("summary", "")),
-                candidate_us=float(shape["candidate_us"]),
-                eager_us=float(eager["us"]),
-                ratio=float(eager["ratio"]),
-                low=float(eager["low"]),
-                high=float(eager["high"]),
-                bound_by=shape.get("bound_by"),
-                efficiency=shape.get("efficiency"),
-            )
+    return tuple(
+        ShapeTiming(
+            shape=shape.summary,
+            candidate_us=shape.candidate_us,
+            eager_us=eager.us,
+            ratio=eager.ratio,
+            low=eager.low,
+            high=eager.high,
+            bound_by=shape.bound_by,
+            efficiency=shape.efficiency,
         )
-    return tuple(found)
+        for shape in perf.shapes or ()
+        if not shape.graded.not_graded and (eager := shape.baselines.get("eager")) is not None
+    )

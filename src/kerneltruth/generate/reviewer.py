@@ -15,7 +15,6 @@ from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluato
 from kerneltruth.engine.perf_stage import PerfStage
 from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
 from kerneltruth.engine.requests import CASES
-from kerneltruth.engine.stages import stages_of
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.generate.judged import review_of
@@ -134,6 +133,5 @@ class Reviewer:
         )
 
     def _review_of(self, job: EvaluationRequest, evaluation: Evaluation) -> Review | None:
-        stages = stages_of(evaluation.attempt)
-        review = review_of(find(job.task), evaluation.attempt, stages, evaluation.perf)
+        review = review_of(find(job.task), evaluation.attempt, evaluation.perf)
         return None if review.outcome == "infra" else review

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from typing import Any
 
+from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.runners import begin, new_runner
@@ -16,7 +16,7 @@ from kerneltruth.generate.requests import IMPORT, GenerateRequest
 from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, method_of
 
 
-def run_generate(options: GenerateRequest) -> Generator[Step, None, dict[str, Any]]:
+def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocument]:
     """Obtain candidates; yields steps and returns the document of `generate --json`."""
     start = time.monotonic()
     if options.method == IMPORT:

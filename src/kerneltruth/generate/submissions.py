@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from typing import Any
 
+from msgspec import UNSET
+
+from kerneltruth.documents.generations import GenerateDocument, ImportedLine
 from kerneltruth.documents.model import content_hash
+from kerneltruth.documents.runs import NotRead
 from kerneltruth.engine.events import Step
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
@@ -17,7 +20,7 @@ from kerneltruth.generate.directory import (
     publish,
 )
 from kerneltruth.generate.requests import IMPORT, GenerateRequest
-from kerneltruth.suites.entries import Entry, enroll, labels_to_json
+from kerneltruth.suites.entries import Entry, enroll
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.generations import ANSWERS
 from kerneltruth.suites.reading import read_submissions
@@ -27,7 +30,7 @@ from kerneltruth.tasks.registry import accepted_by
 
 def import_submissions(
     options: GenerateRequest, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, GenerateDocument]:
     """Read submissions of any known form; yields steps and returns the command's document."""
     source = options.source
     if source is None or not source.exists():
@@ -54,24 +57,23 @@ def import_submissions(
         }
         path = open_generation(options.out, asked, content_hash(asked))
         publish(path, ANSWERS, (_line(entry, suite) for entry in entries))
-    document = {
-        "schema": 1,
-        "suite": options.suite,
-        "method": IMPORT,
-        "tasks": len({e.task.key for e in entries}),
-        "chains": len(entries),
-        "answers": len(entries),
-        "finishes": {},
-        "unanswered": [],
-        "not_asked": 0,
-        "stopped": None,
-        "account": Account().document(None),
-        "refine": None,
-        "broken": [{"where": b.origin, "why": b.reason} for b in broken],
-        "seconds": time.monotonic() - start,
-        "run": str(path),
-        "candidates": str(path / ANSWERS),
-    }
+    document = GenerateDocument(
+        suite=options.suite,
+        method=IMPORT,
+        tasks=len({e.task.key for e in entries}),
+        chains=len(entries),
+        answers=len(entries),
+        finishes={},
+        unanswered=(),
+        not_asked=0,
+        stopped=None,
+        account=Account().document(None),
+        refine=None,
+        broken=tuple(NotRead(where=b.origin, why=b.reason) for b in broken),
+        seconds=time.monotonic() - start,
+        run=str(path),
+        candidates=str(path / ANSWERS),
+    )
     close_generation(path, document)
     return document
 
@@ -89,13 +91,16 @@ def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
             yield item
 
 
-def _line(entry: Entry, suite: str) -> dict[str, Any]:
+def _line(entry: Entry, suite: str) -> ImportedLine:
     peer = entry.submission.peer
-    return {
-        "task": entry.task.key.removeprefix(f"{suite}/"),
-        "suite": suite,
-        **labels_to_json(entry.labels),
-        "origin": entry.submission.origin,
-        "code": entry.submission.source,
-        **({"peer": dict(peer)} if peer is not None else {}),
-    }
+    return ImportedLine(
+        task=entry.task.key.removeprefix(f"{suite}/"),
+        suite=suite,
+        method=entry.labels.method,
+        model=entry.labels.model,
+        sample=entry.labels.sample,
+        round=entry.labels.round,
+        origin=entry.submission.origin,
+        code=entry.submission.source,
+        peer=UNSET if peer is None else peer,
+    )

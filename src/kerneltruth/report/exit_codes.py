@@ -6,9 +6,10 @@ for nor against what was to be judged. (2 is the user's mistake, 4 our bug: both
 
 from __future__ import annotations
 
-from typing import Any
-
+from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
+from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdicts import ReplayDocument
 
 GOOD, BAD, NO_JUDGEMENT = 0, 1, 3
@@ -34,14 +35,16 @@ def of_audit(document: AuditDocument) -> int:
     return NO_JUDGEMENT
 
 
-def of_suite(document: dict[str, Any]) -> int:
+def of_suite(document: SuiteDocument) -> int:
     """Whether every task of the suite holds."""
-    return GOOD if document["summary"]["good"] else BAD
+    return GOOD if document.summary.good else BAD
 
 
-def of_timed_suite(document: dict[str, Any]) -> int:
+def of_timed_suite(document: TimedSuiteDocument) -> int:
     """Whether all that was timed ties, or says why not; 3 if nothing was timed."""
-    return of_suite(document) if document["timed"] else NO_JUDGEMENT
+    if not document.timed:
+        return NO_JUDGEMENT
+    return GOOD if document.summary.good else BAD
 
 
 def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
@@ -61,16 +64,16 @@ def is_wrong(verdict: str) -> bool:
     return verdict != "pass" and verdict not in _NOT_JUDGED
 
 
-def of_generate(document: dict[str, Any]) -> int:
+def of_generate(document: GenerateDocument) -> int:
     """Whether all that was asked was answered; a budget that is spent is no fault."""
-    return NO_JUDGEMENT if document["unanswered"] else GOOD
+    return NO_JUDGEMENT if document.unanswered else GOOD
 
 
-def of_time(document: dict[str, Any]) -> int:
+def of_time(document: TimeDocument) -> int:
     """Whether the candidate was timed, and its times hold."""
-    if document["outcome"] in _NOT_JUDGED:
+    if document.outcome in _NOT_JUDGED:
         return NO_JUDGEMENT
-    return GOOD if document["outcome"] == "timed" else BAD
+    return GOOD if document.outcome == "timed" else BAD
 
 
 def of_replay(document: ReplayDocument) -> int:

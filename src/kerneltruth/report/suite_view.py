@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.documents.suites import ProofCounts, SuiteDocument
+
 COLUMNS = ("tasks", "hold", "cases", "flagged", "declined", "unrefereeable", "skipped")
 FLAGS_SHOWN = 3
 
 
-def suite_view(document: dict[str, Any]) -> RenderableType:
+def suite_view(document: SuiteDocument) -> RenderableType:
     """A row for each category, the tasks that do not hold, and the count."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("category")
     for column in COLUMNS:
         table.add_column(column, justify="right")
-    for category, row in document["categories"].items():
-        table.add_row(category, *(f"{row[c]:,}" for c in COLUMNS))
-    summary = document["summary"]
+    for category, row in document.categories.items():
+        table.add_row(category, *_cells(row))
+    summary = document.summary
     table.add_section()
-    table.add_row("all", *(f"{summary[c]:,}" for c in COLUMNS))
+    table.add_row("all", *_cells(summary))
     parts: list[RenderableType] = [table]
-    for task in document["tasks"]:
-        if task["trouble"] is not None:
-            parts.append(Text(f"{task['task']} is not judged: {task['trouble']}"))
-        if not task["holds"]:
-            parts.append(Text(f"{task['task']} does not hold", style="bold red"))
+    for task in document.tasks:
+        if task.trouble is not None:
+            parts.append(Text(f"{task.task} is not judged: {task.trouble}"))
+        if not task.holds:
+            parts.append(Text(f"{task.task} does not hold", style="bold red"))
             parts += [
-                Text(f"  {f['case']}: {f['verdict']} {f['detail']}")
-                for f in task["flagged"][:FLAGS_SHOWN]
+                Text(f"  {f.case}: {f.verdict} {f.detail}") for f in task.flagged[:FLAGS_SHOWN]
             ]
-            if not task["flagged"]:
-                empty = [d for d, n in task["cases"].items() if not n]
+            if not task.flagged:
+                empty = [d for d, n in task.cases.items() if not n]
                 parts.append(Text(f"  no case judged in {', '.join(empty) or 'any dtype'}"))
-    left = document["not_judged"]
+    left = document.not_judged
     if left:
         parts.append(
             Text(f"{len(left)} tasks were not begun: the budget was spent", style="yellow")
         )
     count = (
-        f"{summary['hold']} of {summary['tasks']} tasks hold: PyTorch was flagged on "
-        f"{summary['flagged']} of {summary['cases']:,} cases on {document['device']}, "
-        f"{document['seconds']:.0f} s"
+        f"{summary.hold} of {summary.tasks} tasks hold: PyTorch was flagged on "
+        f"{summary.flagged} of {summary.cases:,} cases on {document.device}, "
+        f"{document.seconds:.0f} s"
     )
-    parts.append(Text(count, style="green" if summary["good"] else "bold red"))
+    parts.append(Text(count, style="green" if summary.good else "bold red"))
     return Group(*parts)
+
+
+def _cells(counts: ProofCounts) -> list[str]:
+    return [f"{getattr(counts, column):,}" for column in COLUMNS]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.figures import PLAIN_TORCH, visible
 
 WIDTH = 41
@@ -20,27 +20,27 @@ NARROW = 72
 _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 
 
-def time_view(document: dict[str, Any]) -> RenderableType:
+def time_view(document: TimeDocument) -> RenderableType:
     """What a candidate takes on each shape, and how that stands against each baseline."""
-    head = f"{document['task']} on {document['device']}"
-    if document.get("torch_only"):
+    head = f"{document.task} on {document.device}"
+    if document.torch_only:
         head += f", {PLAIN_TORCH}"
     parts: list[RenderableType] = [Text(head, "bold")]
-    shapes = document["shapes"]
+    shapes = document.shapes
     if shapes:
         parts += [_Shapes(shapes), _costs(document)]
     for shape in shapes:
         parts += _remarks(shape)
-    if document.get("not_timed"):
-        parts.append(Text(f"not timed: {'; '.join(document['not_timed'])}", "yellow"))
-    for seen in document.get("profile", ()):
-        parts += [Text(f"{seen['kernel']}: {remark}") for remark in seen["remarks"]]
-    if document["outcome"] != "timed":
+    if document.not_timed:
+        parts.append(Text(f"not timed: {'; '.join(document.not_timed)}", "yellow"))
+    for seen in document.profile or ():
+        parts += [Text(f"{seen.kernel}: {remark}") for remark in seen.remarks]
+    if document.outcome != "timed":
         said = (
-            visible(document.get("detail") or "")
+            visible(document.detail or "")
             or "the times contradict each other; nothing is called faster"
         )
-        parts.append(Text(f"{document['outcome']}: {said}", "red"))
+        parts.append(Text(f"{document.outcome}: {said}", "red"))
     return Group(*parts)
 
 
@@ -48,7 +48,7 @@ def time_view(document: dict[str, Any]) -> RenderableType:
 class _Shapes:
     """Each shape's times and ratios, as wide as the terminal allows."""
 
-    shapes: list[dict[str, Any]]
+    shapes: Sequence[ShapeTimes]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if options.max_width >= NARROW:
@@ -57,37 +57,37 @@ class _Shapes:
             return
         for index, shape in enumerate(self.shapes, 1):
             yield from _lines(index, shape)
-        names = max((len(name) for s in self.shapes for name in s["baselines"]), default=0)
+        names = max((len(name) for s in self.shapes for name in s.baselines), default=0)
         # An odd number: 1 stands in the middle.
         room = (options.max_width - names - 6) // 2 * 2 + 1
         yield _plot(self.shapes, min(max(room, 11), WIDTH))
 
 
-def _lines(index: int, shape: dict[str, Any]) -> Iterator[Text]:
-    yield Text(f"{index} {shape['summary']}: {duration(shape['candidate_us'])}")
-    for name, b in shape["baselines"].items():
-        said = f"  {name} {duration(b['us'])}: {b['ratio']:.3f}x "
-        said += f"({b['low']:.3f} to {b['high']:.3f}) "
-        yield Text(said).append(b["outcome"], _COLOURS[b["outcome"]])
+def _lines(index: int, shape: ShapeTimes) -> Iterator[Text]:
+    yield Text(f"{index} {shape.summary}: {duration(shape.candidate_us)}")
+    for name, b in shape.baselines.items():
+        said = f"  {name} {duration(b.us)}: {b.ratio:.3f}x "
+        said += f"({b.low:.3f} to {b.high:.3f}) "
+        yield Text(said).append(b.outcome, _COLOURS[b.outcome])
 
 
-def _table(shapes: list[dict[str, Any]]) -> Table:
+def _table(shapes: Sequence[ShapeTimes]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("shape", overflow="fold")
     for name in ("time", "baseline", "its time", "ratio", "95% interval", ""):
         left = name in ("baseline", "")
         table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for shape in shapes:
-        first = (shape["summary"], duration(shape["candidate_us"]))
-        rows = shape["baselines"].items()
+        first = (shape.summary, duration(shape.candidate_us))
+        rows = shape.baselines.items()
         for name, b in rows:
             table.add_row(
                 *first,
                 name,
-                duration(b["us"]),
-                f"{b['ratio']:.3f}x",
-                f"{b['low']:.3f} to {b['high']:.3f}",
-                Text(b["outcome"], _COLOURS[b["outcome"]]),
+                duration(b.us),
+                f"{b.ratio:.3f}x",
+                f"{b.low:.3f} to {b.high:.3f}",
+                Text(b.outcome, _COLOURS[b.outcome]),
             )
             first = ("", "")
         if not rows:
@@ -95,16 +95,16 @@ def _table(shapes: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _plot(shapes: list[dict[str, Any]], width: int) -> RenderableType:
+def _plot(shapes: Sequence[ShapeTimes], width: int) -> RenderableType:
     """Intervals on a logarithmic scale around 1, one line for each shape and baseline."""
-    bars = [(i, name, b) for i, s in enumerate(shapes, 1) for name, b in s["baselines"].items()]
+    bars = [(i, name, b) for i, s in enumerate(shapes, 1) for name, b in s.baselines.items()]
     if not bars:
         return Text("")
-    reach = max(max(abs(math.log(max(b["low"], 1e-6))), abs(math.log(b["high"]))) for *_, b in bars)
+    reach = max(max(abs(math.log(max(b.low, 1e-6))), abs(math.log(b.high))) for *_, b in bars)
     reach = max(reach, math.log(1.1)) * 1.05
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
     for index, name, b in bars:
-        table.add_row(f"{index} {name}", Text(_bar(b, reach, width), _COLOURS[b["outcome"]]))
+        table.add_row(f"{index} {name}", Text(_bar(b, reach, width), _COLOURS[b.outcome]))
     low, high = f"{math.exp(-reach):.2g}x", f"{math.exp(reach):.2g}x"
     half = width // 2
     scale = low + "1x".rjust(half + 1 - len(low)) + high.rjust(width - half - 1)
@@ -112,67 +112,65 @@ def _plot(shapes: list[dict[str, Any]], width: int) -> RenderableType:
     return table
 
 
-def _bar(b: dict[str, Any], reach: float, width: int) -> str:
+def _bar(b: BaselineTime, reach: float, width: int) -> str:
     def place(ratio: float) -> int:
         share = (math.log(max(ratio, 1e-9)) / reach + 1) / 2
         return min(max(round(share * (width - 1)), 0), width - 1)
 
     cells = [" "] * width
     cells[width // 2] = "|"
-    for i in range(place(b["low"]), place(b["high"]) + 1):
+    for i in range(place(b.low), place(b.high) + 1):
         cells[i] = "-"
-    cells[place(b["ratio"])] = "o"
+    cells[place(b.ratio)] = "o"
     return "".join(cells)
 
 
-def _costs(document: dict[str, Any]) -> Text:
+def _costs(document: TimeDocument) -> Text:
     parts = [
-        f"compile {document['compile_s']:.2f} s",
-        f"first call {document['first_call_s']:.2f} s",
+        f"compile {document.compile_s or 0:.2f} s",
+        f"first call {document.first_call_s or 0:.2f} s",
     ]
-    if document.get("import_s") is not None:
-        parts.append(f"import {document['import_s']:.2f} s")
-    if document.get("launch_us") is not None:
-        parts.append(f"launch {document['launch_us']:.1f} us")
-    if document["shapes"][0]["regime"] != "cpu":
+    if isinstance(document.import_s, float):
+        parts.append(f"import {document.import_s:.2f} s")
+    if isinstance(document.launch_us, float):
+        parts.append(f"launch {document.launch_us:.1f} us")
+    if document.shapes[0].regime != "cpu":
         # Neither is measured there.
-        parts.append(f"peak memory {memory(document['peak_bytes'])}")
-        for name, peak in document.get("baseline_peak_bytes", {}).items():
+        parts.append(f"peak memory {memory(document.peak_bytes)}")
+        for name, peak in document.baseline_peak_bytes.items():
             parts.append(f"{name} {memory(peak)}")
-        parts.append(f"noise of this machine {document['noise_floor']:.2%}")
-    graded = sum(shape["graded"]["calls"] for shape in document["shapes"])
+        parts.append(f"noise of this machine {document.noise_floor:.2%}")
+    graded = sum(shape.graded.calls for shape in document.shapes)
     parts.append(f"results graded of {graded:,} calls")
     return Text("; ".join(parts))
 
 
-def _remarks(shape: dict[str, Any]) -> list[RenderableType]:
+def _remarks(shape: ShapeTimes) -> list[RenderableType]:
     found: list[RenderableType] = []
     words = []
-    if shape.get("bound_by"):
-        words.append(f"bound by {shape['bound_by']}")
-    if shape.get("efficiency") is not None:
-        words.append(f"{shape['efficiency']:.0%} of the speed of light")
-    if shape.get("warm_us") is not None and shape["regime"] == "cold":
-        words.append(f"{duration(shape['warm_us'])} with warm caches, launches included")
+    if shape.bound_by:
+        words.append(f"bound by {shape.bound_by}")
+    if shape.efficiency is not None:
+        words.append(f"{shape.efficiency:.0%} of the speed of light")
+    if shape.warm_us is not None and shape.regime == "cold":
+        words.append(f"{duration(shape.warm_us)} with warm caches, launches included")
     if words:
-        found.append(Text(f"{shape['summary']}: {', '.join(words)}"))
-    for remark in (shape.get("advice") or {}).get("remarks", [])[1:]:
-        found.append(Text(f"{shape['summary']}: {remark['text']}"))
+        found.append(Text(f"{shape.summary}: {', '.join(words)}"))
+    for remark in shape.advice.remarks[1:] if shape.advice else ():
+        found.append(Text(f"{shape.summary}: {remark.text}"))
     # Why nothing was graded is told below.
-    for flag in (f for f in shape["flags"] if f != "not_graded"):
-        found.append(Text(f"{shape['summary']}: {flag}", "yellow"))
-    for name, b in shape["baselines"].items():
-        said = (
-            [] if b.get("efficiency") is None else [f"{b['efficiency']:.0%} of the speed of light"]
-        )
-        said += [b["remark"]] if b.get("remark") else []
+    for flag in (f for f in shape.flags if f != "not_graded"):
+        found.append(Text(f"{shape.summary}: {flag}", "yellow"))
+    for name, b in shape.baselines.items():
+        said = [] if b.efficiency is None else [f"{b.efficiency:.0%} of the speed of light"]
+        said += [b.remark] if b.remark else []
         if said:
-            found.append(Text(f"{shape['summary']}: {name}: {', '.join(said)}"))
-    for name, why in shape["baselines_failed"].items():
-        found.append(Text(f"{shape['summary']}: no baseline {name}: {why}", "yellow"))
-    graded = shape["graded"]
-    if graded["not_graded"]:
-        found.append(Text(f"{shape['summary']}: not graded: {graded['not_graded']}", "yellow"))
+            found.append(Text(f"{shape.summary}: {name}: {', '.join(said)}"))
+    for name, why in shape.baselines_failed.items():
+        found.append(Text(f"{shape.summary}: no baseline {name}: {why}", "yellow"))
+    graded = shape.graded
+    if graded.not_graded:
+        found.append(Text(f"{shape.summary}: not graded: {graded.not_graded}", "yellow"))
     return found
 
 

@@ -6,18 +6,20 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar, cast
 
-from kerneltruth.documents.model import dumps
+from kerneltruth.documents.model import Json, dumps, plain
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runs.files import write_all, writing
 
-Keep = Callable[[dict[str, Any]], dict[str, Any]]
+L = TypeVar("L")
+# What of a line stays in memory.
+Keep = Callable[[dict[str, Json]], L]
 
 
-class Ledger:
+class Ledger(Generic[L]):
     """A file of lines, read when made; close it, or use it in a `with`.
 
     A line that was cut short, by a crash or a full disk, is dropped: what it stood for is done
@@ -28,12 +30,12 @@ class Ledger:
         notes: what reading it had to report, one line each.
     """
 
-    def __init__(self, path: Path, *, keep: Keep = dict, lines_are: str = "attempt") -> None:
+    def __init__(self, path: Path, *, keep: Keep[L], lines_are: str = "attempt") -> None:
         """Read what is there.
 
         Args:
             path: the file.
-            keep: what of each line stays in memory; it must hold the key.
+            keep: what of each line stays in memory.
             lines_are: what a line stands for, as messages call it.
 
         Raises:
@@ -42,11 +44,12 @@ class Ledger:
         self.path = path
         self._keep = keep
         # Bytes that hold whole lines; what lies beyond is cut before appending.
-        self._lines, self._size, self.notes = _read(path, keep, lines_are)
-        self._keys = {str(line["key"]) for line in self._lines}
+        found, self._size, self.notes = _read(path, keep, lines_are)
+        self._keys = {key for key, _ in found}
+        self._lines = [line for _, line in found]
         self._file: int | None = None
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> Ledger[L]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,7 +65,7 @@ class Ledger:
         """The keys of all lines."""
         return frozenset(self._keys)
 
-    def lines(self) -> tuple[dict[str, Any], ...]:
+    def lines(self) -> tuple[L, ...]:
         """What was kept of the lines, in the order of writing."""
         return tuple(self._lines)
 
@@ -75,19 +78,19 @@ class Ledger:
         with writing(self.path):
             self._opened()
 
-    def append(self, key: str, line: Mapping[str, Any]) -> None:
+    def append(self, key: str, line: object) -> None:
         """Add a line, on disk when this returns.
 
         Args:
             key: no other line may have it.
-            line: its JSON form.
+            line: a model, or a mapping.
 
         Raises:
             EnvironmentFault: no space, or another process is writing.
         """
         if key in self._keys:
             raise InternalError(f"{self.path.name} has a line {key!r} already")
-        record = {"key": key, **line}
+        record = {"key": key, **cast(dict[str, Json], plain(line))}
         data = dumps(record).encode() + b"\n"
         with writing(self.path):
             file = self._opened()
@@ -131,14 +134,14 @@ class Ledger:
 
 
 def _read(
-    path: Path, keep: Keep, lines_are: str
-) -> tuple[list[dict[str, Any]], int, tuple[str, ...]]:
-    """The whole lines, how many bytes they take, and what to report.
+    path: Path, keep: Keep[L], lines_are: str
+) -> tuple[list[tuple[str, L]], int, tuple[str, ...]]:
+    """The whole lines with their keys, how many bytes they take, and what to report.
 
     Raises:
         UserError: a line before the last is damaged, so that something is missing.
     """
-    lines: list[dict[str, Any]] = []
+    lines: list[tuple[str, L]] = []
     position = 0
     try:
         # Line by line: what is kept of a large file may be much less than the file.
@@ -157,7 +160,7 @@ def _read(
                         "made again"
                     )
                     return lines, position, (note,)
-                lines.append(keep(line))
+                lines.append((cast(str, line["key"]), keep(line)))
                 position += len(raw)
     except FileNotFoundError:
         return [], 0, ()
@@ -166,7 +169,7 @@ def _read(
     return lines, position, ()
 
 
-def _parsed(raw: bytes) -> dict[str, Any] | None:
+def _parsed(raw: bytes) -> dict[str, Json] | None:
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):

@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic
 
 from kerneltruth.documents.model import dumps, parse, updated
 from kerneltruth.documents.records import Manifest, replace
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
-from kerneltruth.runs.ledger import Keep, Ledger
+from kerneltruth.runs.ledger import Keep, L, Ledger
 from kerneltruth.runs.records import Finding, finding_record
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ RESULTS = "results.jsonl"
 SNAPSHOT_LIMIT = 16 * 2**20
 
 
-class RunStore:
+class RunStore(Generic[L]):
     """One run's directory. Make one with `create` or `open`; close it, or use it in a `with`.
 
     Attributes:
@@ -37,21 +37,21 @@ class RunStore:
         notes: what reading it had to report, one line each.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, ledger: Ledger) -> None:
+    def __init__(self, path: Path, manifest: Manifest, ledger: Ledger[L]) -> None:
         self.path = path
         self.manifest = manifest
         self.notes = ledger.notes
         self._ledger = ledger
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, *, keep: Keep = dict) -> RunStore:
+    def create(cls, path: Path, manifest: Manifest, *, keep: Keep[L]) -> RunStore[L]:
         """Begin a run in a directory that does not exist or is empty.
 
         Args:
             path: the directory.
             manifest: what the run is.
-            keep: what of each result line stays in memory, and `results` gives; it must hold the
-                line's key. All of it unless told otherwise; on disk it is always all.
+            keep: what of each result line stays in memory, and `results` gives; on disk it is
+                always all.
 
         Raises:
             UserError: something is there already.
@@ -67,7 +67,7 @@ class RunStore:
         return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
     @classmethod
-    def open(cls, path: Path, *, keep: Keep = dict) -> RunStore:
+    def open(cls, path: Path, *, keep: Keep[L]) -> RunStore[L]:
         """Read a run, to look at it or to go on with it; `keep` as in `create`.
 
         Raises:
@@ -85,7 +85,7 @@ class RunStore:
             raise UserError(f"{path / 'run.json'}: {error}; make the run again") from error
         return cls(path, manifest, Ledger(path / RESULTS, keep=keep))
 
-    def __enter__(self) -> RunStore:
+    def __enter__(self) -> RunStore[L]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,16 +99,16 @@ class RunStore:
         """Keys of the attempts that have their verdict, so that a resumed run leaves them out."""
         return self._ledger.keys()
 
-    def results(self) -> tuple[dict[str, Any], ...]:
+    def results(self) -> tuple[L, ...]:
         """The result lines in the order of writing."""
         return self._ledger.lines()
 
-    def append(self, key: str, line: Mapping[str, Any]) -> None:
+    def append(self, key: str, line: object) -> None:
         """Add one attempt's result, on disk when this returns.
 
         Args:
             key: names the attempt within the run; each has exactly one result.
-            line: its JSON form.
+            line: a model, or a mapping.
 
         Raises:
             EnvironmentFault: no space, or the run is being written by another process.

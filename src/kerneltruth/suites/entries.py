@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import (
@@ -159,13 +158,3 @@ def candidate_of(entry: Entry) -> Candidate:
             refusal = refusal or error
     assert refusal is not None
     raise refusal
-
-
-def labels_to_json(labels: Labels) -> dict[str, Any]:
-    """The labels of a result line."""
-    return {
-        "method": labels.method,
-        "model": labels.model,
-        "sample": labels.sample,
-        "round": labels.round,
-    }

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.model import parse
+from kerneltruth.errors import UserError
 from kerneltruth.suites.lines import json_lines
 from kerneltruth.suites.predictions import labels_of
 from kerneltruth.suites.replies import code_of
@@ -36,11 +39,8 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
     source = code if isinstance(code, str) else code_of(str(reply))
     if len(source) > MAX_SOURCE_BYTES:
         return Broken(origin=where, reason=f"{len(source)} characters; {MAX_SOURCE_BYTES} are read")
-    peer = line.get("peer")
-    return Submission(
-        origin=where,
-        name=task,
-        source=source,
-        labels=labels_of(line),
-        peer=peer if isinstance(peer, dict) else None,
-    )
+    try:
+        peer = None if line.get("peer") is None else parse(PublishedVerdict, line["peer"])
+    except UserError as error:
+        return Broken(origin=where, reason=f"`peer`: {error}")
+    return Submission(origin=where, name=task, source=source, labels=labels_of(line), peer=peer)

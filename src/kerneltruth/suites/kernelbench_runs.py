@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.suites.lines import json_object, read_text
 from kerneltruth.suites.replies import code_of
 from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Labels, Read, Submission
@@ -89,7 +90,7 @@ def problem_name(level: int, problem: int) -> str:
     return f"level{level}/{problem}"
 
 
-def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> dict[str, Any] | None:
+def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> PublishedVerdict | None:
     """KernelBench's own verdict; old versions hold one object in place of a list of samples."""
     found = judged.get(str(problem))
     entries = found if isinstance(found, list) else [found]
@@ -97,10 +98,14 @@ def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> dict[str, 
         if isinstance(entry, dict) and entry.get("sample_id", sample) == sample:
             runtime = entry.get("runtime")
             known = isinstance(runtime, int | float) and runtime >= 0
-            return {
-                "check": "kernelbench",
-                "compiled": entry.get("compiled"),
-                "correct": entry.get("correctness"),
-                "runtime_ms": runtime if known else None,
-            }
+            return PublishedVerdict(
+                check="kernelbench",
+                compiled=_flag(entry.get("compiled")),
+                correct=_flag(entry.get("correctness")),
+                runtime_ms=runtime if known else None,
+            )
     return None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from kerneltruth.documents.lines import PublishedVerdict
 
 MAX_SOURCE_BYTES = 4 * 2**20
 
@@ -51,7 +51,7 @@ class Submission:
     source: str
     entry: str | None = None
     labels: Labels = field(default_factory=Labels)
-    peer: Mapping[str, Any] | None = None
+    peer: PublishedVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def run(tmp_path):
             started="2026-01-01",
             environment={"device_name": device},
         )
-        with RunStore.create(tmp_path / name, manifest) as store:
+        with RunStore.create(tmp_path / name, manifest, keep=dict) as store:
             for key, content in lines.items():
                 store.append(key, {"name": key, **content})
             store.finish()

@@ -4,7 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from blank_documents import document
+from kerneltruth.documents.lines import StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
+from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
+from kerneltruth.engine.candidate_list import ListedLine
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.submissions import _not_timed, not_valid
@@ -68,22 +72,24 @@ def test_a_right_kernel_is_to_be_timed_on_a_gpu(language):
 )
 def test_what_is_not_right_is_not_timed_and_says_why(verdict, says):
     perf = not_timed(attempt(verdict), "cuda:0")
-    assert perf == {"outcome": "not_run", "detail": says}
+    assert perf == CandidateTimes(outcome="not_run", detail=says)
 
 
 def test_nothing_is_timed_where_kernels_are_interpreted():
-    assert not_timed(attempt(Passed()), "cpu")["detail"].startswith("no GPU")
+    assert not_timed(attempt(Passed()), "cpu").detail.startswith("no GPU")
 
 
 def test_a_numpy_kernel_is_not_timed_on_a_gpu():
-    assert "runs on the host" in not_timed(attempt(Passed(), "numpy"), "cuda:0")["detail"]
+    assert "runs on the host" in not_timed(attempt(Passed(), "numpy"), "cuda:0").detail
 
 
 @pytest.fixture
 def keepers(monkeypatch, tmp_path):
     """Timekeepers that a stage makes; `answer` is what they find, or raise."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = SimpleNamespace(count=0, asked=[], ready=[], beside=[], answer={"outcome": "timed"})
+    made = SimpleNamespace(
+        count=0, asked=[], ready=[], beside=[], answer=CandidateTimes(outcome="timed")
+    )
 
     class Keeper:
         capacity = 4
@@ -98,7 +104,7 @@ def keepers(monkeypatch, tmp_path):
             made.asked.append(task.key)
             if isinstance(made.answer, Exception):
                 raise made.answer
-            return dict(made.answer)
+            return made.answer
 
     def make(runner, baselines):
         made.count += 1
@@ -120,7 +126,7 @@ def stage():
 def test_one_timekeeper_times_all_that_come(stage, keepers):
     first = [*stage.time([(job("one"), evaluation()), (job("two"), evaluation())])]
     second = [*stage.time([(job("three"), evaluation())])]
-    assert [h.perf for h in (*first, *second)] == [{"outcome": "timed"}] * 3
+    assert [h.perf for h in (*first, *second)] == [CandidateTimes(outcome="timed")] * 3
     assert keepers.count == 1
     assert keepers.asked == ["kernelbenchx/relu"] * 3
 
@@ -146,7 +152,7 @@ def test_an_evaluator_elsewhere_times_against_the_same(monkeypatch, keepers, aga
     )
     monkeypatch.setattr("kerneltruth.engine.perf_stage.Evaluator", lambda **how: made)
     factory = EvaluatorFactory(device="cuda:0", targets=(), policy=Policy(), against=against)
-    assert factory()(job()).perf == {"outcome": "timed"}
+    assert factory()(job()).perf == CandidateTimes(outcome="timed")
     assert keepers.baselines == (against or None)
 
 
@@ -169,8 +175,8 @@ def test_what_was_judged_stays_with_it(stage, keepers):
 def test_a_judge_without_memory_speaks_neither_for_nor_against(stage, keepers, error):
     keepers.answer = error
     (after,) = [*stage.time([(job(), evaluation())])]
-    assert after.perf["outcome"] == "infra"
-    assert str(error) in after.perf["detail"]
+    assert after.perf.outcome == "infra"
+    assert str(error) in after.perf.detail
 
 
 def test_a_fault_of_the_machine_is_one(stage, keepers):
@@ -183,7 +189,7 @@ def test_a_fault_of_the_machine_is_one(stage, keepers):
     ("job_", "result", "timed"),
     [
         (job(), evaluation(), True),
-        (job(), evaluation(perf={"outcome": "not_run", "detail": "exe: fail"}), False),
+        (job(), evaluation(perf=CandidateTimes(outcome="not_run", detail="exe: fail")), False),
         (job(timed=False), evaluation(), False),
     ],
 )
@@ -193,13 +199,13 @@ def test_where_one_judge_does_it_all_only_right_ones_are_timed(keepers, job_, re
     )
     after = PerfStage(evaluator).evaluate_and_time(job_)
     assert bool(keepers.asked) is timed
-    assert after.perf == ({"outcome": "timed"} if timed else result.perf)
+    assert after.perf == (CandidateTimes(outcome="timed") if timed else result.perf)
 
 
 def test_a_candidate_that_could_not_be_timed_keeps_its_verdict():
     after = _not_timed(job(), evaluation(), "the process that times died twice")
     assert isinstance(after.attempt.verdict, Passed)
-    assert after.perf == {"outcome": "infra", "detail": "the process that times died twice"}
+    assert after.perf == CandidateTimes(outcome="infra", detail="the process that times died twice")
 
 
 def test_a_lost_job_has_no_perf_stage_of_its_own():
@@ -272,14 +278,26 @@ def test_nothing_compiles_for_nobody(judged, how):
     assert judged(TRITON, **how) == []
 
 
+def line(**stages):
+    return ListedLine(
+        key="relu.py",
+        task="relu",
+        category="",
+        stages=StagesRecord(**stages),
+        verdict="pass",
+        kind=None,
+        finding=None,
+        reason="",
+        torch_only=False,
+        same_as=None,
+    )
+
+
 def test_baselines_that_are_none_are_listed_with_their_reason():
-    shape = {
-        "summary": "N=9",
-        "baselines_failed": {"eager": "no valid baseline: it ran elsewhere", "compile": "it died"},
-    }
-    timed = {"task": "relu", "stages": {"perf": {"outcome": "timed", "shapes": [shape]}}}
-    lines = [timed, timed, {"task": "relu", "stages": {"call": {"outcome": "pass"}}}]
-    (listed,) = not_valid(lines)
+    failed = {"eager": "no valid baseline: it ran elsewhere", "compile": "it died"}
+    shape = document(ShapeTimes, summary="N=9", baselines_failed=failed)
+    timed = line(perf=CandidateTimes(outcome="timed", shapes=(shape,)))
+    (listed,) = not_valid([timed, timed, line(call=StageRecord(outcome="pass"))])
     assert plain(listed) == {
         "task": "relu",
         "shape": "N=9",

@@ -6,7 +6,7 @@ from kerneltruth.engine.run_directory import open_run
 from kerneltruth.errors import Interrupted, UserError
 from kerneltruth.runs.store import RunStore
 
-WANTED = {"command": "check", "identity": "abc", "device": "cpu", "seed": 0}
+WANTED = {"command": "check", "identity": "abc", "device": "cpu", "seed": 0, "keep": dict}
 
 
 def test_a_new_run_lies_below_runs(tmp_path, monkeypatch):
@@ -50,4 +50,4 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(tmp_path):
     folder = tmp_path / "my run"
     with pytest.raises(Interrupted, match=r"1 result kept .* --out '.*my run' to go on"):
         interrupted_after_one_result(folder)
-    assert [line["name"] for line in RunStore.open(folder).results()] == ["one"]
+    assert [line["name"] for line in RunStore.open(folder, keep=dict).results()] == ["one"]

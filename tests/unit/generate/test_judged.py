@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from blank_documents import document
 from kerneltruth.cases.case import Case
-from kerneltruth.engine.stages import stages_of
+from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
 from kerneltruth.generate.judged import counterexample, review_of
 from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed, RuntimeFault
@@ -21,7 +22,7 @@ def attempt(verdict, **fields):
 
 
 def review(made, perf=None):
-    return review_of(TASK, made, stages_of(made), perf)
+    return review_of(TASK, made, perf)
 
 
 @pytest.fixture
@@ -79,21 +80,23 @@ def test_an_exception_is_told_by_name():
 
 
 def test_a_right_kernel_is_told_its_times():
-    eager = {"us": 4.0, "ratio": 2.0, "low": 1.9, "high": 2.1}
-    shape = {"summary": "M=8", "candidate_us": 2.0, "baselines": {"eager": eager}}
-    told = review(attempt(Passed(), failed=0), {"outcome": "timed", "shapes": [shape]})
+    eager = document(BaselineTime, us=4.0, ratio=2.0, low=1.9, high=2.1)
+    shape = document(ShapeTimes, summary="M=8", candidate_us=2.0, baselines={"eager": eager})
+    perf = CandidateTimes(outcome="timed", shapes=(shape,))
+    told = review(attempt(Passed(), failed=0), perf)
     assert told.is_right
     assert told.says_something
     assert told.timings[0].ratio == 2.0
 
 
 def test_a_kernel_that_is_wrong_where_it_is_timed_is_wrong():
-    perf = {"outcome": "wrong", "detail": "fail: 5 of 9 elements are wrong", "shapes": []}
+    perf = CandidateTimes(outcome="wrong", detail="fail: 5 of 9 elements are wrong")
     told = review(attempt(Passed(), failed=0), perf)
     assert (told.outcome, told.stage, told.passed) == ("fail", "perf", 8)
     assert "wrong at a shape at which it is timed" in told.explanation
 
 
 def test_times_that_are_in_doubt_are_not_told():
-    told = review(attempt(Passed(), failed=0), {"outcome": "timing_suspect", "shapes": [{}]})
+    perf = CandidateTimes(outcome="timing_suspect", shapes=(document(ShapeTimes),))
+    told = review(attempt(Passed(), failed=0), perf)
     assert not told.says_something

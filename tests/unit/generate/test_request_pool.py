@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kerneltruth.documents.model import plain
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.generate.account import Account, Prices, SpendingLimits
 from kerneltruth.generate.chat import ApiError, Reply, Usage
@@ -211,8 +212,8 @@ def test_answers_without_a_count_are_guessed_for_the_budget_and_unknown_in_the_a
     list(pool.ask([request_of(sample=n) for n in range(40)]))
     assert len(model.asked) == 5
     document = account.document(Prices(prompt=1, completion=1))
-    assert (document["tokens"], document["cost"]) == (None, None)
-    assert document["answers_without_tokens"] == 5
+    assert (document.tokens, document.cost) == (None, None)
+    assert document.answers_without_tokens == 5
 
 
 def test_the_budget_of_seconds_ends_the_asking(scripted, pool_of, request_of):
@@ -248,7 +249,7 @@ def test_a_cost_is_tokens_times_prices_per_million():
     account = Account()
     account.add_answer(2, Usage(prompt=1_000_000, completion=500_000), 0)
     document = account.document(Prices(prompt=3.0, completion=15.0))
-    assert document == {
+    assert plain(document) == {
         "calls": 2,
         "answers": 1,
         "prompt_tokens": 1_000_000,
@@ -257,7 +258,7 @@ def test_a_cost_is_tokens_times_prices_per_million():
         "answers_without_tokens": 0,
         "cost": 10.5,
     }
-    assert account.document(None)["cost"] is None
+    assert account.document(None).cost is None
 
 
 def test_waits_double_and_are_spread():

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.engine.pool import Done
 from kerneltruth.generate import reviewer
@@ -29,7 +30,7 @@ class Keeper:
     prepare_in_background = ready
 
     def time(self, task, candidate, *, then=None):
-        return {"outcome": "timed", "shapes": []}
+        return CandidateTimes(outcome="timed", shapes=())
 
 
 @pytest.fixture

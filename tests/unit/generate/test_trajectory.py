@@ -2,6 +2,8 @@
 
 import pytest
 
+from blank_documents import document
+from kerneltruth.documents.timing import BaselineTime, CandidateTimes, GradedCalls, ShapeTimes
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.prompts import load_prompts
@@ -150,21 +152,13 @@ def test_options_that_a_method_has_not_are_refused(name, options, said):
 
 
 def test_timings_are_read_off_a_perf_stage():
-    shape = {
-        "summary": "M=8",
-        "candidate_us": 2.0,
-        "baselines": {"eager": {"us": 4.0, "ratio": 2.0, "low": 1.9, "high": 2.1}},
-        "bound_by": "launch",
-        "efficiency": None,
-    }
-    perf = {
-        "outcome": "timed",
-        "shapes": [
-            shape,
-            {**shape, "summary": "M=7", "graded": {"not_graded": "RuntimeError: no"}},
-            {"summary": "M=9", "candidate_us": 2.0, "baselines": {}},
-        ],
-    }
-    (timing,) = timings_of(perf)
+    eager = {"eager": document(BaselineTime, us=4.0, ratio=2.0, low=1.9, high=2.1)}
+    doubted = document(GradedCalls, not_graded="RuntimeError: no")
+    shapes = (
+        document(ShapeTimes, summary="M=8", candidate_us=2.0, baselines=eager, bound_by="launch"),
+        document(ShapeTimes, summary="M=7", candidate_us=2.0, baselines=eager, graded=doubted),
+        document(ShapeTimes, summary="M=9", candidate_us=2.0),
+    )
+    (timing,) = timings_of(CandidateTimes(outcome="timed", shapes=shapes))
     assert (timing.shape, timing.ratio, timing.bound_by) == ("M=8", 2.0, "launch")
-    assert timings_of({"outcome": "not_run"}) == timings_of(None) == ()
+    assert timings_of(CandidateTimes(outcome="not_run")) == timings_of(None) == ()

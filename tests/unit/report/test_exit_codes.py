@@ -13,6 +13,7 @@ from kerneltruth.documents.runs import (
     RunCandidate,
     RunDocument,
 )
+from kerneltruth.documents.timing import TimeDocument
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.report import exit_codes
 
@@ -80,7 +81,7 @@ def test_a_comparison_is_bad_if_anything_differs_or_is_missing():
     ("outcome", "code"), [("timed", 0), ("wrong", 1), ("failed", 1), ("timing_suspect", 1)]
 )
 def test_a_time_is_good_only_if_it_holds(outcome, code):
-    assert exit_codes.of_time({"outcome": outcome}) == code
+    assert exit_codes.of_time(document(TimeDocument, outcome=outcome)) == code
 
 
 def ran(*verdicts, **more):

@@ -1,22 +1,22 @@
 """What `time` shows: a table, a plot of intervals, and remarks."""
 
-import copy
 import io
 
 import pytest
 from rich.console import Console
 
+from blank_documents import document
+from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.terminal import piped
 from kerneltruth.report.time_view import WIDTH, duration, memory, time_view
 
 
 def baseline(ratio, low, high, outcome, us=30.0):
-    return {"us": us, "ratio": ratio, "low": low, "high": high, "outcome": outcome}
+    return document(BaselineTime, us=us, ratio=ratio, low=low, high=high, outcome=outcome)
 
 
 def shape(summary, **more):
-    return {
-        "summary": summary,
+    given = {
         "candidate_us": 12.345,
         "candidate_low": 12.0,
         "candidate_high": 13.0,
@@ -29,40 +29,39 @@ def shape(summary, **more):
             "compile": baseline(1.0, 0.99, 1.01, "tie"),
             "compile_max_autotune": baseline(0.5, 0.49, 0.51, "slower"),
         },
-        "baselines_failed": {},
         "efficiency": 0.83,
         "floor_us": 10.0,
         "bound_by": "memory",
         "graded": {"calls": 2, "wrong": [], "not_graded": None},
-        "flags": [],
-        **more,
     }
-
-
-TIMED = {
-    "outcome": "timed",
-    "task": "kernelbenchx/softmax",
-    "device": "NVIDIA H100 80GB HBM3",
-    "shapes": [
-        shape("M=1024 N=1024 float32 uniform01"),
-        shape("M=4096 N=4096 float32 uniform01", candidate_us=5234.5),
-    ],
-    "noise_floor": 0.0034,
-    "compile_s": 1.25,
-    "import_s": 0.5,
-    "first_call_s": 1.5,
-    "launch_us": 6.5,
-    "peak_bytes": 3 * 2**20,
-    "baseline_peak_bytes": {"eager": 2**30},
-}
-
-
-def text(document):
-    return piped(time_view(document))
+    return document(ShapeTimes, summary=summary, **{**given, **more})
 
 
 def changed(**more):
-    return {**copy.deepcopy(TIMED), **more}
+    given = {
+        "outcome": "timed",
+        "task": "kernelbenchx/softmax",
+        "device": "NVIDIA H100 80GB HBM3",
+        "shapes": [
+            shape("M=1024 N=1024 float32 uniform01"),
+            shape("M=4096 N=4096 float32 uniform01", candidate_us=5234.5),
+        ],
+        "noise_floor": 0.0034,
+        "compile_s": 1.25,
+        "import_s": 0.5,
+        "first_call_s": 1.5,
+        "launch_us": 6.5,
+        "peak_bytes": 3 * 2**20,
+        "baseline_peak_bytes": {"eager": 2**30},
+    }
+    return document(TimeDocument, **{**given, **more})
+
+
+TIMED = changed()
+
+
+def text(timed):
+    return piped(time_view(timed))
 
 
 def with_shape(**more):
@@ -85,11 +84,11 @@ def test_a_shape_is_named_once_in_the_table():
     assert table.count("M=1024") == table.count("M=4096") == 1
 
 
-@pytest.mark.parametrize("document", [TIMED, with_shape(baselines={})])
-def test_the_view_fits_80_columns_without_colour(document):
+@pytest.mark.parametrize("timed", [TIMED, with_shape(baselines={})])
+def test_the_view_fits_80_columns_without_colour(timed):
     sink = io.StringIO()
     console = Console(file=sink, width=80, highlight=False, markup=False, no_color=True)
-    console.print(time_view(document))
+    console.print(time_view(timed))
     shown = sink.getvalue()
     assert "\x1b" not in shown
     assert max(len(line) for line in shown.splitlines()) <= 80
@@ -107,8 +106,8 @@ def test_in_80_columns_no_number_is_cut():
 
 
 def one_bar(**more):
-    document = with_shape(baselines={"eager": baseline(**more)})
-    plot = [line for line in text(document).splitlines() if line.startswith("1 eager ")]
+    timed = with_shape(baselines={"eager": baseline(**more)})
+    plot = [line for line in text(timed).splitlines() if line.startswith("1 eager ")]
     assert len(plot) == 1
     return plot[0].removeprefix("1 eager ")
 

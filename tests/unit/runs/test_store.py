@@ -44,7 +44,7 @@ FINDING = Finding(
 
 @pytest.fixture
 def run(tmp_path):
-    with RunStore.create(tmp_path / "run", MANIFEST) as store:
+    with RunStore.create(tmp_path / "run", MANIFEST, keep=dict) as store:
         yield store
 
 
@@ -67,7 +67,7 @@ def file_size_limit(size):
 def test_a_run_is_read_as_it_was_written(run):
     run.append("softmax/a", {"verdict": "pass", "worst": float("nan")})
     run.append("softmax/b", {"verdict": "fail"})
-    again = RunStore.open(run.path)
+    again = RunStore.open(run.path, keep=dict)
     assert again.manifest == MANIFEST
     assert again.results() == (
         {"key": "softmax/a", "verdict": "pass", "worst": "NaN"},
@@ -79,7 +79,7 @@ def test_a_run_is_read_as_it_was_written(run):
 
 def test_done_names_the_attempts_that_have_a_verdict(run):
     run.append("a", {})
-    assert RunStore.open(run.path).done() == {"a"}
+    assert RunStore.open(run.path, keep=dict).done() == {"a"}
 
 
 def test_an_attempt_has_one_result(run):
@@ -99,7 +99,7 @@ def test_a_torn_last_line_is_dropped_and_reported(run, torn):
     run.close()
     with (run.path / "results.jsonl").open("ab") as log:
         log.write(torn)
-    again = RunStore.open(run.path)
+    again = RunStore.open(run.path, keep=dict)
     assert again.done() == {"a"}
     assert len(again.notes) == 1
     assert "line 2" in again.notes[0]
@@ -110,10 +110,10 @@ def test_a_resumed_run_writes_over_a_torn_line(run):
     run.close()
     with (run.path / "results.jsonl").open("ab") as log:
         log.write(b'{"key":"b","ver')
-    with RunStore.open(run.path) as again:
+    with RunStore.open(run.path, keep=dict) as again:
         again.append("b", {"n": 2})
-    assert RunStore.open(run.path).done() == {"a", "b"}
-    assert RunStore.open(run.path).notes == ()
+    assert RunStore.open(run.path, keep=dict).done() == {"a", "b"}
+    assert RunStore.open(run.path, keep=dict).notes == ()
 
 
 def test_a_last_line_that_lacks_only_its_newline_is_kept(run):
@@ -121,9 +121,9 @@ def test_a_last_line_that_lacks_only_its_newline_is_kept(run):
     run.close()
     path = run.path / "results.jsonl"
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    with RunStore.open(run.path) as again:
+    with RunStore.open(run.path, keep=dict) as again:
         again.append("b", {})
-    assert RunStore.open(run.path).done() == {"a", "b"}
+    assert RunStore.open(run.path, keep=dict).done() == {"a", "b"}
 
 
 def test_a_damaged_line_in_the_middle_is_never_passed_over(run):
@@ -133,7 +133,7 @@ def test_a_damaged_line_in_the_middle_is_never_passed_over(run):
     path = run.path / "results.jsonl"
     path.write_text("garbage\n" + path.read_text())
     with pytest.raises(UserError, match="line 1 is damaged"):
-        RunStore.open(run.path)
+        RunStore.open(run.path, keep=dict)
 
 
 def test_a_full_disk_is_the_machines_fault_and_leaves_whole_lines(run):
@@ -142,7 +142,7 @@ def test_a_full_disk_is_the_machines_fault_and_leaves_whole_lines(run):
     with refused, file_size_limit(200):
         run.append("b", {"text": "y" * 1000})
     run.append("c", {})
-    again = RunStore.open(run.path)
+    again = RunStore.open(run.path, keep=dict)
     assert [line["key"] for line in again.results()] == ["a", "c"]
     assert again.notes == ()
 
@@ -164,29 +164,29 @@ def test_no_space_is_said_with_the_next_step(tmp_path):
 
 def test_a_directory_that_holds_a_run_is_not_overwritten(run):
     with pytest.raises(UserError, match="already holds a run"):
-        RunStore.create(run.path, MANIFEST)
+        RunStore.create(run.path, MANIFEST, keep=dict)
 
 
 def test_a_directory_of_other_files_is_not_written_into(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(UserError, match="not empty"):
-        RunStore.create(tmp_path, MANIFEST)
+        RunStore.create(tmp_path, MANIFEST, keep=dict)
 
 
 def test_an_empty_directory_may_become_a_run(tmp_path):
-    RunStore.create(tmp_path, MANIFEST).close()
-    assert RunStore.open(tmp_path).manifest == MANIFEST
+    RunStore.create(tmp_path, MANIFEST, keep=dict).close()
+    assert RunStore.open(tmp_path, keep=dict).manifest == MANIFEST
 
 
 def test_a_run_that_cannot_be_written_is_the_machines_fault(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault, match="cannot write"):
-        RunStore.create(tmp_path / "file" / "run", MANIFEST)
+        RunStore.create(tmp_path / "file" / "run", MANIFEST, keep=dict)
 
 
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(UserError, match="not a run"):
-        RunStore.open(tmp_path)
+        RunStore.open(tmp_path, keep=dict)
 
 
 def test_a_run_of_a_newer_version_is_refused(run):
@@ -194,30 +194,30 @@ def test_a_run_of_a_newer_version_is_refused(run):
     document = json.loads(path.read_text()) | {"schema": 2, "version": "9.1"}
     path.write_text(json.dumps(document))
     with pytest.raises(UserError, match=r"by kerneltruth 9\.1 with schema 2.*upgrade"):
-        RunStore.open(run.path)
+        RunStore.open(run.path, keep=dict)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 1, "seed": "x"}'])
 def test_a_damaged_manifest_is_refused_in_one_line(run, text):
     (run.path / "run.json").write_text(text)
     with pytest.raises(UserError, match=r"run\.json") as caught:
-        RunStore.open(run.path)
+        RunStore.open(run.path, keep=dict)
     assert "\n" not in str(caught.value)
 
 
 def test_two_processes_do_not_write_one_run(run):
     run.append("a", {})
     with (
-        RunStore.open(run.path) as other,
+        RunStore.open(run.path, keep=dict) as other,
         pytest.raises(EnvironmentFault, match="another process"),
     ):
         other.append("b", {})
-    assert RunStore.open(run.path).done() == {"a"}
+    assert RunStore.open(run.path, keep=dict).done() == {"a"}
 
 
 def test_finish_notes_the_end(run):
     run.finish()
-    assert RunStore.open(run.path).manifest.ended is not None
+    assert RunStore.open(run.path, keep=dict).manifest.ended is not None
     assert MANIFEST.ended is None
 
 
@@ -343,9 +343,9 @@ def test_a_run_whose_manifest_was_never_written_is_begun_again(tmp_path):
     for folder in FOLDERS:
         (tmp_path / "run" / folder).mkdir(parents=True)
     (tmp_path / "run" / ".run.json.123").write_text("{")
-    with RunStore.create(tmp_path / "run", MANIFEST) as store:
+    with RunStore.create(tmp_path / "run", MANIFEST, keep=dict) as store:
         store.append("a", {"x": 1})
-    assert [line["x"] for line in RunStore.open(tmp_path / "run").results()] == [1]
+    assert [line["x"] for line in RunStore.open(tmp_path / "run", keep=dict).results()] == [1]
 
 
 def test_only_what_is_asked_for_of_a_line_stays_in_memory(tmp_path):
@@ -356,4 +356,4 @@ def test_only_what_is_asked_for_of_a_line_stays_in_memory(tmp_path):
         store.append("a", {"large": "x" * 1000})
         assert store.results() == ({"key": "a"},)
     assert RunStore.open(tmp_path / "run", keep=keep).results() == ({"key": "a"},)
-    assert "large" in RunStore.open(tmp_path / "run").results()[0]
+    assert "large" in RunStore.open(tmp_path / "run", keep=dict).results()[0]

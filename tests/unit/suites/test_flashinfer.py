@@ -22,6 +22,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.model import plain
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -329,7 +330,7 @@ def test_solutions_are_submissions_with_author_and_the_peers_verdict(tmp_path):
         "rms_w96",
         Labels(model="ann"),
     )
-    assert good.peer == {
+    assert plain(good.peer) == {
         "check": "flashinfer-bench",
         "compiled": True,
         "correct": False,

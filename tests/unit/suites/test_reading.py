@@ -121,8 +121,8 @@ def test_a_kernelbench_run_brings_the_peers_own_verdict(tmp_path):
         ("level1/12", 1),
     ]
     assert {s.labels.model for s in got} == {"my-run"}
-    assert [s.peer["correct"] for s in got] == [False, True, False]
-    assert [s.peer["runtime_ms"] for s in got] == [None, 1.5, None]
+    assert [s.peer.correct for s in got] == [False, True, False]
+    assert [s.peer.runtime_ms for s in got] == [None, 1.5, None]
 
 
 def test_a_kernelbench_submission_file_holds_sources_by_name(tmp_path):

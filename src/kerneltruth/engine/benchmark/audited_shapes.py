@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 from kerneltruth.engine.benchmark.shape_document import (
     CONTRADICTED,
@@ -48,55 +48,55 @@ class AuditedShape:
     again: bool = False
 
 
-def shapes_of(task: str, document: dict[str, Any], *, again: bool = False) -> list[AuditedShape]:
-    """What a document of `time` says of each shape."""
-    found = [_shape(task, shape, again=again) for shape in document["shapes"]]
-    if document["outcome"] in ("failed", "unsupported_here"):
-        why = document["detail"]
-        outcome = "no_valid_baseline" if "no valid baseline" in why else document["outcome"]
+def shapes_of(task: str, document: CandidateTimes, *, again: bool = False) -> list[AuditedShape]:
+    """What the times of a task's function say of each shape."""
+    found = [_shape(task, shape, again=again) for shape in document.shapes or ()]
+    if document.outcome in ("failed", "unsupported_here"):
+        why = document.detail or ""
+        outcome = "no_valid_baseline" if "no valid baseline" in why else document.outcome
         found.append(AuditedShape(task=task, shape="", outcome=outcome, why=why, again=again))
     return found
 
 
-def _shape(task: str, shape: dict[str, Any], *, again: bool) -> AuditedShape:
+def _shape(task: str, shape: ShapeTimes, *, again: bool) -> AuditedShape:
     outcome, why = _outcome(shape)
-    b = shape["baselines"].get(EAGER, {})
+    b = shape.baselines.get(EAGER)
     return AuditedShape(
         task=task,
-        shape=shape["summary"],
+        shape=shape.summary,
         outcome=outcome,
         why=why,
-        ratio=b.get("ratio"),
-        low=b.get("low"),
-        high=b.get("high"),
-        us=b.get("us"),
-        efficiency=b.get("efficiency"),
+        ratio=None if b is None else b.ratio,
+        low=None if b is None else b.low,
+        high=None if b is None else b.high,
+        us=None if b is None else b.us,
+        efficiency=None if b is None else b.efficiency,
         again=again,
     )
 
 
-def _outcome(shape: dict[str, Any]) -> tuple[str, str]:
+def _outcome(shape: ShapeTimes) -> tuple[str, str]:
     """The outcome of a shape, and why it is no tie."""
-    flags = ", ".join(shape["flags"])
-    if shape["graded"]["wrong"]:
-        return "wrong", shape["graded"]["wrong"][0]
-    if {*shape["flags"]} & CONTRADICTED:
+    flags = ", ".join(shape.flags)
+    if shape.graded.wrong:
+        return "wrong", shape.graded.wrong[0]
+    if {*shape.flags} & CONTRADICTED:
         return "suspect", flags
-    if EAGER not in shape["baselines"]:
-        return "no_valid_baseline", shape["baselines_failed"].get(EAGER, "it could not be timed")
-    if (shape["graded"]["not_graded"] or "").startswith(PYTORCH_TOO):
-        return "void", shape["graded"]["not_graded"]
-    b = shape["baselines"][EAGER]
-    said = f"{b['ratio']:.4f} ({b['low']:.4f} to {b['high']:.4f}){f'; {flags}' if flags else ''}"
-    if b["outcome"] != "tie":
-        return b["outcome"], said
+    if EAGER not in shape.baselines:
+        return "no_valid_baseline", shape.baselines_failed.get(EAGER, "it could not be timed")
+    if (shape.graded.not_graded or "").startswith(PYTORCH_TOO):
+        return "void", shape.graded.not_graded or ""
+    b = shape.baselines[EAGER]
+    said = f"{b.ratio:.4f} ({b.low:.4f} to {b.high:.4f}){f'; {flags}' if flags else ''}"
+    if b.outcome != "tie":
+        return b.outcome, said
     for stated in (HOST_BOUND, PROCESSES_DIFFER):
-        if stated in shape["flags"]:
+        if stated in shape.flags:
             return stated, said
-    if b["low"] < 1 - WIDEST or b["high"] > 1 + WIDEST:
+    if b.low < 1 - WIDEST or b.high > 1 + WIDEST:
         return "unresolved", said
-    if NOT_GRADED in shape["flags"]:
-        return "not_graded", shape["graded"]["not_graded"] or "no call was graded"
+    if NOT_GRADED in shape.flags:
+        return "not_graded", shape.graded.not_graded or "no call was graded"
     return "tie", ""
 
 

@@ -9,29 +9,31 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import cast
+
+from msgspec import structs
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.integrity.suspicion import by_events
-from kerneltruth.clock.integrity.valid_baselines import NotValid
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import resolve_suspicion, retime_baselines
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
-from kerneltruth.documents.model import plain
+from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
+from kerneltruth.engine.benchmark.measured import Costs, Measured, concluded, times_of
 from kerneltruth.engine.benchmark.memory import is_out_of_memory, limit_memory, start_again
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.engine.benchmark.shape_document import (
-    CONTRADICTED,
     FinishedBenchmark,
+    conditions_record,
     finished,
     shape_document,
 )
@@ -129,8 +131,8 @@ class Benchmarker:
         *,
         dtype: str | None = None,
         then: Candidate | None = None,
-    ) -> dict[str, Any]:
-        """Time a candidate on the task's shapes: the document of `time --json`, less its frame.
+    ) -> CandidateTimes:
+        """Time a candidate on the task's shapes.
 
         Args:
             task: the task.
@@ -143,8 +145,7 @@ class Benchmarker:
             try:
                 next(shapes)
             except StopIteration as end:
-                document: dict[str, Any] = end.value
-                return document
+                return cast(CandidateTimes, end.value)
 
     def shapes(
         self,
@@ -153,7 +154,7 @@ class Benchmarker:
         *,
         dtype: str | None = None,
         then: Candidate | None = None,
-    ) -> Generator[tuple[int, int, Case], None, dict[str, Any]]:
+    ) -> Generator[tuple[int, int, Case], None, CandidateTimes]:
         """As `time`, which explains the arguments; yields each shape before it is timed.
 
         With its number, from 0, and that of all.
@@ -167,63 +168,39 @@ class Benchmarker:
         self._spent = Stopwatch()
         child = None if self._itself else self._child(candidate, then)
         try:
-            document, benchmarks = yield from self._measure(task_baselines, candidate, child)
+            measured = yield from self._measure(task_baselines, candidate, child)
         finally:
             if child is not None:
                 self._ending = self._ends.submit(child.close)
         with self._spent.on("grading"):
-            shapes = [self._document(found) for found in benchmarks]
-        peaks = [s.pop("peak_bytes") for s in shapes]
-        document |= {
-            # Of tasks that got ready together the first carries the seconds of all.
-            "ready_s": self._ready_s,
-            "ready": dict(task_baselines.spent),
-            "shapes": shapes,
-            "not_timed": list(task_baselines.left_out),
-            "noise_floor": max((s["noise_floor"] for s in shapes), default=0.0),
-            "peak_bytes": max((p[CANDIDATE] for p in peaks), default=0),
-            "baseline_peak_bytes": {
-                name: max(p.get(name, 0) for p in peaks)
-                for name in dict.fromkeys(n for p in peaks for n in p if n != CANDIDATE)
-            },
-        }
+            shapes = [self._document(found) for found in measured.benchmarks]
+        document = times_of(measured, shapes, task_baselines, ready_s=self._ready_s)
         self._ready_s = 0.0
         task_baselines.spent.clear()
-        if document["outcome"] != "timed":
+        if measured.outcome != "timed":
             return document
         with self._spent.on("again"):
-            self._look_again(shapes, [found.benchmark for found in benchmarks])
-        wrong = next((s for s in shapes if s["graded"]["wrong"]), None)
-        if wrong is not None:
-            said = f"{wrong['summary']}: {wrong['graded']['wrong'][0]}"
-            document |= {"outcome": "wrong", "detail": said}
-            for b in (b for s in shapes for b in s["baselines"].values()):
-                # Whatever took so long, it was not the task.
-                b["outcome"] = "tie" if b["outcome"] == "faster" else b["outcome"]
-        elif any(CONTRADICTED & {*s["flags"]} for s in shapes):
-            document["outcome"] = "timing_suspect"
-        return document | {
-            "device_s": self._alone_s + self._spent["again"],
-            "spent": dict(self._spent),
-            "seconds": time.perf_counter() - began,
-        }
+            pairs = zip(shapes, measured.benchmarks, strict=True)
+            shapes = self._look_again((shape, found.benchmark) for shape, found in pairs)
+        return structs.replace(
+            concluded(document, shapes),
+            device_s=self._alone_s + self._spent["again"],
+            spent=dict(self._spent),
+            seconds=time.perf_counter() - began,
+        )
 
-    def _document(self, found: FinishedBenchmark) -> dict[str, Any]:
+    def _document(self, found: FinishedBenchmark) -> ShapeTimes:
         """What a benchmark shows; where grading lacks memory, once more with what others held."""
         document = shape_document(found, machine=self._machine)
-        if (
-            lacks_memory(document["graded"]["not_graded"] or "")
-            and self._baseline_cache.free_memory()
-        ):
+        if lacks_memory(document.graded.not_graded or "") and self._baseline_cache.free_memory():
             return shape_document(found, machine=self._machine)
         return document
 
     def _measure(
         self, task_baselines: TaskBaselines, candidate: Candidate, child: Session | None
-    ) -> Generator[tuple[int, int, Case], None, tuple[dict[str, Any], list[FinishedBenchmark]]]:
-        """The start of the document, and a benchmark for each shape until one fails."""
-        benchmarks: list[FinishedBenchmark] = []
-        document: dict[str, Any] = {"outcome": "timed", "shapes": []}
+    ) -> Generator[tuple[int, int, Case], None, Measured]:
+        """A benchmark for each shape until one fails."""
+        measured = Measured()
         for number, case in enumerate(task_baselines.cases):
             yield number, len(task_baselines.cases), case
             try:
@@ -231,13 +208,13 @@ class Benchmarker:
                     setup = task_baselines.of(case)
                 side = setup.itself() if child is None else _contestant(child)
                 found = self._benchmark(setup, side, candidate)
-                benchmarks.append(self._confirmed(found, task_baselines, candidate))
+                measured.benchmarks.append(self._confirmed(found, task_baselines, candidate))
             except SideError as error:
-                return document | _failed(error, case), benchmarks
-            if len(benchmarks) == 1:
-                import_s = None if child is None else child.loaded.seconds
-                document |= {"import_s": import_s} | self._costs(side)
-        return document, benchmarks
+                measured.stop(error, case.summary())
+                return measured
+            if measured.costs is None:
+                measured.costs = self._costs(side, None if child is None else child.loaded.seconds)
+        return measured
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
         """The candidate's child, which may have been got ready; and one for who comes then."""
@@ -262,41 +239,45 @@ class Benchmarker:
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
     def _look_again(
-        self, shapes: list[dict[str, Any]], benchmarks: list[InterleavedBenchmark]
-    ) -> None:
+        self, shapes: Iterable[tuple[ShapeTimes, InterleavedBenchmark]]
+    ) -> list[ShapeTimes]:
         """Time baselines that were beaten once more, now that the candidate is gone."""
         with timing(self._runner.device), self._baseline_cache.background.batches():
-            for shape, benchmark in zip(shapes, benchmarks, strict=True):
-                # Those that began anew with a later shape have no rows for this one any more.
-                there = {side.name for side in benchmark.sides if side.buffers}
-                beaten = [
-                    name
-                    for name, baseline in shape["baselines"].items()
-                    if baseline["outcome"] == "faster" and name in there
-                ]
-                if not beaten:
-                    continue
-                self._gone()
-                watch = self._machine.watch()
-                watch.disturbance()
-                look = retime_baselines(benchmark, beaten, capped="power_capped" in shape["flags"])
-                watch.disturbance()
-                shape["alone"] = {
-                    "us": {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()},
-                    "conditions": plain(watch.conditions()),
-                }
-                for name in look.hindered:
-                    shape["baselines"][name]["outcome"] = "tie"
-                if look.hindered:
-                    shape["flags"].append("baseline_hindered")
+            return [self._looked_at(shape, benchmark) for shape, benchmark in shapes]
 
-    def _costs(self, side: Side) -> dict[str, Any]:
-        """What a candidate costs before and around its steady state."""
-        return {
-            "first_call_s": side.first_s,
-            "compile_s": max(side.first_s - side.second_s, 0.0),
-            "launch_us": side.launch_s * 1e6 if self._on_gpu else None,
-        }
+    def _looked_at(self, shape: ShapeTimes, benchmark: InterleavedBenchmark) -> ShapeTimes:
+        # Those that began anew with a later shape have no rows for this one any more.
+        there = {side.name for side in benchmark.sides if side.buffers}
+        beaten = [
+            name
+            for name, baseline in shape.baselines.items()
+            if baseline.outcome == "faster" and name in there
+        ]
+        if not beaten:
+            return shape
+        self._gone()
+        watch = self._machine.watch()
+        watch.disturbance()
+        look = retime_baselines(benchmark, beaten, capped="power_capped" in shape.flags)
+        watch.disturbance()
+        alone_us = {name: median(seconds) * 1e6 for name, seconds in look.alone_s.items()}
+        return structs.replace(
+            shape,
+            alone=AloneTimes(us=alone_us, conditions=conditions_record(watch)),
+            baselines={
+                name: structs.replace(b, outcome="tie") if name in look.hindered else b
+                for name, b in shape.baselines.items()
+            },
+            flags=(*shape.flags, "baseline_hindered") if look.hindered else shape.flags,
+        )
+
+    def _costs(self, side: Side, import_s: float | None) -> Costs:
+        return Costs(
+            import_s=import_s,
+            first_call_s=side.first_s,
+            compile_s=max(side.first_s - side.second_s, 0.0),
+            launch_us=side.launch_s * 1e6 if self._on_gpu else None,
+        )
 
     def _benchmark(self, setup: TimingSetup, side: Side, candidate: Candidate) -> FinishedBenchmark:
         with self._spent.on("references"):
@@ -426,15 +407,3 @@ class Benchmarker:
 
 def _contestant(child: Session) -> Side:
     return Side(name=CANDIDATE, child=child)
-
-
-def _failed(error: SideError, case: Case) -> dict[str, Any]:
-    """The outcome of a candidate that could not be timed to the end."""
-    seen = error.seen
-    said = " ".join(text for text in (seen.error, seen.message) if text)
-    said = ": ".join(text for text in (seen.ended, said) if text)
-    said = str(error) if isinstance(error, NotValid) else said
-    return {
-        "outcome": "unsupported_here" if seen.ended == "unsupported" else "failed",
-        "detail": f"{case.summary()}: {said}"[:400],
-    }

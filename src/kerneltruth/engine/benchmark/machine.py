@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import torch
+from msgspec import UNSET, UnsetType
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
@@ -34,7 +34,8 @@ from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
-from kerneltruth.documents.model import content_hash, dumps, parse, plain
+from kerneltruth.documents.model import content_hash, dumps, model_of, parse
+from kerneltruth.documents.timing import AdviceRecord, Regime
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.runners import cache_root
@@ -55,6 +56,28 @@ class MachineFacts:
     ceilings: Ceilings
     noise: tuple[Noise, ...]
     schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearLimit:
+    """How near a time is to what the device can do; None where the device was not measured."""
+
+    efficiency: float | None = None
+    floor_us: float | None = None
+    bound_by: Regime | None = None
+    bytes: int | UnsetType = UNSET
+    flops: float | UnsetType = UNSET
+    advice: AdviceRecord | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineNearLimit:
+    """The same of a baseline: its launches, and what is odd about its time."""
+
+    efficiency: float | None = None
+    launches: int | None = None
+    remark: str | None = None
 
 
 class DeviceWatch:
@@ -109,26 +132,25 @@ class Machine:
         seconds: float,
         launch_s: float | None,
         binaries: Sequence[Binary] = (),
-    ) -> dict[str, Any]:
-        """How near a time is to what the device can do: part of a shape's document."""
+    ) -> NearLimit:
+        """How near a time is to what the device can do."""
         if self.facts is None:
-            nothing = dict.fromkeys(("efficiency", "floor_us", "bound_by", "advice"))
-            return {**nothing, "flags": []}
+            return NearLimit()
         made = self._floor(task, case)
         flags = []
         # What sets the limit is costly to find, and it lies below the floor.
         if made.efficiency(seconds) > 1 and impossible(seconds, self._limit(task, case)):
             flags.append("below_floor")
         advice = advise(seconds, made, self.facts.ceilings, launch_s=launch_s, binaries=binaries)
-        return {
-            "efficiency": made.efficiency(seconds) if made.seconds else None,
-            "floor_us": made.seconds * 1e6,
-            "bound_by": advice.bound_by,
-            "bytes": made.bytes,
-            "flops": made.flops,
-            "advice": plain(advice),
-            "flags": flags,
-        }
+        return NearLimit(
+            efficiency=made.efficiency(seconds) if made.seconds else None,
+            floor_us=made.seconds * 1e6,
+            bound_by=advice.bound_by,
+            bytes=made.bytes,
+            flops=made.flops,
+            advice=model_of(AdviceRecord, advice),
+            flags=tuple(flags),
+        )
 
     def too_long(self, task: Task, case: Case, side: Side) -> str | None:
         """Why a baseline that was gauged takes too long to be one, if it does."""
@@ -136,18 +158,18 @@ class Machine:
             return None
         return why_too_long(side.ran, side.warm_up_s, **self._least(task, case))
 
-    def baseline(self, task: Task, case: Case, side: Side, seconds: float) -> dict[str, Any]:
-        """How near a baseline is to what the device can do: part of a shape's document."""
+    def baseline(self, task: Task, case: Case, side: Side, seconds: float) -> BaselineNearLimit:
+        """How near a baseline is to what the device can do."""
         ran = side.ran
         if self.facts is None:
-            return {"efficiency": None, "launches": None, "remark": None}
+            return BaselineNearLimit()
         made = self._floor(task, case)
         remark = None if ran is None else host_bound(ran, seconds, **self._least(task, case))
-        return {
-            "efficiency": made.efficiency(seconds) if made.seconds else None,
-            "launches": None if ran is None else ran.launches,
-            "remark": remark,
-        }
+        return BaselineNearLimit(
+            efficiency=made.efficiency(seconds) if made.seconds else None,
+            launches=None if ran is None else ran.launches,
+            remark=remark,
+        )
 
     def _least(self, task: Task, case: Case) -> dict[str, float]:
         assert self.facts is not None

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from kerneltruth.cases.case import Case
 from kerneltruth.cases.pools import Choice
@@ -20,6 +19,7 @@ from kerneltruth.clock.protocol.sides import ShownResult, Side, SideError
 from kerneltruth.clock.roofline.traffic import output_shapes
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.documents.timing import GradedCalls
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory
 from kerneltruth.oracle.expectation import expect_timed
@@ -120,7 +120,7 @@ class TimingSetup:
             self.not_valid.add(error.name)
         self.sides = [side for side in self.sides if side.name != error.name]
 
-    def graded(self, benchmark: InterleavedBenchmark) -> dict[str, Any]:
+    def graded(self, benchmark: InterleavedBenchmark) -> GradedCalls:
         """The shown results of a benchmark against what was due."""
         wrong: list[str] = []
         unknown: list[str] = []
@@ -134,7 +134,8 @@ class TimingSetup:
         calls = len(benchmark.shown) + sum(len(s.at) for s in benchmark.spot_checks)
         if wrong and self._pytorch_is_wrong(benchmark):
             calls, wrong, unknown = 0, [], [f"{PYTORCH_TOO}: {wrong[0]}"]
-        return {"calls": calls, "wrong": wrong, "not_graded": unknown[0] if unknown else None}
+        why = unknown[0] if unknown else None
+        return GradedCalls(calls=calls, wrong=tuple(wrong), not_graded=why)
 
     def _pytorch_is_wrong(self, benchmark: InterleavedBenchmark) -> bool:
         """Whether eager PyTorch's own results are wrong, too, by the same measure."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kerneltruth.clock.comparison import (
     Comparison,
@@ -15,7 +14,9 @@ from kerneltruth.clock.comparison import (
 from kerneltruth.clock.integrity.suspicion import is_suspect
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
-from kerneltruth.documents.model import plain
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import BinaryRecord, CaseRecord
+from kerneltruth.documents.timing import BaselineTime, ConditionsRecord, ShapeTimes
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded
@@ -56,7 +57,7 @@ def finished(
     return FinishedBenchmark(setup=setup, benchmark=benchmark, watch=watch, kernels=kernels)
 
 
-def shape_document(found: FinishedBenchmark, *, machine: Machine) -> dict[str, Any]:
+def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
     """What a benchmark shows of its candidate, on one shape; `machine` gives noise and limits."""
     setup, benchmark, watch, kernels = found.setup, found.benchmark, found.watch, found.kernels
     own = candidate_times(benchmark)
@@ -66,7 +67,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> dict[str, A
     # Else its host was ahead of the device, and launching is in no figure.
     launch_s = benchmark.sides[0].launch_s if benchmark.sides[0].waits else None
     limits = machine.limits(setup.task, setup.case, own.estimate, launch_s, binaries=kernels[0])
-    flags = list(dict.fromkeys([*limits.pop("flags"), *watch.flags(benchmark)]))
+    flags = list(dict.fromkeys([*limits.flags, *watch.flags(benchmark)]))
     if any(waits_for_hosts(benchmark, side) for side in benchmark.sides[1:]):
         flags.append(HOST_BOUND)
     if any(s.outcome != f.outcome for s, f in zip(against, first, strict=True)):
@@ -74,46 +75,65 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> dict[str, A
     if is_suspect(benchmark):
         flags.append("timing_suspect")
     graded = setup.graded(benchmark)
-    if graded["not_graded"]:
+    if graded.not_graded:
         flags.append(NOT_GRADED)
     not_faster = not {*flags}.isdisjoint({*CONTRADICTED, NOT_GRADED})
-    return {
-        "case": plain(setup.case),
-        "summary": setup.case.summary(),
-        "candidate_us": own.estimate * 1e6,
-        "candidate_low": own.low * 1e6,
-        "candidate_high": own.high * 1e6,
-        "method": "graph" if benchmark.graphs else "calls",
-        "regime": "cold" if benchmark.on_gpu else "cpu",
-        "warm_us": _us(benchmark.sides[0].warm_s),
-        "blocks": len(benchmark.blocks),
-        "noise_floor": noise,
-        "baselines": {
-            s.baseline: {
-                "us": s.baseline_s * 1e6,
-                "warm_us": _us(side.warm_s),
-                "ratio": s.ratio.estimate,
-                "low": s.ratio.low,
-                "high": s.ratio.high,
-                "outcome": "tie" if not_faster and s.outcome == "faster" else s.outcome,
-                **machine.baseline(setup.task, setup.case, side, s.baseline_s),
-            }
+    return ShapeTimes(
+        case=model_of(CaseRecord, setup.case),
+        summary=setup.case.summary(),
+        candidate_us=own.estimate * 1e6,
+        candidate_low=own.low * 1e6,
+        candidate_high=own.high * 1e6,
+        method="graph" if benchmark.graphs else "calls",
+        regime="cold" if benchmark.on_gpu else "cpu",
+        warm_us=_us(benchmark.sides[0].warm_s),
+        blocks=len(benchmark.blocks),
+        noise_floor=noise,
+        baselines={
+            s.baseline: _baseline_time(s, side, setup, machine, not_faster=not_faster)
             for s, side in zip(against, benchmark.sides[1:], strict=True)
         },
-        "baselines_failed": dict(setup.failed),
-        **limits,
-        "graded": graded,
-        "not_captured": benchmark.why_not_captured,
-        "kernels": {
-            side.name: plain(binaries)
+        baselines_failed=dict(setup.failed),
+        efficiency=limits.efficiency,
+        floor_us=limits.floor_us,
+        bound_by=limits.bound_by,
+        bytes=limits.bytes,
+        flops=limits.flops,
+        advice=limits.advice,
+        graded=graded,
+        not_captured=benchmark.why_not_captured,
+        kernels={
+            side.name: tuple(model_of(BinaryRecord, each) for each in binaries)
             for side, binaries in zip(benchmark.sides, kernels, strict=True)
             if binaries
         },
-        "repeated": benchmark.disturbed,
-        "conditions": plain(watch.conditions()),
-        "flags": flags,
-        "peak_bytes": {s.name: s.peak_bytes for s in benchmark.sides},
-    }
+        repeated=tuple(benchmark.disturbed),
+        conditions=conditions_record(watch),
+        flags=tuple(flags),
+    )
+
+
+def conditions_record(watch: DeviceWatch) -> ConditionsRecord | None:
+    """The device's state while it was watched, as documents hold it."""
+    seen = watch.conditions()
+    return None if seen is None else model_of(ConditionsRecord, seen)
+
+
+def _baseline_time(
+    s: Comparison, side: Side, setup: TimingSetup, machine: Machine, *, not_faster: bool
+) -> BaselineTime:
+    near = machine.baseline(setup.task, setup.case, side, s.baseline_s)
+    return BaselineTime(
+        us=s.baseline_s * 1e6,
+        warm_us=_us(side.warm_s),
+        ratio=s.ratio.estimate,
+        low=s.ratio.low,
+        high=s.ratio.high,
+        outcome="tie" if not_faster and s.outcome == "faster" else s.outcome,
+        efficiency=near.efficiency,
+        launches=near.launches,
+        remark=near.remark,
+    )
 
 
 def _confirmed(

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
@@ -19,6 +18,14 @@ from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.suites import (
+    SelfTimed,
+    SelfTimedReason,
+    SelfTimedSummary,
+    TimedSuiteDocument,
+)
+from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.audited_shapes import (
     EAGER,
     RETIMED,
@@ -86,7 +93,7 @@ class News:
 
 def time_suite(
     options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, TimedSuiteDocument]:
     """Time the functions with a runner that is warming up; `start` is when the command began.
 
     Ctrl-C and a spent budget end it early: what was timed is in the document, and what was not.
@@ -168,7 +175,7 @@ class _Audit:
                 for task, document, seconds in self._timed(benchmarker, tell):
                     shapes = shapes_of(task.key, document, again=self._looks_again)
                     shapes = better(self._found.get(task.key), shapes)
-                    for parts in (document.get("spent", {}), document["ready"]):
+                    for parts in (document.spent or {}, document.ready or {}):
                         for part, more in parts.items():
                             self._spent[part] += more
                     news = News(
@@ -184,7 +191,7 @@ class _Audit:
 
     def _timed(
         self, benchmarker: Benchmarker, tell: Callable[[News], None]
-    ) -> Iterator[tuple[Task, dict[str, Any], float]]:
+    ) -> Iterator[tuple[Task, CandidateTimes, float]]:
         """The document of each task, and its seconds; some get ready side by side before."""
         parts = self._parts(max(1, min(PART, benchmarker.capacity // 2)), tell)
         with timing(self._runner.device):
@@ -198,7 +205,7 @@ class _Audit:
                         return
                     began = time.perf_counter()
                     document = _document_of(benchmarker, task)
-                    self._spent["waited_for_baselines"] += document.get("ready_s", 0.0)
+                    self._spent["waited_for_baselines"] += document.ready_s or 0.0
                     yield task, document, time.perf_counter() - began
                 now = coming
 
@@ -241,7 +248,7 @@ class _Audit:
         kept = BEGIN_S + LOOK_S * suspected if suspected and not self._looks_again else 0.0
         return time.monotonic() > self._until - kept
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TimedSuiteDocument:
         """What the command returns, of what was timed so far."""
         found = [shape for key in self._keys for shape in self._found.get(key, ())]
         return _document(
@@ -256,13 +263,13 @@ class _Audit:
         )
 
 
-def _document_of(benchmarker: Benchmarker, task: Task) -> dict[str, Any]:
+def _document_of(benchmarker: Benchmarker, task: Task) -> CandidateTimes:
     try:
         return benchmarker.time(task, baseline_sources(task)[EAGER])
     except (MemoryError, RuntimeError) as error:
         # What the judge itself needs the device for, such as grading.
         said = f"{type(error).__name__}: {error}"[:300]
-        return {"outcome": "failed", "detail": said, "shapes": [], "ready": {}}
+        return CandidateTimes(outcome="failed", detail=said)
 
 
 def _keys(suite: str, only: Sequence[str]) -> list[str]:
@@ -325,43 +332,25 @@ def _document(
     interrupted: bool,
     spent: dict[str, float],
     seconds: float,
-) -> dict[str, Any]:
+) -> TimedSuiteDocument:
     outcomes = Counter(shape.outcome for shape in shapes)
     other = [s for s in shapes if s.outcome != "tie"]
-    return {
-        "schema": 1,
-        "suite": options.suite,
-        "device": device_name(device),
-        "shapes": [
-            {
-                "task": s.task,
-                "shape": s.shape,
-                "outcome": s.outcome,
-                "ratio": s.ratio,
-                "low": s.low,
-                "high": s.high,
-                "us": s.us,
-                "efficiency": s.efficiency,
-                "again": s.again,
-            }
-            for s in shapes
-        ],
-        "summary": {
-            "tasks": len({s.task for s in shapes}),
-            "outcomes": dict(outcomes),
-            "again": sum(s.again for s in shapes),
-            "good": all(s.outcome in STATED for s in other) and bool(shapes),
-        },
-        "not_timed": list(not_timed),
-        # Why nobody could say what is right; they are not among the shapes.
-        "unrefereeable": dict(unrefereeable),
-        "interrupted": interrupted,
-        # The judge's seconds by errand; an errand within another counts in both.
-        "spent": spent,
-        "seconds": seconds,
-        "timed": len(shapes),
-        "tie": outcomes["tie"],
-        "other": [
-            {"task": s.task, "shape": s.shape, "outcome": s.outcome, "why": s.why} for s in other
-        ],
-    }
+    return TimedSuiteDocument(
+        suite=options.suite,
+        device=device_name(device),
+        shapes=tuple(model_of(SelfTimed, s) for s in shapes),
+        summary=SelfTimedSummary(
+            tasks=len({s.task for s in shapes}),
+            outcomes=dict(outcomes),
+            again=sum(s.again for s in shapes),
+            good=all(s.outcome in STATED for s in other) and bool(shapes),
+        ),
+        not_timed=tuple(not_timed),
+        unrefereeable=dict(unrefereeable),
+        interrupted=interrupted,
+        spent=spent,
+        seconds=seconds,
+        timed=len(shapes),
+        tie=outcomes["tie"],
+        other=tuple(model_of(SelfTimedReason, s) for s in other),
+    )

@@ -8,13 +8,17 @@ import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.cases.case import Case
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import dumps
+from kerneltruth.documents.records import CandidateRef
+from kerneltruth.documents.timing import CandidateTimes, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
 from kerneltruth.engine.benchmark.machine import is_known, known_machine
@@ -36,7 +40,7 @@ RESULT = "time.json"
 
 def time_file(
     options: TimeRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, TimeDocument]:
     """Time the file with a runner that is warming up; `start` is when the command began."""
     with opened(options.suite, runner) as suite:
         return (yield from _time_file(replace(options, suite=suite), runner, start))
@@ -44,7 +48,7 @@ def time_file(
 
 def _time_file(
     options: TimeRequest, runner: Runner, start: float
-) -> Generator[Step, None, dict[str, Any]]:
+) -> Generator[Step, None, TimeDocument]:
     candidate, task = recognize(options.file, options.task, options.suite)
     _refuse(options, candidate, task, runner.device)
     dtype = _dtype(options.dtype, task)
@@ -69,25 +73,26 @@ def _time_file(
         timed = yield from _told(shapes)
     finally:
         benchmarker.close()
+    profiled: tuple[ProfiledKernel, ...] | UnsetType = UNSET
     if options.profile:
         yield Step(done=0, total=1, text="profiling")
         largest = timed_cases(task, dtype=dtype)[-1]
-        timed["profile"] = _profiled(candidate, task, largest, device=runner.device, timed=timed)
-    document = {
-        "schema": 1,
-        "task": task.key,
-        "device": device_name(runner.device),
-        "candidate": {
-            "sha256": candidate.sha256,
-            "path": candidate.path,
-            "language": candidate.language,
-            "entry": candidate.entry,
-        },
-        "torch_only": is_torch_only(candidate),
-        **timed,
-        "environment": environment(runner.device),
-        "seconds": time.monotonic() - start,
-    }
+        profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
+    own = {**structs.asdict(timed), "seconds": time.monotonic() - start}
+    document = TimeDocument(
+        task=task.key,
+        device=device_name(runner.device),
+        candidate=CandidateRef(
+            sha256=candidate.sha256,
+            path=candidate.path,
+            language=candidate.language,
+            entry=candidate.entry,
+        ),
+        torch_only=is_torch_only(candidate),
+        **own,
+        profile=profiled,
+        environment=environment(runner.device),
+    )
     if options.out is not None:
         _write(options, document)
     return document
@@ -116,37 +121,36 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
 
 
 def _told(
-    shapes: Generator[tuple[int, int, Case], None, dict[str, Any]],
-) -> Generator[Step, None, dict[str, Any]]:
+    shapes: Generator[tuple[int, int, Case], None, CandidateTimes],
+) -> Generator[Step, None, CandidateTimes]:
     """What a benchmarker yields, as steps."""
     try:
         while True:
             number, count, case = next(shapes)
             yield Step(done=number, total=count, text=f"timing {case.summary()}", notable=True)
     except StopIteration as end:
-        document: dict[str, Any] = end.value
-        return document
+        return cast(CandidateTimes, end.value)
     finally:
         shapes.close()
 
 
 def _profiled(
-    candidate: Candidate, task: Task, case: Case, *, device: str, timed: dict[str, Any]
-) -> list[dict[str, Any]]:
+    candidate: Candidate, task: Task, case: Case, *, device: str, timed: CandidateTimes
+) -> tuple[ProfiledKernel, ...]:
     """What Nsight Compute says of the first kernel that the candidate compiled."""
-    kernels = [k for s in timed["shapes"] for k in s["kernels"].get(CANDIDATE, ())]
-    name = kernels[0]["kernel"] if kernels else None
-    return [
-        {
-            "kernel": seen.kernel,
-            "grid": seen.grid,
-            "block": seen.block,
-            "metrics": dict(seen.metrics),
-            "bound_by": seen.bound_by,
-            "remarks": [remark.text for remark in profile_remarks(seen)],
-        }
+    kernels = [k for s in timed.shapes or () for k in s.kernels.get(CANDIDATE, ())]
+    name = kernels[0].kernel if kernels else None
+    return tuple(
+        ProfiledKernel(
+            kernel=seen.kernel,
+            grid=seen.grid,
+            block=seen.block,
+            metrics=dict(seen.metrics),
+            bound_by=seen.bound_by,
+            remarks=tuple(remark.text for remark in profile_remarks(seen)),
+        )
         for seen in profile(candidate, task, case, device=device, kernel=name)
-    ]
+    )
 
 
 def _dtype(name: str | None, task: Task) -> str | None:
@@ -159,7 +163,7 @@ def _dtype(name: str | None, task: Task) -> str | None:
     return full
 
 
-def _write(options: TimeRequest, document: dict[str, Any]) -> None:
+def _write(options: TimeRequest, document: TimeDocument) -> None:
     assert options.out is not None
     try:
         (options.out / RESULT).write_text(dumps(document, indent=1) + "\n", "utf-8")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.suites.flashinfer.definition import FOLDER as DEFINITIONS
 from kerneltruth.suites.flashinfer.definition import Definition, Tensor
 from kerneltruth.suites.flashinfer.documents import Malformed, field, optional
@@ -37,7 +38,7 @@ def read_solution(
     data: Mapping[str, Any],
     origin: str,
     definitions: Mapping[str, Definition],
-    peers: Mapping[tuple[str, str], Mapping[str, Any]],
+    peers: Mapping[tuple[str, str], PublishedVerdict],
 ) -> Read:
     """The submission that a solution's object holds."""
     try:

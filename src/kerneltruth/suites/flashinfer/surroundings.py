@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.suites.flashinfer.definition import FOLDER, Definition, read_definitions
 from kerneltruth.suites.flashinfer.trace import read_traces
 from kerneltruth.suites.submission import Broken
@@ -38,7 +38,7 @@ class ReferenceSurroundings:
         return read_definitions(self._root)[0] if self._root is not None else {}
 
     @cached_property
-    def verdicts(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    def verdicts(self) -> Mapping[tuple[str, str], PublishedVerdict]:
         """The peer's verdicts by definition and solution."""
         if self._root is None:
             return {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from kerneltruth.documents.lines import PublishedVerdict
 from kerneltruth.suites.flashinfer.documents import files
 from kerneltruth.suites.lines import json_lines
 from kerneltruth.suites.submission import Broken
@@ -31,22 +32,22 @@ class _Seen:
     latencies: list[float] = field(default_factory=list)
     speedups: list[float] = field(default_factory=list)
 
-    def document(self) -> dict[str, Any]:
+    def verdict(self) -> PublishedVerdict:
         """In the terms of every peer's verdict, and how often each status occurs.
 
         Times are medians over the workloads that were timed.
         """
-        return {
-            "check": "flashinfer-bench",
-            "compiled": "COMPILE_ERROR" not in self.statuses,
-            "correct": set(self.statuses) == {"PASSED"},
-            "runtime_ms": median(self.latencies) if self.latencies else None,
-            "speedup": median(self.speedups) if self.speedups else None,
-            "statuses": dict(sorted(self.statuses.items())),
-        }
+        return PublishedVerdict(
+            check="flashinfer-bench",
+            compiled="COMPILE_ERROR" not in self.statuses,
+            correct=set(self.statuses) == {"PASSED"},
+            runtime_ms=median(self.latencies) if self.latencies else None,
+            speedup=median(self.speedups) if self.speedups else None,
+            statuses=dict(sorted(self.statuses.items())),
+        )
 
 
-def read_traces(root: Path) -> tuple[dict[tuple[str, str], dict[str, Any]], list[Broken]]:
+def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], list[Broken]]:
     """The peer's verdicts by (definition, solution), and the lines that hold none, with reasons.
 
     Workloads stored as traces, without a solution, are passed over.
@@ -69,7 +70,7 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], dict[str, Any]], list
             broken.append(Broken(origin=where, reason=reason))
         else:
             _add(seen.setdefault(names, _Seen()), status, evaluation)  # type: ignore[arg-type]
-    return {names: found.document() for names, found in seen.items()}, broken
+    return {names: found.verdict() for names, found in seen.items()}, broken
 
 
 def _lines(root: Path) -> Iterator[tuple[str, dict[str, Any]] | Broken]:

@@ -132,61 +132,61 @@ def timed(runner):
 
 
 def test_a_right_candidate_is_timed_on_every_shape(timed):
-    assert timed["outcome"] in ("timed", "timing_suspect")
-    assert len(timed["shapes"]) == len(SHAPES)
-    for shape in timed["shapes"]:
-        assert shape["candidate_low"] <= shape["candidate_us"] <= shape["candidate_high"]
-        assert shape["blocks"] == 6
+    assert timed.outcome in ("timed", "timing_suspect")
+    assert len(timed.shapes) == len(SHAPES)
+    for shape in timed.shapes:
+        assert shape.candidate_low <= shape.candidate_us <= shape.candidate_high
+        assert shape.blocks == 6
 
 
 def test_its_ratio_to_eager_pytorch_has_an_interval_and_an_outcome(timed):
-    for shape in timed["shapes"]:
-        eager = shape["baselines"]["eager"]
-        assert 0 < eager["low"] <= eager["ratio"] <= eager["high"]
-        assert eager["outcome"] in ("faster", "tie", "slower")
-        assert eager["us"] > 0
+    for shape in timed.shapes:
+        eager = shape.baselines["eager"]
+        assert 0 < eager.low <= eager.ratio <= eager.high
+        assert eager.outcome in ("faster", "tie", "slower")
+        assert eager.us > 0
 
 
 def test_shown_results_of_every_shape_were_graded(timed):
-    for shape in timed["shapes"]:
-        assert shape["graded"]["calls"] >= 1
-        assert shape["graded"]["wrong"] == []
+    for shape in timed.shapes:
+        assert shape.graded.calls >= 1
+        assert shape.graded.wrong == ()
 
 
 def test_shapes_that_are_too_large_to_be_timed_are_named(benchmarker):
     one, task = benchmarker("eager"), replace(TASK, perf=(SHAPES[0], {"M": 2**13, "N": 2**13}))
     document = one.time(task, of(RIGHT))
-    assert len(document["shapes"]) == 1
-    assert document["not_timed"] == ["M=8192 N=8192"]
-    assert one.time(TASK, of(RIGHT))["not_timed"] == []
+    assert len(document.shapes) == 1
+    assert document.not_timed == ("M=8192 N=8192",)
+    assert one.time(TASK, of(RIGHT)).not_timed == ()
 
 
 def test_without_a_device_there_is_no_limit_and_the_times_are_those_of_the_host(timed):
-    for shape in timed["shapes"]:
-        assert (shape["efficiency"], shape["floor_us"], shape["bound_by"]) == (None, None, None)
-        assert (shape["method"], shape["regime"]) == ("calls", "cpu")
+    for shape in timed.shapes:
+        assert (shape.efficiency, shape.floor_us, shape.bound_by) == (None, None, None)
+        assert (shape.method, shape.regime) == ("calls", "cpu")
 
 
 def test_what_it_costs_before_its_steady_state_is_said(timed):
-    assert timed["import_s"] >= 0
-    assert timed["first_call_s"] >= timed["compile_s"] >= 0
-    assert timed["launch_us"] is None
+    assert timed.import_s >= 0
+    assert timed.first_call_s >= timed.compile_s >= 0
+    assert timed.launch_us is None
 
 
 @pytest.mark.parametrize("near", [float("inf"), 0.0], ids=["near", "far"])
 def test_a_candidate_that_is_nearly_as_quick_is_timed_in_other_processes_too(benchmarker, near):
     slow = RIGHT.replace("    return e", "    for _ in range(200): e = e + 0.0\n    return e")
     document = benchmarker("eager", effort=replace(EFFORT, near=near)).time(TASK, of(slow))
-    assert {s["baselines"]["eager"]["outcome"] for s in document["shapes"]} == {"slower"}
-    assert ("confirming" in document["spent"]) is (near > 0)
-    assert not any("processes_differ" in s["flags"] for s in document["shapes"])
+    assert {s.baselines["eager"].outcome for s in document.shapes} == {"slower"}
+    assert ("confirming" in document.spent) is (near > 0)
+    assert not any("processes_differ" in s.flags for s in document.shapes)
 
 
 def test_work_that_is_skipped_after_some_calls_is_wrong(benchmarker):
     document = benchmarker("eager").time(TASK, of(SKIPS))
-    assert document["outcome"] == "wrong"
-    assert document["detail"].startswith(f"{document['shapes'][0]['summary']}: fail: ")
-    outcomes = {b["outcome"] for s in document["shapes"] for b in s["baselines"].values()}
+    assert document.outcome == "wrong"
+    assert document.detail.startswith(f"{document.shapes[0].summary}: fail: ")
+    outcomes = {b.outcome for s in document.shapes for b in s.baselines.values()}
     assert "faster" not in outcomes
 
 
@@ -194,34 +194,34 @@ def test_work_that_is_skipped_after_some_calls_is_wrong(benchmarker):
 def test_most_of_the_work_is_not_all_of_it(benchmarker, source):
     effort = replace(EFFORT, batch_s=2e-3, graph_batch_s=6e-3, memory_bytes=2**20)
     document = benchmarker("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(source))
-    assert document["outcome"] == "wrong"
-    assert "samples of " in " ".join(document["shapes"][0]["graded"]["wrong"])
+    assert document.outcome == "wrong"
+    assert "samples of " in " ".join(document.shapes[0].graded.wrong)
 
 
 def test_a_candidate_that_raises_has_failed_with_its_words(benchmarker):
     document = benchmarker("eager").time(
         TASK, of("def softmax(input):\n    raise OSError('no, thanks')")
     )
-    assert document["outcome"] == "failed"
-    assert "OSError no, thanks" in document["detail"]
-    assert document["shapes"] == []
+    assert document.outcome == "failed"
+    assert "OSError no, thanks" in document.detail
+    assert document.shapes == ()
 
 
 def test_a_candidate_that_fails_on_a_later_shape_keeps_the_times_of_the_first(benchmarker):
     source = RIGHT.replace("    e = (", "    assert input.shape[0] < 8, 'too many rows'\n    e = (")
     document = benchmarker("eager").time(TASK, of(source))
-    assert document["outcome"] == "failed"
-    assert "M=8" in document["detail"]
-    assert "too many rows" in document["detail"]
-    assert len(document["shapes"]) == 1
+    assert document.outcome == "failed"
+    assert "M=8" in document.detail
+    assert "too many rows" in document.detail
+    assert len(document.shapes) == 1
 
 
 def test_a_candidate_that_does_not_load_has_failed(benchmarker):
     document = benchmarker("eager").time(
         TASK, of("import torch\nno_name\ndef softmax(input): pass")
     )
-    assert document["outcome"] == "failed"
-    assert "no_name" in document["detail"]
+    assert document.outcome == "failed"
+    assert "no_name" in document.detail
 
 
 def broken_control(task):
@@ -231,18 +231,18 @@ def broken_control(task):
 
 def test_a_baseline_that_fails_is_named_and_left_out(benchmarker):
     document = benchmarker("eager", "control", sources=broken_control).time(TASK, of(RIGHT))
-    assert document["outcome"] in ("timed", "timing_suspect")
-    for shape in document["shapes"]:
-        assert set(shape["baselines"]) == {"eager"}
-        assert "broken" in shape["baselines_failed"]["control"]
-        assert shape["graded"]["wrong"] == []
+    assert document.outcome in ("timed", "timing_suspect")
+    for shape in document.shapes:
+        assert set(shape.baselines) == {"eager"}
+        assert "broken" in shape.baselines_failed["control"]
+        assert shape.graded.wrong == ()
 
 
 def test_a_baseline_that_a_task_does_not_have_is_left_out(benchmarker):
     document = benchmarker("eager", "control", sources=lambda task: {}).time(TASK, of(RIGHT))
-    for shape in document["shapes"]:
-        assert shape["baselines"] == shape["baselines_failed"] == {}
-        assert shape["candidate_us"] > 0
+    for shape in document.shapes:
+        assert shape.baselines == shape.baselines_failed == {}
+        assert shape.candidate_us > 0
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_baselines_stay_warm_for_the_next_candidate_of_the_task(benchmarker, ope
     one = benchmarker("eager")
     eager = baseline_sources(TASK)["eager"]
     for _ in range(2):
-        assert one.time(TASK, of(RIGHT))["shapes"]
+        assert one.time(TASK, of(RIGHT)).shapes
     assert opened.count(eager) == 1
     assert len(opened) == 2 + 1
 
@@ -277,8 +277,8 @@ def test_baselines_stay_warm_while_another_task_has_its_turn(benchmarker, opened
     first, last = baseline_sources(TASK)["eager"], baseline_sources(RELU)["eager"]
     one.ready([TASK, RELU])
     for _ in range(2):
-        assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
-        assert one.time(RELU, relu_candidate())["shapes"][0]["baselines"]["eager"]["us"] > 0
+        assert one.time(TASK, of(RIGHT)).shapes[1].baselines["eager"].us > 0
+        assert one.time(RELU, relu_candidate()).shapes[0].baselines["eager"].us > 0
     assert (opened.count(first), opened.count(last)) == (1, 1)
 
 
@@ -297,10 +297,10 @@ def test_baselines_that_wait_hold_no_rows_and_stay_compiled(benchmarker):
 def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(benchmarker):
     one = benchmarker("eager")
     document = one.time(TASK, of("def softmax(input):\n    raise OSError('no, thanks')"))
-    assert document["shapes"] == []
+    assert document.shapes == ()
     one.time(RELU, relu_candidate())
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["baselines"]["eager"]["us"] > 0
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.baselines["eager"].us > 0
 
 
 def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(benchmarker):
@@ -309,8 +309,8 @@ def test_a_baseline_that_was_lost_is_there_again_at_the_next_turn_of_its_task(be
     one._baseline_cache.begin(TASK)._shared["pytorch"].session.close()
     one.time(RELU, relu_candidate())
     assert one._baseline_cache.tasks == (RELU.key,)
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["baselines"]["eager"]["us"] > 0
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.baselines["eager"].us > 0
 
 
 def test_who_is_in_hand_waits_too_while_others_get_ready(benchmarker):
@@ -322,9 +322,9 @@ def test_who_is_in_hand_waits_too_while_others_get_ready(benchmarker):
     assert [side.buffers for side in sides] == [0] * len(SHAPES)
     # Nor is what is due kept: the judge finds it out again.
     assert [task_baselines.of(case).expected for case in task_baselines.cases] == [[]] * len(SHAPES)
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["graded"]["calls"] >= 1
-        assert shape["baselines"]["eager"]["us"] > 0
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.graded.calls >= 1
+        assert shape.baselines["eager"].us > 0
 
 
 def test_who_is_in_hand_keeps_its_rows_if_it_is_among_those_that_come(benchmarker):
@@ -351,8 +351,8 @@ def test_a_baseline_without_memory_while_it_gets_ready_has_another_try(benchmark
     one = benchmarker("eager", sources=lambda task: {"eager": of(out_of_memory(flag))})
     one.ready([TASK])
     flag.touch()
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["baselines"]["eager"]["us"] > 0
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.baselines["eager"].us > 0
 
 
 def test_nobody_is_timed_before_the_candidate_before_is_gone(benchmarker, monkeypatch):
@@ -382,7 +382,7 @@ def test_the_second_look_is_part_of_the_time_alone(benchmarker, monkeypatch):
     one = benchmarker("eager")
     monkeypatch.setattr(one, "_look_again", lambda *about: time.sleep(0.5))
     document = one.time(TASK, of(RIGHT))
-    assert document["device_s"] >= document["spent"]["laps"] + 0.5
+    assert document.device_s >= document.spent["laps"] + 0.5
 
 
 def test_who_has_no_rows_any_more_is_not_looked_at_again(benchmarker, monkeypatch):
@@ -415,9 +415,9 @@ def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(benchmarker):
     task = replace(find("relu"), perf=SHAPES)
     assert baseline_sources(task)["control"].language == "triton"
     source = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
-    for shape in benchmarker("eager", "control").time(task, of(source, task))["shapes"]:
-        assert set(shape["baselines"]) == {"eager"}
-        assert shape["baselines_failed"] == {}
+    for shape in benchmarker("eager", "control").time(task, of(source, task)).shapes:
+        assert set(shape.baselines) == {"eager"}
+        assert shape.baselines_failed == {}
 
 
 def test_another_task_has_its_own_baselines(benchmarker):
@@ -426,13 +426,13 @@ def test_another_task_has_its_own_baselines(benchmarker):
     one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
     source = "def relu(input, inplace=False):\n    return input.clamp(min=0)"
     document = one.time(relu, of(source, relu))
-    assert document["outcome"] in ("timed", "timing_suspect")
-    assert document["shapes"][0]["graded"]["wrong"] == []
+    assert document.outcome in ("timed", "timing_suspect")
+    assert document.shapes[0].graded.wrong == ()
 
 
 def test_the_dtype_can_be_chosen(benchmarker):
     document = benchmarker("eager").time(replace(TASK, perf=SHAPES[:1]), of(RIGHT), dtype="float16")
-    assert document["shapes"][0]["case"]["dtype"] == "float16"
+    assert document.shapes[0].case.dtype == "float16"
 
 
 def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, monkeypatch):
@@ -442,12 +442,12 @@ def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, monke
     monkeypatch.setattr("kerneltruth.clock.comparison.outcome", lambda interval: "faster")
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
     document = benchmarker("eager").time(blind, of(RIGHT))
-    (shape,) = document["shapes"]
-    assert (shape["graded"]["calls"], shape["graded"]["wrong"]) == (0, [])
-    assert "no reference today" in shape["graded"]["not_graded"]
+    (shape,) = document.shapes
+    assert (shape.graded.calls, shape.graded.wrong) == (0, [])
+    assert "no reference today" in shape.graded.not_graded
     # It may have done nothing at all.
-    assert "not_graded" in shape["flags"]
-    assert shape["baselines"]["eager"]["outcome"] == "tie"
+    assert "not_graded" in shape.flags
+    assert shape.baselines["eager"].outcome == "tie"
 
 
 def test_an_unknown_baseline_is_refused_with_those_there_are(benchmarker):
@@ -466,9 +466,9 @@ def test_a_disturbed_device_is_said(benchmarker):
             return Busy()
 
     one = benchmarker("eager", machine=Hot(), effort=replace(EFFORT, repeats=2))
-    (shape,) = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))["shapes"]
-    assert shape["repeated"] == ["throttled"] * 2
-    assert "throttled" in shape["flags"]
+    (shape,) = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT)).shapes
+    assert shape.repeated == ["throttled"] * 2
+    assert "throttled" in shape.flags
 
 
 def test_a_time_below_what_the_device_can_do_is_never_faster(benchmarker):
@@ -479,8 +479,8 @@ def test_a_time_below_what_the_device_can_do_is_never_faster(benchmarker):
 
     sources = {"eager": of(RIGHT.replace("    e = ", "    sum(range(20000))\n    e = "))}
     document = benchmarker("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
-    assert document["outcome"] == "timing_suspect"
-    assert all(s["baselines"]["eager"]["outcome"] != "faster" for s in document["shapes"])
+    assert document.outcome == "timing_suspect"
+    assert all(s.baselines["eager"].outcome != "faster" for s in document.shapes)
 
 
 SLOW = """
@@ -512,11 +512,11 @@ def test_a_baseline_that_is_quicker_without_the_candidate_was_hindered_by_it(
         lambda benchmark, names, batches, settle_s: {"eager": [1e-4] * batches},
     )
     document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
-    assert document["outcome"] == "timing_suspect"
-    for shape in document["shapes"]:
-        assert shape["baselines"]["eager"]["outcome"] == "tie"
-        assert "baseline_hindered" in shape["flags"]
-        assert shape["alone"]["us"] == {"eager": pytest.approx(100)}
+    assert document.outcome == "timing_suspect"
+    for shape in document.shapes:
+        assert shape.baselines["eager"].outcome == "tie"
+        assert "baseline_hindered" in shape.flags
+        assert shape.alone.us == {"eager": pytest.approx(100)}
 
 
 def test_a_baseline_that_stays_as_slow_was_not(benchmarker, monkeypatch, unsuspected):
@@ -527,15 +527,15 @@ def test_a_baseline_that_stays_as_slow_was_not(benchmarker, monkeypatch, unsuspe
         lambda benchmark, names, batches, settle_s: {"eager": [0.2] * batches},
     )
     document = benchmarker("eager", sources=slow_baseline).time(TASK, of(RIGHT))
-    assert document["outcome"] == "timed"
-    assert all(s["baselines"]["eager"]["outcome"] == "faster" for s in document["shapes"])
+    assert document.outcome == "timed"
+    assert all(s.baselines["eager"].outcome == "faster" for s in document.shapes)
 
 
 def test_a_task_with_other_shapes_is_timed_on_those(benchmarker):
     one = benchmarker("eager")
     for shapes in (SHAPES[:1], SHAPES[1:], SHAPES):
         document = one.time(replace(TASK, perf=shapes), of(RIGHT))
-        assert [dict(s["case"]["dims"]) for s in document["shapes"]] == [*shapes]
+        assert [dict(s.case.dims) for s in document.shapes] == [*shapes]
 
 
 def test_who_is_timed_next_gets_ready_and_loads_nothing_before(benchmarker, runner, tmp_path):
@@ -547,7 +547,7 @@ def test_who_is_timed_next_gets_ready_and_loads_nothing_before(benchmarker, runn
     assert ready is not None
     assert not log.exists()
     document = one.time(replace(TASK, perf=SHAPES[:1]), second)
-    assert document["shapes"]
+    assert document.shapes
     assert log.read_text() == "loaded"
     assert one._next is None
 
@@ -567,7 +567,7 @@ def test_who_comes_next_rests_while_laps_run(benchmarker, monkeypatch):
     assert log
     assert all(log)
     monkeypatch.setattr(InterleavedBenchmark, "run", run)
-    assert one.time(task, following)["shapes"]
+    assert one.time(task, following).shapes
 
 
 def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(
@@ -592,17 +592,17 @@ def test_baselines_get_ready_beside_a_candidate_and_rest_while_its_laps_run(
         "eager": of(source if task.name == "relu" else RIGHT, task)
     }
     one.prepare_in_background([RELU])
-    assert one.time(task, of(RIGHT))["shapes"]
+    assert one.time(task, of(RIGHT)).shapes
     assert [True] in resting
     assert [False] not in resting
-    assert one.time(RELU, relu_candidate())["shapes"]
+    assert one.time(RELU, relu_candidate()).shapes
 
 
 def test_who_got_ready_and_is_not_timed_is_let_go(benchmarker):
     one = benchmarker("eager")
     task = replace(TASK, perf=SHAPES[:1])
     one.time(task, of(RIGHT), then=of("# another\n" + RIGHT))
-    assert one.time(task, of("# yet another\n" + RIGHT))["shapes"]
+    assert one.time(task, of("# yet another\n" + RIGHT)).shapes
     assert one._next is None
 
 
@@ -611,27 +611,27 @@ def test_before_a_candidate_is_suspect_its_blocks_are_doubled(benchmarker, monke
         monkeypatch.setattr(f"{module}.is_suspect", lambda benchmark: len(benchmark.blocks) < 12)
     effort = replace(EFFORT, blocks=(6, 24), budget_s=60.0, precision=10.0)
     document = benchmarker("eager", effort=effort).time(replace(TASK, perf=SHAPES[:1]), of(RIGHT))
-    assert document["outcome"] == "timed"
-    assert document["shapes"][0]["blocks"] == 12
+    assert document.outcome == "timed"
+    assert document.shapes[0].blocks == 12
 
 
 def test_baselines_that_are_ready_are_not_started_again(benchmarker, opened):
     one = benchmarker("eager")
     one.ready([TASK, RELU])
     assert sorted(c.entry for c in opened) == ["relu", "softmax"]
-    assert one.time(TASK, of(RIGHT))["shapes"][1]["baselines"]["eager"]["us"] > 0
+    assert one.time(TASK, of(RIGHT)).shapes[1].baselines["eager"].us > 0
     assert len(opened) == 2 + 1
     document = one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
-    assert document["shapes"][1]["baselines"]["eager"]["us"] > 0
+    assert document.shapes[1].baselines["eager"].us > 0
     assert len(opened) == 2 + 2
 
 
 def test_a_baseline_that_fails_while_it_gets_ready_is_left_out(benchmarker):
     one = benchmarker("eager", "control", sources=broken_control)
     one.ready([TASK])
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert set(shape["baselines"]) == {"eager"}
-        assert "broken" in shape["baselines_failed"]["control"]
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert set(shape.baselines) == {"eager"}
+        assert "broken" in shape.baselines_failed["control"]
 
 
 def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(benchmarker, monkeypatch):
@@ -643,7 +643,7 @@ def test_a_task_whose_inputs_cannot_be_had_spoils_no_other(benchmarker, monkeypa
     monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.make_bench_inputs", refuse)
     one = benchmarker("eager")
     one.ready([RELU, TASK])
-    assert one.time(TASK, of(RIGHT))["shapes"]
+    assert one.time(TASK, of(RIGHT)).shapes
     with pytest.raises(RuntimeError, match="out of memory"):
         one.time(RELU, of("def relu(input, inplace=False):\n    return input * 1", RELU))
 
@@ -670,8 +670,8 @@ def test_baselines_that_wait_make_room_for_who_lacks_memory(benchmarker, monkeyp
     monkeypatch.setattr(BaselineCache, "free_memory", made)
     one.ready([TASK, RELU])
     document = one.time(TASK, of(out_of_memory(tmp_path / "flag")))
-    assert len(document["shapes"]) == len(SHAPES)
-    assert document["shapes"][0]["baselines"]["eager"]["us"] > 0
+    assert len(document.shapes) == len(SHAPES)
+    assert document.shapes[0].baselines["eager"].us > 0
     assert one._baseline_cache.tasks == (TASK.key,)
 
 
@@ -686,9 +686,9 @@ def test_what_is_due_is_asked_for_again_where_others_held_the_memory(benchmarker
 
     one._baseline_cache.begin(RELU)
     monkeypatch.setattr(TimingSetup, "known", without_memory)
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["graded"]["calls"]
-        assert shape["graded"]["not_graded"] is None
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.graded.calls
+        assert shape.graded.not_graded is None
 
 
 def test_results_are_graded_again_where_others_held_the_memory(benchmarker, monkeypatch):
@@ -701,8 +701,8 @@ def test_results_are_graded_again_where_others_held_the_memory(benchmarker, monk
 
     one._baseline_cache.begin(RELU)
     monkeypatch.setattr(TimingSetup, "graded", without_memory)
-    for shape in one.time(TASK, of(RIGHT))["shapes"]:
-        assert shape["graded"]["not_graded"] is None
+    for shape in one.time(TASK, of(RIGHT)).shapes:
+        assert shape.graded.not_graded is None
 
 
 DIES_WITHOUT_MEMORY = """
@@ -728,14 +728,14 @@ def test_a_process_that_was_lost_for_lack_of_memory_is_tried_once_more(
     one.ready([TASK, *others])
     source = DIES_WITHOUT_MEMORY.replace("FLAG", repr(str(flag))) + RIGHT
     document = one.time(TASK, of(source))
-    assert document["outcome"] in ("timed", "timing_suspect")
-    assert len(document["shapes"]) == len(SHAPES)
+    assert document.outcome in ("timed", "timing_suspect")
+    assert len(document.shapes) == len(SHAPES)
 
 
 def test_who_lacks_memory_though_nobody_waits_has_failed(benchmarker, tmp_path):
     document = benchmarker("eager").time(TASK, of(out_of_memory(tmp_path / "flag")))
-    assert document["outcome"] == "failed"
-    assert "OutOfMemoryError no memory" in document["detail"]
+    assert document.outcome == "failed"
+    assert "OutOfMemoryError no memory" in document.detail
 
 
 @pytest.mark.parametrize(
@@ -773,11 +773,11 @@ def softmax(input, dim=-1):
 
 def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(benchmarker, timed):
     document = benchmarker("eager").time(TASK, of(LATER))
-    assert document["outcome"] == "failed"
-    assert "M=8" in document["detail"]
-    assert "raised: ValueError too many rows" in document["detail"]
-    assert len(document["shapes"]) == 1
-    assert document["shapes"][0].keys() == timed["shapes"][0].keys()
+    assert document.outcome == "failed"
+    assert "M=8" in document.detail
+    assert "raised: ValueError too many rows" in document.detail
+    assert len(document.shapes) == 1
+    assert document.shapes[0].keys() == timed.shapes[0].keys()
     assert timed.keys() - document.keys() == {"device_s", "spent", "seconds"}
 
 
@@ -792,5 +792,5 @@ def test_whoever_takes_too_long_is_said_to_and_for_how_long(benchmarker, monkeyp
     slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
     effort = replace(EFFORT, deadline_s=0.5)
     document = benchmarker("eager", effort=effort).time(TASK, of(slow))
-    assert document["outcome"] == "failed"
-    assert document["detail"].endswith("timeout: no answer within 0.5 s")
+    assert document.outcome == "failed"
+    assert document.detail.endswith("timeout: no answer within 0.5 s")

@@ -60,19 +60,19 @@ def test_noise_is_that_of_calls_as_short(seconds, half_width):
 def test_an_unknown_machine_has_no_noise_and_no_limits():
     assert Machine().noise_floor(1e-5) == 0.0
     limits = Machine().limits(RELU, CASE, 1e-5, None)
-    assert (limits["efficiency"], limits["floor_us"], limits["flags"]) == (None, None, [])
+    assert (limits.efficiency, limits.floor_us, limits.flags) == (None, None, ())
 
 
 def test_efficiency_is_the_floor_over_the_time():
     limits = KNOWN.limits(RELU, CASE, 4 * FLOOR_S, None)
-    assert limits["floor_us"] == pytest.approx(FLOOR_S * 1e6, rel=0.1)
-    assert limits["efficiency"] == pytest.approx(0.25, rel=0.1)
-    assert limits["bytes"] == 2 * CASE.sizes["M"] * CASE.sizes["N"] * 4
-    assert limits["flags"] == []
+    assert limits.floor_us == pytest.approx(FLOOR_S * 1e6, rel=0.1)
+    assert limits.efficiency == pytest.approx(0.25, rel=0.1)
+    assert limits.bytes == 2 * CASE.sizes["M"] * CASE.sizes["N"] * 4
+    assert limits.flags == ()
 
 
 def test_what_no_device_can_do_is_below_the_floor():
-    assert KNOWN.limits(RELU, CASE, FLOOR_S / 100, None)["flags"] == ["below_floor"]
+    assert KNOWN.limits(RELU, CASE, FLOOR_S / 100, None).flags == ("below_floor",)
 
 
 def benchmark(*disturbed, repeats=20):

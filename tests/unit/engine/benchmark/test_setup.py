@@ -12,6 +12,7 @@ from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import ShownResult, Side, SideError
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.model import plain
 from kerneltruth.engine.benchmark.baseline_processes import SharedChild
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
@@ -85,14 +86,14 @@ def test_all_contents_have_results_that_the_judge_knows(setup):
 def test_right_results_are_graded_as_such(setup):
     made = setup()
     graded = made.graded(showing(made, lambda x: x.clamp(min=0)))
-    assert graded == {"calls": KNOWN, "wrong": [], "not_graded": None}
+    assert plain(graded) == {"calls": KNOWN, "wrong": [], "not_graded": None}
 
 
 def test_each_wrong_result_is_told(setup):
     made = setup()
     graded = made.graded(showing(made, lambda x: x.clamp(min=0) + 1))
-    assert len(graded["wrong"]) == KNOWN
-    assert all(said.startswith("fail: ") for said in graded["wrong"])
+    assert len(graded.wrong) == KNOWN
+    assert all(said.startswith("fail: ") for said in graded.wrong)
 
 
 @pytest.mark.parametrize(("pytorch", "convicts"), [(0, True), (1, False), (None, True)])
@@ -111,23 +112,23 @@ def test_what_pytorch_gets_wrong_too_convicts_nobody(setup, pytorch, convicts):
 
     found.show_known = show_known
     graded = made.graded(found)
-    assert bool(graded["wrong"]) is convicts
+    assert bool(graded.wrong) is convicts
     if not convicts:
-        assert graded["calls"] == 0
-        assert graded["not_graded"].startswith(f"{PYTORCH_TOO}: fail: ")
+        assert graded.calls == 0
+        assert graded.not_graded.startswith(f"{PYTORCH_TOO}: fail: ")
 
 
 def test_right_samples_are_graded_as_such_call_by_call(setup):
     made = setup()
     graded = made.graded(sampling(made, *(line_of(made, i) for i in range(5))))
-    assert graded == {"calls": 5, "wrong": [], "not_graded": None}
+    assert plain(graded) == {"calls": 5, "wrong": [], "not_graded": None}
 
 
 def test_a_sampled_call_that_did_no_work_is_told(setup):
     made = setup()
     lines = [line_of(made, i) for i in range(5)]
     graded = made.graded(sampling(made, *lines[:3], lines[3] - 1, lines[4]))
-    (said,) = graded["wrong"]
+    (said,) = graded.wrong
     assert said.startswith("fail: samples of 5 calls: 3 of 15 elements are wrong")
 
 
@@ -165,7 +166,7 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(setup, monkeypatch):
     assert made.known() == []
     graded = made.graded(SimpleNamespace(shown=[], spot_checks=[]))
     assert made.elements() == ()
-    assert graded == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}
+    assert plain(graded) == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}
 
 
 @pytest.mark.parametrize(("captured", "later"), [(True, None), (None, None), (False, False)])
@@ -250,5 +251,5 @@ def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(setup, monkeyp
 
     monkeypatch.setattr("kerneltruth.engine.benchmark.setup.grade", broken)
     graded = made.graded(shown)
-    assert graded["wrong"] == []
-    assert graded["not_graded"] == "TypeError: a mistake of ours"
+    assert graded.wrong == ()
+    assert graded.not_graded == "TypeError: a mistake of ours"

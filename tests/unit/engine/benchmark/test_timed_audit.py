@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from blank_documents import document
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.timing import BaselineTime, CandidateTimes, GradedCalls, ShapeTimes
 from kerneltruth.engine.benchmark import audited_shapes, timed_audit
 from kerneltruth.engine.benchmark.audited_shapes import AuditedShape, shapes_of
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
@@ -29,21 +31,21 @@ pytestmark = pytest.mark.processes
 
 
 def shape(*, flags=(), wrong=(), not_graded=None, eager=(1.0, 0.99, 1.01, "tie"), failed=None):
-    """A shape of `time --json`."""
+    """A timed shape."""
     names = ("ratio", "low", "high", "outcome")
-    baselines = {"eager": {"us": 5.0, "efficiency": 0.5, **dict(zip(names, eager, strict=True))}}
-    return {
-        "summary": "M=4",
-        "flags": list(flags),
-        "graded": {"calls": 2, "wrong": list(wrong), "not_graded": not_graded},
-        "baselines": {} if failed else baselines,
-        "baselines_failed": {"eager": failed} if failed else {},
-    }
+    timed = document(BaselineTime, us=5.0, efficiency=0.5, **dict(zip(names, eager, strict=True)))
+    return document(
+        ShapeTimes,
+        summary="M=4",
+        flags=flags,
+        graded=GradedCalls(calls=2, wrong=wrong, not_graded=not_graded),
+        baselines={} if failed else {"eager": timed},
+        baselines_failed={"eager": failed} if failed else {},
+    )
 
 
 def outcome(**about):
-    document = {"outcome": "timed", "shapes": [shape(**about)]}
-    (found,) = shapes_of("relu", document)
+    (found,) = shapes_of("relu", CandidateTimes(outcome="timed", shapes=(shape(**about),)))
     return found.outcome, found.why
 
 
@@ -75,8 +77,8 @@ def test_all_others_say_why(about, found, why):
 
 
 def test_a_task_that_could_not_be_timed_to_its_end_has_failed():
-    document = {"outcome": "failed", "detail": "M=8: raised", "shapes": [shape()]}
-    found = shapes_of("relu", document)
+    times = CandidateTimes(outcome="failed", detail="M=8: raised", shapes=(shape(),))
+    found = shapes_of("relu", times)
     assert [s.outcome for s in found] == ["tie", "failed"]
     assert found[1].why == "M=8: raised"
 
@@ -115,29 +117,28 @@ def audit(monkeypatch):
 def test_every_shape_of_a_suite_is_timed_and_counted(audit):
     """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
     document, texts = audit()
-    assert list(document)[-3:] == ["timed", "tie", "other"]
-    assert document["timed"] == 4
-    assert document["tie"] + len(document["other"]) == 4
-    assert not {"wrong", "failed", "not_graded"} & {o["outcome"] for o in document["other"]}
-    assert all(o["why"] for o in document["other"])
-    assert (document["not_timed"], document["interrupted"]) == ([], False)
-    assert {"waited_for_baselines", "laps", "references"} <= {*document["spent"]}
+    assert document.timed == 4
+    assert document.tie + len(document.other) == 4
+    assert not {"wrong", "failed", "not_graded"} & {o.outcome for o in document.other}
+    assert all(o.why for o in document.other)
+    assert (document.not_timed, document.interrupted) == ((), False)
+    assert {"waited_for_baselines", "laps", "references"} <= {*document.spent}
     assert all(text.endswith(" s)") for text in texts)
 
 
 def test_ctrl_c_keeps_what_was_timed(audit):
     document, texts = audit(stop_after=1)
     assert len(texts) == 1
-    assert document["interrupted"]
-    assert {s["task"] for s in document["shapes"]} == {"kernelbenchx/relu"}
-    assert document["not_timed"] == ["kernelbenchx/softmax"]
+    assert document.interrupted
+    assert {s.task for s in document.shapes} == {"kernelbenchx/relu"}
+    assert document.not_timed == ("kernelbenchx/softmax",)
 
 
 def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
     document, _ = audit(budget_s=1.0, start=time.monotonic() - 2.0)
-    assert document["shapes"] == []
-    assert document["not_timed"] == ["kernelbenchx/relu", "kernelbenchx/softmax"]
-    assert not document["interrupted"]
+    assert document.shapes == ()
+    assert document.not_timed == ("kernelbenchx/relu", "kernelbenchx/softmax")
+    assert not document.interrupted
     assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
 
 
@@ -145,8 +146,8 @@ def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt(audit, monkeypatc
     monkeypatch.setattr(audited_shapes, "_outcome", lambda shape: ("unresolved", "1 (0.9 to 1.1)"))
     monkeypatch.setattr(timed_audit, "LOOK_S", 1e6)
     document, _ = audit(budget_s=100.0)
-    assert {(s["task"], s["again"]) for s in document["shapes"]} == {("kernelbenchx/relu", True)}
-    assert document["not_timed"] == ["kernelbenchx/softmax"]
+    assert {(s.task, s.again) for s in document.shapes} == {("kernelbenchx/relu", True)}
+    assert document.not_timed == ("kernelbenchx/softmax",)
 
 
 def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
@@ -175,9 +176,9 @@ def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, mon
     began = time.monotonic()
     document, _ = audit(budget_s=8.0)
     assert time.monotonic() - began < 8 + 6
-    assert {s["task"] for s in document["shapes"]} == {"kernelbenchx/relu"}
-    assert document["not_timed"] == ["kernelbenchx/softmax"]
-    assert not document["interrupted"]
+    assert {s.task for s in document.shapes} == {"kernelbenchx/relu"}
+    assert document.not_timed == ("kernelbenchx/softmax",)
+    assert not document.interrupted
 
 
 def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_path):
@@ -190,7 +191,7 @@ def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_
     original = timed_audit._document_of
     monkeypatch.setattr(timed_audit, "_document_of", die_once)
     document, texts = audit()
-    assert document["not_timed"] == []
+    assert document.not_timed == []
     assert {t.partition(":")[0] for t in texts} == {"kernelbenchx/relu", "kernelbenchx/softmax"}
 
 

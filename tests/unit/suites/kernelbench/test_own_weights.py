@@ -117,7 +117,7 @@ def test_a_model_that_needs_no_weights_is_judged_with_those_that_the_file_draws(
     assert {c.dtype for c in cases} == {"float32"}
     assert cases[0].recipe == "own"
     assert cases[0].summary().endswith("own weights float32 own")
-    assert not_timed(attempt, "cuda")["outcome"] == "not_run"
+    assert not_timed(attempt, "cuda").outcome == "not_run"
 
 
 @pytest.mark.parametrize(
