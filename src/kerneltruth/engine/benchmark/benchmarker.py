@@ -180,8 +180,7 @@ class Benchmarker:
         if measured.outcome != "timed":
             return document
         with self._spent.on("again"):
-            pairs = zip(shapes, measured.benchmarks, strict=True)
-            shapes = self._look_again((shape, found.benchmark) for shape, found in pairs)
+            shapes = self._look_again(shapes, [found.benchmark for found in measured.benchmarks])
         return structs.replace(
             concluded(document, shapes),
             device_s=self._alone_s + self._spent["again"],
@@ -239,11 +238,11 @@ class Benchmarker:
         return self._runner.open(candidate, mode="time", ahead=ahead, cold=cold)
 
     def _look_again(
-        self, shapes: Iterable[tuple[ShapeTimes, InterleavedBenchmark]]
+        self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
     ) -> list[ShapeTimes]:
         """Time baselines that were beaten once more, now that the candidate is gone."""
         with timing(self._runner.device), self._baseline_cache.background.batches():
-            return [self._looked_at(shape, benchmark) for shape, benchmark in shapes]
+            return [*map(self._looked_at, shapes, benchmarks)]
 
     def _looked_at(self, shape: ShapeTimes, benchmark: InterleavedBenchmark) -> ShapeTimes:
         # Those that began anew with a later shape have no rows for this one any more.

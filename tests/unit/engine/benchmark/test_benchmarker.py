@@ -5,16 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from blank_documents import document
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import BaselinesAlone
+from kerneltruth.documents.model import plain
+from kerneltruth.documents.timing import BaselineTime, GradedCalls, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import Benchmarker
-from kerneltruth.engine.benchmark.machine import Machine
+from kerneltruth.engine.benchmark.machine import Machine, NearLimit
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import read_candidate
@@ -380,7 +383,7 @@ def test_nobody_is_timed_before_the_candidate_before_is_gone(benchmarker, monkey
 
 def test_the_second_look_is_part_of_the_time_alone(benchmarker, monkeypatch):
     one = benchmarker("eager")
-    monkeypatch.setattr(one, "_look_again", lambda *about: time.sleep(0.5))
+    monkeypatch.setattr(one, "_look_again", lambda shapes, _: time.sleep(0.5) or shapes)
     document = one.time(TASK, of(RIGHT))
     assert document.device_s >= document.spent["laps"] + 0.5
 
@@ -404,10 +407,10 @@ def test_who_has_no_rows_any_more_is_not_looked_at_again(benchmarker, monkeypatc
         for setup in map(task_baselines.of, task_baselines.cases)
     ]
     benchmarks[1].sides[1].buffers = 8
-    shapes = [{"baselines": {"eager": {"outcome": "faster"}}, "flags": []} for _ in SHAPES]
-    one._look_again(shapes, benchmarks)
+    beaten = document(ShapeTimes, baselines={"eager": document(BaselineTime, outcome="faster")})
+    shapes = one._look_again([beaten] * len(SHAPES), benchmarks)
     assert asked == [["eager"]]
-    assert ["alone" in shape for shape in shapes] == [False, True]
+    assert ["alone" in plain(shape) for shape in shapes] == [False, True]
 
 
 def test_on_a_cpu_no_interpreted_kernel_is_a_baseline(benchmarker):
@@ -443,7 +446,7 @@ def test_a_task_whose_reference_fails_is_timed_and_not_graded(benchmarker, monke
     blind = replace(TASK, perf=SHAPES[:1], reference=refuse)
     document = benchmarker("eager").time(blind, of(RIGHT))
     (shape,) = document.shapes
-    assert (shape.graded.calls, shape.graded.wrong) == (0, [])
+    assert (shape.graded.calls, shape.graded.wrong) == (0, ())
     assert "no reference today" in shape.graded.not_graded
     # It may have done nothing at all.
     assert "not_graded" in shape.flags
@@ -467,15 +470,16 @@ def test_a_disturbed_device_is_said(benchmarker):
 
     one = benchmarker("eager", machine=Hot(), effort=replace(EFFORT, repeats=2))
     (shape,) = one.time(replace(TASK, perf=SHAPES[:1]), of(RIGHT)).shapes
-    assert shape.repeated == ["throttled"] * 2
+    assert shape.repeated == ("throttled",) * 2
     assert "throttled" in shape.flags
 
 
 def test_a_time_below_what_the_device_can_do_is_never_faster(benchmarker):
     class Slow(Machine):
         def limits(self, *given, **more):
-            nothing = {"efficiency": 7.0, "floor_us": 1e9, "bound_by": "memory"}
-            return nothing | {"flags": ["below_floor"]}
+            return NearLimit(
+                efficiency=7.0, floor_us=1e9, bound_by="memory", flags=("below_floor",)
+            )
 
     sources = {"eager": of(RIGHT.replace("    e = ", "    sum(range(20000))\n    e = "))}
     document = benchmarker("eager", machine=Slow(), sources=lambda t: sources).time(TASK, of(RIGHT))
@@ -696,7 +700,7 @@ def test_results_are_graded_again_where_others_held_the_memory(benchmarker, monk
 
     def without_memory(setup, benchmark):
         if RELU.key in one._baseline_cache.tasks:
-            return {"calls": 1, "wrong": [], "not_graded": "OutOfMemoryError: CUDA out of memory"}
+            return GradedCalls(calls=1, wrong=(), not_graded="OutOfMemoryError: CUDA out of memory")
         return graded(setup, benchmark)
 
     one._baseline_cache.begin(RELU)
@@ -772,13 +776,13 @@ def softmax(input, dim=-1):
 
 
 def test_what_was_timed_before_a_shape_failed_is_kept_in_the_same_form(benchmarker, timed):
-    document = benchmarker("eager").time(TASK, of(LATER))
-    assert document.outcome == "failed"
-    assert "M=8" in document.detail
-    assert "raised: ValueError too many rows" in document.detail
-    assert len(document.shapes) == 1
-    assert document.shapes[0].keys() == timed.shapes[0].keys()
-    assert timed.keys() - document.keys() == {"device_s", "spent", "seconds"}
+    stopped = benchmarker("eager").time(TASK, of(LATER))
+    assert stopped.outcome == "failed"
+    assert "M=8" in stopped.detail
+    assert "raised: ValueError too many rows" in stopped.detail
+    assert len(stopped.shapes) == 1
+    assert plain(stopped.shapes[0]).keys() == plain(timed.shapes[0]).keys()
+    assert plain(timed).keys() - plain(stopped).keys() == {"device_s", "spent", "seconds"}
 
 
 def test_each_shape_is_told_before_it_is_timed(benchmarker):

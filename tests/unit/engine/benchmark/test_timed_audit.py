@@ -12,6 +12,7 @@ from rich.console import Console
 from blank_documents import document
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.suites import TimedSuiteDocument
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, GradedCalls, ShapeTimes
 from kerneltruth.engine.benchmark import audited_shapes, timed_audit
 from kerneltruth.engine.benchmark.audited_shapes import AuditedShape, shapes_of
@@ -191,7 +192,7 @@ def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_
     original = timed_audit._document_of
     monkeypatch.setattr(timed_audit, "_document_of", die_once)
     document, texts = audit()
-    assert document.not_timed == []
+    assert document.not_timed == ()
     assert {t.partition(":")[0] for t in texts} == {"kernelbenchx/relu", "kernelbenchx/softmax"}
 
 
@@ -214,19 +215,15 @@ def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
     ("interrupted", "said"), [(True, "Ctrl-C ended it"), (False, "the budget was spent")]
 )
 def test_what_was_not_timed_is_shown_with_the_reason(interrupted, said):
-    document = {
-        "other": [],
-        "summary": {"tasks": 1, "good": True},
-        "tie": 2,
-        "timed": 2,
-        "device": "H100",
-        "seconds": 12.0,
-        "not_timed": ["kernelbenchx/relu"],
-        "interrupted": interrupted,
-        "spent": {"laps": 3.25},
-    }
+    audited = document(
+        TimedSuiteDocument,
+        timed=2,
+        not_timed=["kernelbenchx/relu"],
+        interrupted=interrupted,
+        spent={"laps": 3.25},
+    )
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(timed_audit_view(document))
+    console.print(timed_audit_view(audited))
     shown = console.export_text()
     assert f"1 not timed, since {said}: kernelbenchx/relu" in shown
     assert "seconds: laps 3.2" in shown
