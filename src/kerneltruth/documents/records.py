@@ -45,7 +45,7 @@ VerdictWord = Literal[
 ]
 Environment = dict[str, str | None]
 # Numbers in a tuple are sizes, or factors.
-Attribute = None | bool | int | float | str | tuple[int | float, ...]
+Attribute = None | bool | int | float | str | tuple[Number, ...]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
