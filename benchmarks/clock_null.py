@@ -21,7 +21,6 @@ from pathlib import Path
 
 import machine
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
@@ -36,6 +35,7 @@ from kerneltruth.clock.statistics.summary import (
     outcome,
     ratio_interval,
 )
+from kerneltruth.documents.case import Case
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine, known_machine
 from kerneltruth.engine.benchmark.memory import limit_memory

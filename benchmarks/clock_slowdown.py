@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import machine
+from msgspec import structs
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.comparison import comparisons
@@ -110,7 +111,7 @@ def trials(runner, device, about, count):
     for row in KERNELS:
         name, dims = row[0], row[3]
         task = find(f"kernelbenchx/{name}")
-        case = replace(
+        case = structs.replace(
             timed_cases(task)[0],
             dims=tuple((s, dims.get(s, n)) for s, n in timed_cases(task)[0].dims),
         )

@@ -21,9 +21,9 @@ import machine
 import torch
 from evaluations import chosen, job_of
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
+from kerneltruth.documents.case import Case
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.engine.runners import cache_root

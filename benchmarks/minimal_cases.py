@@ -17,19 +17,21 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import machine
 import torch
 from evaluations import chosen, job_of
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
-from kerneltruth.oracle.attempt import AttemptEnded, Judgement
+from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kerneltruth.cases.case import Case
 from kerneltruth.corpus import ENTRIES, published, rows_and_matrices, source
 from kerneltruth.corpus.entry import filename
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache

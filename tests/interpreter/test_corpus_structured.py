@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from kerneltruth.cases.case import Case
 from kerneltruth.corpus import pointwise, reductions, structured
 from kerneltruth.corpus.entry import Entry, source
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expectation import ExpectationCache

@@ -6,12 +6,12 @@ import textwrap
 
 import pytest
 
-from kerneltruth.cases.case import Case
 from kerneltruth.corpus import ENTRIES
 from kerneltruth.corpus.entry import source
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.engine.evaluator import Evaluator
 from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
-from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.probes import probe

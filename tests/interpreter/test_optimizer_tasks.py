@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import place
+from kerneltruth.documents.case import Case
 from kerneltruth.explain.reproducer import script
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import place
+from kerneltruth.documents.case import Case
 from kerneltruth.explain.reproducer import _data, script, source_literal
 from kerneltruth.explain.reproducer_body import BODY
 from kerneltruth.oracle.bounds import Policy

@@ -1,8 +1,7 @@
 """Faults that no single call shows: state that calls leave behind, and a fixed seed."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate

@@ -2,9 +2,9 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kerneltruth.corpus import ENTRIES, source
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose

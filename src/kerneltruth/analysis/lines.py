@@ -24,7 +24,7 @@ from kerneltruth.analysis.results import (
     Timing,
     timing,
 )
-from kerneltruth.oracle.attempt import DtypeCount
+from kerneltruth.documents.records import DtypeCount
 
 # Verdicts after which, if no case came to more, the call was never made.
 _NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
-from kerneltruth.oracle.attempt import DtypeCount
+from kerneltruth.documents.records import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
 # The language of a source with no kernel of its own.

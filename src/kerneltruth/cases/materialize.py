@@ -10,11 +10,11 @@ from math import prod
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.recipes import OWN, RECIPES
 from kerneltruth.cases.values import draw, recipe_of, rounded, torch_dtype
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.model import OUT
 from kerneltruth.tasks.spec import MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate

@@ -17,10 +17,10 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.cases.philox import Stream, derive, stream
 from kerneltruth.cases.values import draw
+from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
 
 # Elements that stand beyond the first window, and so how many different windows there are.

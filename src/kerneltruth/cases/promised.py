@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from kerneltruth.cases.case import Case, Domain
 from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.documents.case import Case, Domain
 from kerneltruth.tasks.spec import Scalar, Task
 
 Kind = Literal["dtype", "attribute", "absent", "layout", "recipe", "empty"]

@@ -17,8 +17,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.case import Domain
 from kerneltruth.cases.philox import Stream
+from kerneltruth.documents.case import Domain
 from kerneltruth.errors import InternalError
 
 Draw = Callable[[int, int, str, Stream], Tensor]

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import replace
+
 from kerneltruth.cases import shapes
-from kerneltruth.cases.case import Case, Domain
 from kerneltruth.cases.drafts import TURNS, departures_of
 from kerneltruth.cases.fitting import fit, fit_anywhere
 from kerneltruth.cases.philox import derive
@@ -24,6 +24,7 @@ from kerneltruth.cases.promised import domain_of, promises_of
 from kerneltruth.cases.recipes import RECIPES
 from kerneltruth.cases.scene import Draft, Scene
 from kerneltruth.cases.shapes import Device, Sizes
+from kerneltruth.documents.case import Case, Domain
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import Scalar, Task, evaluate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kerneltruth.documents.case import Attribute
 from kerneltruth.documents.model import Model
-from kerneltruth.documents.records import Attribute
 
 
 class TaskDim(Model, frozen=True, kw_only=True):

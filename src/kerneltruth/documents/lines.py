@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kerneltruth.documents.model import Model, Number, Stored, parse
-from kerneltruth.documents.records import AttemptRecord
+from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.errors import UserError
 
@@ -80,7 +80,7 @@ class ResultLine(Stored, frozen=True, kw_only=True):
 
     key: str
     name: str
-    attempt: AttemptRecord | UnsetType = UNSET
+    attempt: Attempt | UnsetType = UNSET
     finding: str | UnsetType | None = UNSET
     same_as: str | UnsetType = UNSET
     task: str | UnsetType = UNSET
@@ -107,7 +107,7 @@ def read_line(data: object) -> ResultLine:
     return parse(ResultLine, data)
 
 
-def attempt_in(line: ResultLine) -> AttemptRecord:
+def attempt_in(line: ResultLine) -> Attempt:
     """The attempt of a line that has one.
 
     Raises:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import field
 
 from kerneltruth import __version__
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 
 FailKind = Literal[
@@ -43,26 +44,9 @@ VerdictWord = Literal[
     "unsupported_here",
     "infra",
 ]
+Headers = Literal["lean", "full"]
 Environment = dict[str, str | None]
-# Numbers in a tuple are sizes, or factors.
-Attribute = None | bool | int | float | str | tuple[Number, ...]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-class CaseRecord(Model, frozen=True, kw_only=True):
-    """One test of a task; see `cases.case.Case`."""
-
-    task: str
-    dims: tuple[tuple[str, int], ...]
-    attributes: tuple[tuple[str, Attribute], ...] = ()
-    dtype: str = "float32"
-    layout: str = "contiguous"
-    recipe: str = "uniform"
-    seed: int = 0
-    absent: tuple[str, ...] = ()
-    literals: tuple[tuple[str, tuple[Number, ...]], ...] = ()
-    strategy: str = "default"
-    domain: Literal["core", "extended"] = "core"
 
 
 class Cause(Model, frozen=True, kw_only=True):
@@ -224,21 +208,34 @@ class Mismatch(Model, frozen=True, kw_only=True):
     output: str
 
 
-class InterfaceRecord(Model, frozen=True, kw_only=True):
-    """A mismatch of form over all cases."""
+class InterfaceNote(Model, frozen=True, kw_only=True):
+    """A mismatch of form over all cases.
+
+    Attributes:
+        kind: `dtype` or `shape`.
+        detail: what was returned in the first case, and what was due.
+        output: name of the output.
+        cases: how many cases show it.
+        core: how many of them are of the core domain, where it counts as a failure.
+        first: the first case that counts most: of the core domain, if any is.
+    """
 
     kind: FailKind
     detail: str
     output: str
     cases: int
     core: int
-    first: CaseRecord
+    first: Case
 
 
-class JudgementRecord(Model, frozen=True, kw_only=True):
-    """One case judged."""
+class Judgement(Model, frozen=True, kw_only=True):
+    """One case judged (under one configuration of an autotuned kernel).
 
-    case: CaseRecord
+    Attributes:
+        interface: in what the form of right values differs from the promise.
+    """
+
+    case: Case
     verdict: Verdict
     stats: ErrorStats | None = None
     config: int = 0
@@ -282,19 +279,42 @@ class DtypeCount(Model, frozen=True, kw_only=True):
     failed: int = 0
 
 
-class AttemptRecord(Model, frozen=True, kw_only=True):
-    """One candidate judged; see `oracle.attempt.Attempt`."""
+class Attempt(Model, frozen=True, kw_only=True):
+    """One candidate judged: exactly one verdict, and everything a result line needs.
+
+    Attributes:
+        torch_only: whether the source has no kernel of its own, only calls of PyTorch.
+        verdict: of the first failing case, or of the whole if none failed.
+        cases: cases judged (declined and unrefereeable ones not among them).
+        failed: how many of them failed.
+        dtypes: the same by dtype, and how many calls came back to be judged.
+        declined: refusals in the extended domain.
+        unrefereeable: cases that were replaced because their bound has no teeth, by reason.
+        void: cases that were replaced because PyTorch's own function fails them too, by reason.
+        skipped: cases not run, with a count and the reason.
+        interface: outputs whose form differs from the promise while their values are right.
+        failure: the first failing judgement.
+        minimal: the smallest failing case found.
+        explanation: where and how the output is wrong, in one or two sentences.
+        shown: of the smallest case, the inputs, what is expected and what came, where that is
+            short enough for a line.
+        error_map: the same as a picture; it is stored with the finding alone.
+        binaries: every specialization compiled, with its static facts.
+        headers: of CUDA C++, which of PyTorch's headers it was built with: few, or all.
+        own_weights: why a model was judged with the weights that its constructor draws; None where
+            it was given the judge's.
+    """
 
     task: str
     candidate: CandidateRef
     verdict: Verdict
     cases: int
     failed: int
-    declined: tuple[tuple[CaseRecord, str], ...] = ()
+    declined: tuple[tuple[Case, str], ...] = ()
     unrefereeable: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
-    failure: JudgementRecord | None = None
-    minimal: CaseRecord | None = None
+    failure: Judgement | None = None
+    minimal: Case | None = None
     explanation: str = ""
     error_map: ErrorMap | None = None
     binaries: tuple[BinaryRecord, ...] = ()
@@ -302,10 +322,10 @@ class AttemptRecord(Model, frozen=True, kw_only=True):
     seconds: Number = 0.0
     dtypes: dict[str, DtypeCount] = field(default_factory=dict)
     void: dict[str, int] = field(default_factory=dict)
-    interface: tuple[InterfaceRecord, ...] = ()
+    interface: tuple[InterfaceNote, ...] = ()
     shown: str = ""
     torch_only: bool = False
-    headers: Literal["lean", "full"] | None = None
+    headers: Headers | None = None
     own_weights: str | None = None
 
 
@@ -323,17 +343,26 @@ class Digests(Model, frozen=True, kw_only=True):
                 raise ValueError(f"the digest of {name} is not 64 hex digits: {digest!r:.80}")
 
 
-class FindingRecord(Stored, frozen=True, kw_only=True):
-    """A file of `findings/`: a failing verdict with everything needed to replay it."""
+class Finding(Stored, frozen=True, kw_only=True):
+    """A file of `findings/`: a failing verdict with everything needed to replay it.
+
+    Attributes:
+        config: which configuration the autotuned kernels took, modulo their number.
+        poison_seed: which pattern of the case filled uninitialized memory.
+        bounds: which method gave the bounds.
+        tf32: whether they admit TF32.
+        error_map: where the output is wrong; None where there was none of the right form.
+        shown: the smallest case in a line, with what is expected and what came.
+    """
 
     id: str
     task: str
     candidate: CandidateRef
-    case: CaseRecord
+    case: Case
     verdict: Verdict
     stats: ErrorStats | None
     digests: Digests
-    minimal: CaseRecord | None
+    minimal: Case | None
     explanation: str
     environment: Environment
     config: int = 0
@@ -343,6 +372,12 @@ class FindingRecord(Stored, frozen=True, kw_only=True):
     error_map: ErrorMap | None = None
     shown: str = ""
     schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        if self.case.task != self.task:
+            raise ValueError(
+                f"the case is of task {self.case.task!r}, the finding of {self.task!r}"
+            )
 
 
 class Manifest(Stored, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec import field
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import CaseRecord, VerdictWord
+from kerneltruth.documents.records import VerdictWord
 
 
 class RightCount(Model, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class AuditKernel(Model, frozen=True, kw_only=True):
     kind: str | None
     cases: int
     failed: int
-    minimal: CaseRecord | None
+    minimal: Case | None
     minimal_summary: str | None
     minimal_shown: str
     explanation: str

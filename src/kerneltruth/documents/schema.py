@@ -12,7 +12,7 @@ from kerneltruth.documents.facts import DoctorDocument, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.model import Number
-from kerneltruth.documents.records import AttemptRecord, FindingRecord, Manifest
+from kerneltruth.documents.records import Attempt, Finding, Manifest
 from kerneltruth.documents.runs import AuditDocument, CompareDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
@@ -20,9 +20,9 @@ from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, Repl
 
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "manifest": Manifest,
-    "finding": FindingRecord,
+    "finding": Finding,
     "result": ResultLine,
-    "attempt": AttemptRecord,
+    "attempt": Attempt,
     "check": CheckDocument,
     "run": RunDocument,
     "time": TimeDocument,

@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number, Stored
-from kerneltruth.documents.records import BinaryRecord, CandidateRef, CaseRecord, Environment
+from kerneltruth.documents.records import BinaryRecord, CandidateRef, Environment
 
 TimeOutcome = Literal["timed", "timing_suspect", "wrong", "failed", "unsupported_here"]
 PerfOutcome = Literal[
@@ -83,7 +84,7 @@ class AloneTimes(Model, frozen=True, kw_only=True):
 class ShapeTimes(Model, frozen=True, kw_only=True):
     """The candidate on one shape; bytes and operations are known where the device was measured."""
 
-    case: CaseRecord
+    case: Case
     summary: str
     candidate_us: Number
     candidate_low: Number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
 from kerneltruth.documents.records import (
     BinaryRecord,
     CandidateRef,
-    CaseRecord,
     Cause,
     ErrorStats,
     FailKind,
@@ -31,7 +31,7 @@ class InterfaceDocument(Model, frozen=True, kw_only=True):
     output: str
     cases: int
     core: int
-    first: CaseRecord
+    first: Case
     first_summary: str
 
 
@@ -59,10 +59,10 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     own_weights: str | None
     interface: tuple[InterfaceDocument, ...]
     finding: str | None
-    failing: CaseRecord | None
+    failing: Case | None
     failing_summary: str | None
     domain: Literal["core", "extended"] | None
-    minimal: CaseRecord | None
+    minimal: Case | None
     minimal_summary: str | None
     minimal_shown: str
     stats: ErrorStats | None
@@ -106,8 +106,8 @@ class MinimizeDocument(Model, frozen=True, kw_only=True):
     finding: str
     verdict: VerdictWord
     kind: FailKind | None
-    case: CaseRecord
-    minimal: CaseRecord
+    case: Case
+    minimal: Case
     minimal_summary: str
     minimal_shown: str
     evaluations: int

@@ -27,7 +27,6 @@ from kerneltruth.oracle.verdict import word
 from kerneltruth.peers import CHECKS
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import case_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.tasks.core import TASKS
 
@@ -194,7 +193,7 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         cases=attempt.cases,
         failed=attempt.failed,
         minimal=attempt.minimal,
-        minimal_summary=case_of(attempt.minimal).summary() if attempt.minimal else None,
+        minimal_summary=attempt.minimal.summary() if attempt.minimal else None,
         minimal_shown=attempt.shown,
         explanation=attempt.explanation,
         finding=line.finding or None,

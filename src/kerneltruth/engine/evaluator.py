@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.records import Attempt, CandidateRef, Judgement
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.runners import begin
 from kerneltruth.engine.stages import NOT_RUN, call_stage
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.oracle.attempt import Attempt, AttemptEnded, CandidateRef, Judgement
+from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.reference import reference
 from kerneltruth.tasks.model import CALL, DTYPE
 from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from pathlib import Path
 
-from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import CaseRecord
+from msgspec.structs import replace
+
+from kerneltruth.documents.records import Judgement
 from kerneltruth.documents.verdicts import MinimizeDocument
 from kerneltruth.engine.devices import choose_device
 from kerneltruth.engine.evaluator import Evaluator
@@ -17,7 +17,6 @@ from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer import script as standalone_script
-from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
@@ -104,8 +103,8 @@ def _minimize(
         finding=str(path),
         verdict=verdict.word,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
-        case=model_of(CaseRecord, finding.case),
-        minimal=model_of(CaseRecord, minimal),
+        case=finding.case,
+        minimal=minimal,
         minimal_summary=minimal.summary(),
         minimal_shown=diagnosis.shown,
         evaluations=diagnosis.evaluations,

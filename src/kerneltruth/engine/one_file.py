@@ -6,13 +6,14 @@ import time
 from collections.abc import Generator
 from dataclasses import replace
 
+from msgspec import structs
 from msgspec.structs import asdict
 
-from kerneltruth.cases.case import Domain
 from kerneltruth.cases.strategies import dtypes_of, generate
+from kerneltruth.documents.case import Domain
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import AttemptRecord, CaseRecord, Failed
+from kerneltruth.documents.records import Attempt, Failed, Judgement
 from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
 from kerneltruth.engine.events import Step
@@ -22,13 +23,12 @@ from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.oracle.attempt import Attempt, AttemptEnded, Judgement
+from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan, evaluate_cases
 from kerneltruth.oracle.verdict import Unrefereeable, word
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import attempt_record, case_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.recognize import recognize
@@ -70,7 +70,7 @@ def _judge_file(
         attempt = yield from _judge(evaluator, job)
         finding = store_attempt(store, job, attempt, environment(runner.device), policy=policy)
         store.finish()
-        kept, seconds = attempt_record(attempt), time.monotonic() - start
+        kept, seconds = attempt, time.monotonic() - start
         return _document(options, kept, store, finding, seconds=seconds)
 
 
@@ -137,12 +137,12 @@ def _judge(evaluator: Evaluator, job: EvaluationRequest) -> Generator[Step, None
         raise UserError(
             f"no case of {task.name} fits these --strategy, --dtype and --domain; ask for less"
         )
-    return replace(attempt, explanation=without_diagnosis(attempt))
+    return structs.replace(attempt, explanation=without_diagnosis(attempt))
 
 
 def _document(
     options: CheckRequest,
-    attempt: AttemptRecord,
+    attempt: Attempt,
     store: RunStore[ResultLine],
     finding: str | None,
     *,
@@ -159,7 +159,7 @@ def _document(
         candidate=attempt.candidate,
         torch_only=attempt.torch_only,
         verdict=verdict.word,
-        declined=tuple(DeclinedCase(case=_line(c), reason=why) for c, why in attempt.declined),
+        declined=tuple(DeclinedCase(case=c.summary(), reason=why) for c, why in attempt.declined),
         kind=failed.kind if failed else None,
         output=failed.output if failed else None,
         causes=failed.causes if failed else (),
@@ -173,15 +173,15 @@ def _document(
         skipped=attempt.skipped,
         own_weights=attempt.own_weights,
         interface=tuple(
-            InterfaceDocument(**asdict(note), first_summary=_line(note.first))
+            InterfaceDocument(**asdict(note), first_summary=note.first.summary())
             for note in attempt.interface
         ),
         finding=str(store.path / "findings" / finding) if finding else None,
         failing=failing,
-        failing_summary=_line(failing) if failing else None,
+        failing_summary=failing.summary() if failing else None,
         domain=failing.domain if failing else None,
         minimal=attempt.minimal,
-        minimal_summary=_line(attempt.minimal) if attempt.minimal else None,
+        minimal_summary=attempt.minimal.summary() if attempt.minimal else None,
         minimal_shown=attempt.shown,
         stats=failure.stats if failure else None,
         worst_ratio=attempt.worst_ratio,
@@ -192,11 +192,7 @@ def _document(
     )
 
 
-def _line(record: CaseRecord) -> str:
-    return case_of(record).summary()
-
-
-def _detail(attempt: AttemptRecord) -> str:
+def _detail(attempt: Attempt) -> str:
     for name in ("detail", "reason"):
         if hasattr(attempt.verdict, name):
             return str(getattr(attempt.verdict, name))

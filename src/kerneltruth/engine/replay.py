@@ -10,7 +10,7 @@ from typing import Literal
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.documents import records
-from kerneltruth.documents.records import FailKind
+from kerneltruth.documents.records import FailKind, Finding
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.engine.devices import TARGETS, choose_device
 from kerneltruth.engine.evaluator import Evaluator
@@ -29,7 +29,7 @@ from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, read_candidate
-from kerneltruth.runs.records import Finding, load_finding
+from kerneltruth.runs.records import load_finding
 from kerneltruth.runs.store import load_snapshot
 from kerneltruth.suites.foreign import for_findings
 from kerneltruth.tasks.registry import find

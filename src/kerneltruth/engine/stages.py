@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import UNSET
 
 from kerneltruth.documents.lines import StageRecord, StagesRecord
+from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.timing import CandidateTimes
-from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,

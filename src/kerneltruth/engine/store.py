@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.documents.lines import PeerVerdictRecord, ResultLine
 from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import Attempt
 from kerneltruth.engine.evaluator import EvaluationRequest
-from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.peers import PeerVerdict
 from kerneltruth.runs.ledger import L
-from kerneltruth.runs.records import attempt_record, finding_of
+from kerneltruth.runs.records import finding_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import origin_of
 from kerneltruth.tasks.registry import find
@@ -51,7 +51,7 @@ def store_attempt(
         finding = finding_of(attempt, where, bounds=used.method, tf32=used.tf32)
         inputs = materialize(find(job.task), finding.case).tensors
         name = store.write_finding(finding, inputs).name
-    told = attempt_record(replace(attempt, error_map=None))
+    told = replace(attempt, error_map=None)
     line = about or ResultLine(key=job.name, name=job.name)
     store.append(job.name, structs.replace(line, attempt=told, finding=name))
     return name

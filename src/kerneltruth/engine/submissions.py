@@ -14,6 +14,7 @@ from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
 from kerneltruth.documents.lines import LabelsRecord, ResultLine, StagesRecord
 from kerneltruth.documents.model import content_hash, model_of
+from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import check_baselines
@@ -31,12 +32,10 @@ from kerneltruth.engine.store import peer_records, store_attempt
 from kerneltruth.engine.task_facts import store_facts
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
-from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import CompileError, Infra
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import attempt_record
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.entries import Entry, candidate_of, enroll
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
@@ -229,7 +228,7 @@ class _Run:
         self._store.write_source(entry.submission.source)
         perf = not_timed(attempt, self._device) if "perf" in self._options.stages else None
         line = _about(entry, attempt, self._options.stages, perf)
-        line = structs.replace(line, attempt=attempt_record(attempt), finding=None)
+        line = structs.replace(line, attempt=attempt, finding=None)
         self._store.append(entry.key, line)
         self._count(line.stages)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.values import RECIPES
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.spec import Task
 

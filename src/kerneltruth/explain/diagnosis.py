@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from msgspec import structs
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Attempt, ErrorMap, Judgement
 from kerneltruth.explain.error_map import map_of
 from kerneltruth.explain.evidence import FailureEvidence, Values, siblings_of
 from kerneltruth.explain.inquiry import Inquiry
@@ -17,7 +19,6 @@ from kerneltruth.explain.minimize import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
 from kerneltruth.explain.simpler_cases import domain, minimize_case
 from kerneltruth.explain.when_wrong import threshold
-from kerneltruth.oracle.attempt import Attempt, ErrorMap, Judgement
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import said
 from kerneltruth.oracle.expected import Expectation
@@ -68,7 +69,7 @@ class Diagnosis:
 
     def told(self, attempt: Attempt) -> Attempt:
         """The attempt with its explanation."""
-        return replace(
+        return structs.replace(
             attempt,
             minimal=self.minimal,
             explanation=self.explanation,
@@ -104,7 +105,7 @@ def diagnose(
     explanation, tags = told
     smallest = inquiry.ask(shrunk.value)
     return Diagnosis(
-        minimal=replace(shrunk.value, domain=domain(shrunk.value, session.task)),
+        minimal=structs.replace(shrunk.value, domain=domain(shrunk.value, session.task)),
         shown="" if smallest is None else shown(*smallest, several=session.task.random),
         explanation=explanation,
         tags=tags,
@@ -239,4 +240,4 @@ def _literal(session: CandidateSession, case: Case) -> Case:
         for name, t in inputs.tensors.items()
         if t is not None and name != OUT
     )
-    return replace(case, literals=literals)
+    return structs.replace(case, literals=literals)

@@ -8,8 +8,8 @@ import math
 import torch
 from torch import Tensor
 
+from kerneltruth.documents.records import ErrorMap
 from kerneltruth.explain.evidence import Values
-from kerneltruth.oracle.attempt import ErrorMap
 
 MOST_DOWN = 32
 MOST_ACROSS = 64

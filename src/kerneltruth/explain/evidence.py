@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.case import Case
-from kerneltruth.oracle.attempt import Judgement
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.oracle.verdict import Failed, Passed
 
 # A pattern is claimed only if chance would show it less often than this.

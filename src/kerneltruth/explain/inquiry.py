@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kerneltruth.cases.case import Case
+from msgspec import structs
+
 from kerneltruth.cases.layouts import LAYOUTS, effective_layout
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Judgement
 from kerneltruth.explain.evidence import Sibling
 from kerneltruth.explain.simpler_cases import domain
-from kerneltruth.oracle.attempt import Judgement
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form
@@ -64,7 +66,7 @@ class Inquiry:
 
     def ask(self, case: Case) -> tuple[Expectation, Ruling] | None:
         """Judge a case as the failure was judged; None if it cannot be judged."""
-        case = replace(case, domain=domain(case, self.session.task))
+        case = structs.replace(case, domain=domain(case, self.session.task))
         expectation = self.session.cache.get(self.session.task, case)
         if expectation.invalid is not None or expectation.unrefereeable is not None:
             return None
@@ -126,12 +128,12 @@ class Inquiry:
             small: a smaller failing case with drawn values. What passes there in another dtype is
                 asked at the failure's size too, where it may well fail.
         """
-        case = replace(self.failure.case, literals=())
+        case = structs.replace(self.failure.case, literals=())
         for dtype in self.session.task.dtypes:
             if dtype == case.dtype or self.late:
                 continue
-            if small.identity == case.identity or self._passes(replace(small, dtype=dtype)):
-                self._passes(replace(case, dtype=dtype))
+            if small.identity == case.identity or self._passes(structs.replace(small, dtype=dtype)):
+                self._passes(structs.replace(case, dtype=dtype))
         for symbol, size in case.dims:
             if size <= 1:
                 self._ask_larger(case, symbol)
@@ -148,7 +150,7 @@ class Inquiry:
         for layout in (case.layout, *LAYOUTS):
             lies = tuple(effective_layout(layout, t.shape) for t in tensors if t is not None)
             if lies not in seen and layout not in (case.layout, "expanded"):
-                yield replace(case, layout=layout)
+                yield structs.replace(case, layout=layout)
             seen.add(lies)
 
     def _ask_larger(self, case: Case, symbol: str) -> None:
@@ -165,13 +167,13 @@ class Inquiry:
 
         Asked however late it is, since a claim stands or falls with it.
         """
-        case = replace(self.failure.case, literals=()).with_dims(**{symbol: size})
+        case = structs.replace(self.failure.case, literals=()).with_dims(**{symbol: size})
         if self.session.task.allows(case.sizes, case.settings):
             self._passes(case)
 
     def ask_smaller(self, symbols: Sequence[str]) -> None:
         """The failure at halves of a dim, so that growth of the error with it shows."""
-        case = replace(self.failure.case, literals=())
+        case = structs.replace(self.failure.case, literals=())
         for symbol in symbols:
             size = case.sizes[symbol]
             for k in range(1, HALVINGS + 1):

@@ -10,9 +10,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from kerneltruth.cases.case import Case
+from msgspec.structs import replace
+
+from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.

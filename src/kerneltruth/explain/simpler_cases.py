@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kerneltruth.cases.case import Case, Domain
+from msgspec.structs import replace
+
 from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.recipes import RECIPES as DRAWN
+from kerneltruth.documents.case import Case, Domain
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values

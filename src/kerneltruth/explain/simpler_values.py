@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
-from kerneltruth.cases.case import Case
+from msgspec.structs import replace
+
+from kerneltruth.documents.case import Case
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Task
 

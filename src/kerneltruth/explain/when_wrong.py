@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kerneltruth.cases.case import Case
+from msgspec.structs import replace
+
 from kerneltruth.cases.layouts import effective_layout
+from kerneltruth.documents.case import Case
 from kerneltruth.explain.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
 from kerneltruth.explain.simpler_cases import RECIPES
 from kerneltruth.oracle.bounds import widening

@@ -6,16 +6,16 @@ of at most a few elements; attributes have their defaults.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain, product
 from math import prod
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
 from kerneltruth.cases.philox import derive
+from kerneltruth.documents.case import Case
 from kerneltruth.generate.prompts import Prompts
 from kerneltruth.oracle.reference import evaluate, quietly
 from kerneltruth.tasks.model import Task

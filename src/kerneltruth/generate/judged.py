@@ -6,13 +6,13 @@ import re
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import materialize
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Attempt
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.stages import call_stage
 from kerneltruth.generate.example import shown
 from kerneltruth.generate.review import Review, timings_of
-from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.oracle.verdict import word
 from kerneltruth.tasks.model import Task
 

@@ -120,17 +120,18 @@ class RequestPool:
         self._runner = asyncio.Runner()
         self._slots = asyncio.Semaphore(concurrency)
         self._stopped = asyncio.Event()
-        self._tasks: set[asyncio.Task[Outcome]] = set()
+        self._tasks: dict[asyncio.Task[Outcome], int] = {}
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Ask everything; outcomes come as they are, and one for each request."""
         loop = self._runner.get_loop()
-        self._tasks = pending = {loop.create_task(self._slotted(r)) for r in requests}
+        self._tasks = {loop.create_task(self._slotted(r)): n for n, r in enumerate(requests)}
+        pending = set(self._tasks)
         while pending:
             done, pending = self._runner.run(
                 asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             )
-            for task in done:
+            for task in sorted(done, key=self._tasks.__getitem__):
                 yield task.result()
 
     def stop(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed, place
 from kerneltruth.cases.materialize import Inputs, expanded_dim, layout_of
 from kerneltruth.cases.philox import derive
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.recent import Recent
 from kerneltruth.runner.arguments import Argument, ScalarArgument, TensorArgument
 from kerneltruth.tasks.model import OUT

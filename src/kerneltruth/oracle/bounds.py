@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.admissible import TF32_MANTISSA_BITS, Implementation
 from kerneltruth.oracle.dtypes import (

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import Placed
 from kerneltruth.cases.materialize import Inputs
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Headers
 from kerneltruth.oracle.arguments import USUAL, Surroundings, poison_of
-from kerneltruth.oracle.attempt import Headers
 from kerneltruth.oracle.dtypes import DTYPES, NOT_IN_NUMPY
 from kerneltruth.oracle.expectation import ExpectationCache
 from kerneltruth.oracle.expected import Expectation
@@ -200,7 +200,7 @@ class CandidateSession:
         if case.dtype not in self.task.dtypes:
             return None
         weights = (spec.name for spec in self.task.tensors if spec.kind == "weight")
-        return replace(case, absent=(*case.absent, *weights))
+        return structs.replace(case, absent=(*case.absent, *weights))
 
     def cannot_take(self, expectation: Expectation) -> str | None:
         """Why the candidate's language cannot be given these inputs, by the judge's own look."""

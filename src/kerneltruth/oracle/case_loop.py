@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from kerneltruth.cases.case import Case, Domain
+from msgspec.structs import replace
+
 from kerneltruth.cases.strategies import enough_cases, generate
+from kerneltruth.documents.case import Case, Domain
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import Attempt, BinaryRecord, CandidateRef, Judgement
 from kerneltruth.oracle.again import (
     drawn_alike,
     kept_from_before,
     kept_from_others,
     telling,
 )
-from kerneltruth.oracle.attempt import (
-    Attempt,
-    AttemptEnded,
-    CandidateRef,
-    CaseJudged,
-    Event,
-    Judgement,
-)
+from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
@@ -123,7 +120,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             unrefereeable=dict(tally.unrefereeable),
             skipped=dict(tally.skipped),
             failure=tally.failure,
-            binaries=tuple(session.binaries),
+            binaries=tuple(model_of(BinaryRecord, b) for b in session.binaries),
             worst_ratio=tally.worst,
             seconds=time.monotonic() - start,
             dtypes=tally.dtypes,

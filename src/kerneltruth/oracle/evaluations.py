@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.admissible import (
     Implementation,
     compute_dtype,

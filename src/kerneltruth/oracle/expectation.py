@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, materialize, with_out
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.arguments import Layouts
 from kerneltruth.oracle.bounds import Policy

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, flat_bytes
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle import bounds
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.dtypes import DTYPES, is_float

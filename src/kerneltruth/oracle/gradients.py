@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.values import FLOAT_KINDS
+from kerneltruth.documents.case import Case
 from kerneltruth.runner.gradients import gradients
 from kerneltruth.tasks.spec import Output, Task, TensorSpec
 

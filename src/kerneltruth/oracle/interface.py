@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from kerneltruth.oracle.attempt import Mismatch
+from kerneltruth.documents.records import Mismatch
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.expected import ExpectedOutput
 from kerneltruth.oracle.reference import real_parts

@@ -9,7 +9,7 @@ import torch
 from msgspec import structs
 
 from kerneltruth.cases.layouts import Placed, inspect
-from kerneltruth.oracle.attempt import ErrorStats, Mismatch
+from kerneltruth.documents.records import ErrorStats, Mismatch
 from kerneltruth.oracle.contract import broken_claims, said
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.interface import in_promised_form

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from kerneltruth.oracle.attempt import ErrorStats
+from kerneltruth.documents.records import ErrorStats
 from kerneltruth.oracle.dtypes import NAMES, all_finite, largest, ulp_distance
 
 # Larger outputs are compared in parts of this many elements.

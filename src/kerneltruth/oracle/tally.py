@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from msgspec import structs
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
-from kerneltruth.oracle.attempt import DtypeCount, InterfaceNote, Judgement, Mismatch
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import DtypeCount, InterfaceNote, Judgement, Mismatch
 from kerneltruth.oracle.judge import wrong_form
 from kerneltruth.oracle.verdict import (
     Declined,

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
+from msgspec import structs
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, benchmark_case, materialize
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.cases.strategies import generate
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.dtypes import DTYPES
 from kerneltruth.oracle.recent import Recent, tensor_bytes
 from kerneltruth.oracle.reference import cast, evaluate, quietly
@@ -87,7 +88,7 @@ class Setting:
                 continue
             seen.add(tuple(picks))
             seed = derive(self.seed, self.task.name, "operator sample", str(attempt))
-            yield self.of(replace(case, recipe="uniform", seed=seed))
+            yield self.of(structs.replace(case, recipe="uniform", seed=seed))
             if len(seen) == count:
                 return
 
@@ -103,7 +104,7 @@ class Setting:
             dtypes=(self.dtype,),
             domain="core" if promised else "extended",
         )
-        yield from (self.of(replace(case, recipe="uniform")) for case in cases)
+        yield from (self.of(structs.replace(case, recipe="uniform")) for case in cases)
 
     def working_reference(self, draw: Draw) -> tuple[torch.Tensor, ...]:
         """What the task's reference gives on the same tensors, in working precision.

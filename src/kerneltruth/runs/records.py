@@ -1,88 +1,16 @@
-"""What a run stores, in the judge's own types: made from documents, and turned into them."""
+"""Findings, made and read, and what a result may depend on."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from kerneltruth.cases.case import Case
-from kerneltruth.documents.model import SCHEMA, content_hash, model_of, parse, updated
-from kerneltruth.documents.records import (
-    AttemptRecord,
-    CandidateRef,
-    CaseRecord,
-    Digests,
-    Environment,
-    ErrorMap,
-    ErrorStats,
-    FindingRecord,
-    Verdict,
-)
+from kerneltruth.documents.model import content_hash, parse, updated
+from kerneltruth.documents.records import Attempt, Digests, Finding
 from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import Attempt
 from kerneltruth.runs.files import read_json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A failing verdict with everything needed to replay it.
-
-    Attributes:
-        config: which configuration the autotuned kernels took, modulo their number.
-        poison_seed: which pattern of the case filled uninitialized memory.
-        bounds: which method gave the bounds.
-        tf32: whether they admit TF32.
-        error_map: where the output is wrong; None where there was none of the right form.
-        shown: the smallest case in a line, with what is expected and what came.
-    """
-
-    id: str
-    task: str
-    candidate: CandidateRef
-    case: Case
-    verdict: Verdict
-    stats: ErrorStats | None
-    digests: Digests
-    minimal: Case | None
-    explanation: str
-    environment: Environment
-    config: int = 0
-    poison_seed: int = 0
-    bounds: str = "spread"
-    tf32: bool = True
-    error_map: ErrorMap | None = None
-    shown: str = ""
-    schema: int = SCHEMA
-
-    def __post_init__(self) -> None:
-        if self.case.task != self.task:
-            raise ValueError(
-                f"the case is of task {self.case.task!r}, the finding of {self.task!r}"
-            )
-
-
-def attempt_record(attempt: Attempt) -> AttemptRecord:
-    """The attempt as a result line holds it."""
-    return model_of(AttemptRecord, attempt)
-
-
-def finding_record(finding: Finding) -> FindingRecord:
-    """The finding as its file holds it."""
-    return model_of(FindingRecord, finding)
-
-
-def case_of(record: CaseRecord) -> Case:
-    """The case that a document holds.
-
-    Raises:
-        InternalError: it has a seed, a size or a domain that no case can have.
-    """
-    return Case(**msgspec.structs.asdict(record))
 
 
 def finding_from(data: object) -> Finding:
@@ -93,14 +21,7 @@ def finding_from(data: object) -> Finding:
     """
     if not isinstance(data, Mapping):
         raise UserError(f"not a finding: {data!r:.80}")
-    record = parse(FindingRecord, updated(data, "the finding"))
-    own = {name: getattr(record, name) for name in record.__struct_fields__}
-    try:
-        own["case"] = case_of(record.case)
-        own["minimal"] = record.minimal and case_of(record.minimal)
-        return Finding(**own)
-    except (InternalError, ValueError) as error:
-        raise UserError(f"not a finding: {error}") from error
+    return parse(Finding, updated(data, "the finding"))
 
 
 def load_finding(path: Path) -> Finding:

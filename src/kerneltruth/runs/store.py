@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
 from kerneltruth.documents.model import dumps, parse, updated
-from kerneltruth.documents.records import Manifest, replace
+from kerneltruth.documents.records import Finding, Manifest, replace
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
 from kerneltruth.runs.ledger import Keep, L, Ledger
-from kerneltruth.runs.records import Finding, finding_record
 
 if TYPE_CHECKING:
     import torch
@@ -143,7 +142,7 @@ class RunStore(Generic[L]):
 
                 inputs_path = self.path / "inputs" / f"{finding.id}.safetensors"
                 write_whole(inputs_path, to_bytes(present))
-            write_whole(path, dumps(finding_record(finding), indent=2).encode() + b"\n")
+            write_whole(path, dumps(finding, indent=2).encode() + b"\n")
         return path
 
     def write_source(self, source: str) -> Path:

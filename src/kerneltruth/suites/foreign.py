@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runner.host import Runner
-from kerneltruth.runs.records import Finding
 from kerneltruth.suites.flashinfer.suite import DataSet, open_data_set
 from kerneltruth.suites.flashinfer.task import SUITE as FLASHINFER
 from kerneltruth.suites.kernelbench.problem import Problem, read_problems

@@ -2,7 +2,7 @@
 
 from kerneltruth.analysis.reading import RunInfo, study_of
 from kerneltruth.analysis.results import Ratio, Result, TimedShape, timing
-from kerneltruth.oracle.attempt import DtypeCount
+from kerneltruth.documents.records import DtypeCount
 
 
 def result(task="relu", outcome="pass", **changes):

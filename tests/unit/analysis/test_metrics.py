@@ -8,7 +8,7 @@ from results_for_tests import counted, result, timed
 
 from kerneltruth.analysis.intervals import wilson
 from kerneltruth.analysis.metrics import pass_at_k, pass_rates, rates, unsolved
-from kerneltruth.oracle.attempt import DtypeCount
+from kerneltruth.documents.records import DtypeCount
 
 
 def counts(rate):

@@ -1,14 +1,14 @@
 """A case made into tensors: reproducible, whatever the layout, literals and absences respected."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.layouts import LAYOUTS, place
 from kerneltruth.cases.materialize import benchmark_case, expanded_dim, layout_of, materialize
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import InternalError
 
 from .tasks_for_tests import CONV, CROSS_ENTROPY, EVERYTHING, IN_PLACE, RELU, RMS_NORM, declare

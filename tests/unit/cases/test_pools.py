@@ -1,15 +1,14 @@
 """Pools: every timed call gets contents of its own, of the same kind as in checked cases."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.philox import stream
 from kerneltruth.cases.pools import DRAWS, Choice, inputs_at, pools_of
 from kerneltruth.cases.values import POSITIVE_FLOOR
+from kerneltruth.documents.case import Case
 
 from .tasks_for_tests import CROSS_ENTROPY, EVERYTHING, RELU, RMS_NORM, declare
 

@@ -4,12 +4,12 @@ import random
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.documents.case import Case
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,

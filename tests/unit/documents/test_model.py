@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import content_hash, dumps, model_of, parse
-from kerneltruth.documents.records import CaseRecord, ErrorStats
+from kerneltruth.documents.records import ErrorStats
 from kerneltruth.errors import UserError
 
 HASH = "04ec2f5b62b797e9956c51988b81fb68e59e2a9bd8b98aac21d8395f9f9c8a08"
@@ -17,7 +18,7 @@ numbers = st.floats() | st.integers(-(2**53), 2**53)
 texts = st.text(max_size=8)
 attributes = st.none() | st.booleans() | st.integers() | texts
 cases = st.builds(
-    CaseRecord,
+    Case,
     task=texts,
     dims=st.lists(st.tuples(texts, st.integers(0))).map(tuple),
     attributes=st.lists(st.tuples(texts, attributes)).map(tuple),
@@ -42,7 +43,7 @@ def test_what_is_written_is_read_as_it_was(record):
 
 @given(cases)
 def test_a_model_is_made_from_any_object_of_the_same_shape(record):
-    assert dumps(model_of(CaseRecord, record)) == dumps(record)
+    assert dumps(model_of(Case, record)) == dumps(record)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,6 @@ def test_a_subclass_of_a_plain_type_is_written_as_that_type(value, written):
 
 
 def test_a_hash_stays_what_stored_runs_have():
-    value = {"b": (1, 2.5, math.inf), "a": CaseRecord(task="relu", dims=(("N", 3),))}
+    value = {"b": (1, 2.5, math.inf), "a": Case(task="relu", dims=(("N", 3),))}
     assert content_hash(value) == HASH
     assert content_hash(dict(reversed(value.items()))) == HASH

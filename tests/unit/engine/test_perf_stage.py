@@ -7,13 +7,13 @@ import pytest
 from blank_documents import document
 from kerneltruth.documents.lines import StageRecord, StagesRecord
 from kerneltruth.documents.model import plain
+from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, ShapeTimes
 from kerneltruth.engine.candidate_list import ListedLine
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
 from kerneltruth.engine.submissions import _not_timed, not_valid
 from kerneltruth.errors import EnvironmentFault
-from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from kerneltruth.documents.records import ErrorMap
 from kerneltruth.explain.error_map import map_of
 from kerneltruth.explain.evidence import Values
-from kerneltruth.oracle.attempt import ErrorMap
 
 
 def pictured(wrong):

@@ -1,13 +1,13 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import ErrorStats, Judgement
 from kerneltruth.explain.evidence import FailureEvidence, Sibling, Values, luck, siblings_of
 from kerneltruth.explain.localize import localize
-from kerneltruth.oracle.attempt import ErrorStats, Judgement
 from kerneltruth.oracle.verdict import Cause, Declined, Failed, Passed
 
 NAN, INF = math.nan, math.inf

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain.minimize import MinimizeBudget
 from kerneltruth.explain.simpler_cases import minimize_case
@@ -51,7 +52,7 @@ def drawn(one):
     values = [1.0] * (rows * columns)
     if rows == 17:
         values[9 * columns + 1] = 100.0
-    return replace(one, literals=(("x", tuple(values)),))
+    return structs.replace(one, literals=(("x", tuple(values)),))
 
 
 @pytest.mark.parametrize(("needs", "expected"), [(3, "1x3"), (1, "1x1")])

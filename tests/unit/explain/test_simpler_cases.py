@@ -1,11 +1,11 @@
 import itertools
 import math
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.explain import simpler_boxes as boxes
 from kerneltruth.explain import simpler_shapes as shapes
 from kerneltruth.explain import simpler_values as values

@@ -1,14 +1,13 @@
 """What the judge found, as the model is told of it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from blank_documents import document
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, ShapeTimes
 from kerneltruth.generate.judged import counterexample, review_of
-from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.verdict import CompileError, Failed, Passed, RuntimeFault
 from kerneltruth.tasks.registry import find
 

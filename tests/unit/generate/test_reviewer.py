@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.evaluator import Evaluation
 from kerneltruth.engine.pool import Done
@@ -12,7 +13,6 @@ from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
 from kerneltruth.generate.transcript import Exchange
-from kerneltruth.oracle.attempt import Attempt, CandidateRef
 from kerneltruth.oracle.verdict import Passed
 from kerneltruth.tasks.registry import tasks_of
 

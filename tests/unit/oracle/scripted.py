@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession

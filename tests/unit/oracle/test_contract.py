@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.arguments import lay_out
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect

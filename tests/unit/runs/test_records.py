@@ -2,16 +2,14 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import dumps, parse, plain
-from kerneltruth.documents.records import AttemptRecord
-from kerneltruth.errors import InternalError, UserError
-from kerneltruth.oracle.attempt import (
+from kerneltruth.documents.records import (
     Attempt,
     CandidateRef,
     ErrorMap,
@@ -19,6 +17,7 @@ from kerneltruth.oracle.attempt import (
     InterfaceNote,
     Judgement,
 )
+from kerneltruth.errors import InternalError, UserError
 from kerneltruth.oracle.verdict import (
     CompileError,
     Crashed,
@@ -32,15 +31,7 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Void,
 )
-from kerneltruth.runs.records import (
-    attempt_record,
-    case_of,
-    environment_fingerprint,
-    finding_from,
-    finding_of,
-    finding_record,
-    load_finding,
-)
+from kerneltruth.runs.records import environment_fingerprint, finding_from, finding_of, load_finding
 
 CASE = Case(
     task="softmax",
@@ -98,20 +89,20 @@ VERDICTS = (
 
 @pytest.mark.parametrize("verdict", VERDICTS, ids=lambda v: type(v).__name__)
 def test_a_verdict_survives_json(verdict):
-    judged = attempt_record(replace(ATTEMPT, verdict=verdict))
-    again = parse(AttemptRecord, json.loads(dumps(judged)))
+    judged = replace(ATTEMPT, verdict=verdict)
+    again = parse(Attempt, json.loads(dumps(judged)))
     assert again.verdict == verdict
 
 
 def test_an_attempt_survives_json():
-    text = dumps(attempt_record(ATTEMPT))
-    again = parse(AttemptRecord, json.loads(text))
+    text = dumps(ATTEMPT)
+    again = parse(Attempt, json.loads(text))
     assert dumps(again) == text
-    assert case_of(again.failure.case) == CASE
+    assert again.failure.case == CASE
 
 
 def test_a_finding_has_the_keys_of_the_contract():
-    document = plain(finding_record(FINDING))
+    document = plain(FINDING)
     assert set(document) >= {
         "schema",
         "id",
@@ -130,11 +121,11 @@ def test_a_finding_has_the_keys_of_the_contract():
 
 
 def test_a_finding_survives_json_with_nan_and_infinity():
-    again = finding_from(json.loads(dumps(finding_record(FINDING))))
+    again = finding_from(json.loads(dumps(FINDING)))
     assert again.case == CASE
     assert again.config == 2
     assert math.isnan(again.stats.max_abs)
-    assert dumps(finding_record(again)) == dumps(finding_record(FINDING))
+    assert dumps(again) == dumps(FINDING)
 
 
 def test_the_same_failure_has_the_same_id():
@@ -153,12 +144,12 @@ def test_an_attempt_that_passed_has_no_finding():
 
 
 def test_a_key_that_a_later_release_added_is_left_out():
-    document = plain(finding_record(FINDING)) | {"colour": "red"}
-    assert finding_from(document) == finding_from(plain(finding_record(FINDING)))
+    document = plain(FINDING) | {"colour": "red"}
+    assert finding_from(document) == finding_from(plain(FINDING))
 
 
 def _damaged(**changes):
-    document = plain(finding_record(FINDING))
+    document = plain(FINDING)
     document.update(changes)
     return json.dumps(document)
 

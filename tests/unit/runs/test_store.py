@@ -6,19 +6,18 @@ import math
 import os
 import resource
 import signal
-from dataclasses import replace
 
 import pytest
 import torch
+from msgspec.structs import replace
 from safetensors.torch import load_file, save
 
-from kerneltruth.cases.case import Case
-from kerneltruth.documents.records import Digests, Manifest
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import CandidateRef, Digests, Finding, Manifest
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
-from kerneltruth.oracle.attempt import CandidateRef
 from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runs.files import writing
-from kerneltruth.runs.records import Finding, load_finding
+from kerneltruth.runs.records import load_finding
 from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot
 
 MANIFEST = Manifest(

@@ -7,9 +7,9 @@ import pytest
 
 from kerneltruth.documents import model
 from kerneltruth.documents.model import dumps, parse, plain
-from kerneltruth.documents.records import AttemptRecord, Manifest
+from kerneltruth.documents.records import Attempt, Manifest
 from kerneltruth.errors import UserError
-from kerneltruth.runs.records import finding_from, finding_record, load_finding
+from kerneltruth.runs.records import finding_from, load_finding
 from kerneltruth.runs.store import RunStore
 
 STORED = Path(__file__).parent / "stored"
@@ -19,13 +19,13 @@ LINES = (STORED / "results.jsonl").read_text().splitlines()
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
 def test_a_stored_finding_is_written_again_byte_for_byte(path):
-    assert dumps(finding_record(load_finding(path)), indent=2) + "\n" == path.read_text()
+    assert dumps(load_finding(path), indent=2) + "\n" == path.read_text()
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: json.loads(line)["task"])
 def test_a_stored_attempt_is_written_again_byte_for_byte(line):
     attempt = json.loads(line)["attempt"]
-    again = dumps(parse(AttemptRecord, attempt))
+    again = dumps(parse(Attempt, attempt))
     assert f'"attempt":{again},' in line
 
 
@@ -39,7 +39,7 @@ def test_a_stored_run_is_opened_with_all_its_lines():
 
 
 def test_an_older_schema_is_brought_up_step_by_step(monkeypatch):
-    older = plain(finding_record(load_finding(FINDINGS[0])))
+    older = plain(load_finding(FINDINGS[0]))
     older["job"] = older.pop("task")
     monkeypatch.setattr(model, "SCHEMA", 3)
     renamed = {1: lambda d: {**d, "op": d["job"]}, 2: lambda d: {**d, "task": d["op"]}}
@@ -49,7 +49,7 @@ def test_an_older_schema_is_brought_up_step_by_step(monkeypatch):
 
 
 def test_a_later_schema_is_refused_in_one_line():
-    later = plain(finding_record(load_finding(FINDINGS[0]))) | {"schema": 2}
+    later = plain(load_finding(FINDINGS[0])) | {"schema": 2}
     with pytest.raises(UserError, match=r"schema 2, and kerneltruth .* up to 1; upgrade") as caught:
         finding_from(later)
     assert "\n" not in str(caught.value)

@@ -2,8 +2,8 @@
 
 import torch
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.contract import broken_claims
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 

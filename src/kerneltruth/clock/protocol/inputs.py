@@ -10,10 +10,10 @@ from typing import overload
 
 from torch import Tensor
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs, flat_bytes
 from kerneltruth.cases.philox import Stream
 from kerneltruth.cases.pools import Choice, Choices, Pool, inputs_at, pools_of
+from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.read_only_memfd import Sealed
 from kerneltruth.runner.timing.messages import FillBuffers, Supply

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.materialize import Inputs
 from kerneltruth.clock.roofline.work import itemsize
+from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import MATRIX_KINDS, Task
 
 

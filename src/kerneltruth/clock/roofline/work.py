@@ -18,7 +18,7 @@ from typing import Literal
 
 import torch
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import InternalError
 from kerneltruth.tasks.spec import Scalar, Task, TensorSpec, evaluate
 

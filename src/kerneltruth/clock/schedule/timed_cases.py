@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from kerneltruth.cases.case import Case
+from msgspec.structs import replace
+
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.clock.roofline.traffic import output_shapes
+from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import Scalar, Task
 
 # Elements of all inputs together, and of all outputs: with more, a shape takes too long to prepare

@@ -13,7 +13,6 @@ from typing import cast
 
 from msgspec import structs
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import derive, stream
 from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_tied
 from kerneltruth.clock.device.lock import timing
@@ -24,6 +23,7 @@ from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import resolve_suspicion, retime_baselines
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.statistics.summary import enough
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.timing import AloneTimes, CandidateTimes, ShapeTimes
 from kerneltruth.engine.benchmark.baseline_cache import BaselineCache
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, check_baselines

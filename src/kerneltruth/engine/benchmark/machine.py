@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 from msgspec import UNSET, UnsetType
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.device.ceilings import measure
 from kerneltruth.clock.device.lock import timing
@@ -34,6 +33,7 @@ from kerneltruth.clock.roofline.advice import advise
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import content_hash, dumps, model_of, parse
 from kerneltruth.documents.timing import AdviceRecord, Regime
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise

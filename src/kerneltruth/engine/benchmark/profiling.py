@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.roofline.profile import Profile, ncu_command, read_profiles
+from kerneltruth.documents.case import Case
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.child import alone

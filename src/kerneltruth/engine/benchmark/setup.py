@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.integrity.valid_baselines import NotValid
 from kerneltruth.clock.protocol.inputs import BenchInputs
@@ -19,6 +18,7 @@ from kerneltruth.clock.protocol.sides import ShownResult, Side, SideError
 from kerneltruth.clock.roofline.traffic import output_shapes
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.timing import GradedCalls
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, COMPILED
 from kerneltruth.errors import lacks_memory

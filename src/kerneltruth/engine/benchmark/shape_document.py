@@ -15,7 +15,7 @@ from kerneltruth.clock.integrity.suspicion import is_suspect
 from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import BinaryRecord, CaseRecord
+from kerneltruth.documents.records import BinaryRecord
 from kerneltruth.documents.timing import BaselineTime, ConditionsRecord, ShapeTimes
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
@@ -79,7 +79,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
         flags.append(NOT_GRADED)
     not_faster = not {*flags}.isdisjoint({*CONTRADICTED, NOT_GRADED})
     return ShapeTimes(
-        case=model_of(CaseRecord, setup.case),
+        case=setup.case,
         summary=setup.case.summary(),
         candidate_us=own.estimate * 1e6,
         candidate_low=own.low * 1e6,

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.effort import Effort
@@ -17,6 +16,7 @@ from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 from kerneltruth.clock.schedule.timed_cases import left_out
+from kerneltruth.documents.case import Case
 from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, SharedChild
 from kerneltruth.engine.benchmark.baselines import (
     CANDIDATE,

@@ -12,10 +12,10 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType, structs
 
-from kerneltruth.cases.case import Case
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.roofline.advice import profile_remarks
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import dumps
 from kerneltruth.documents.records import CandidateRef
 from kerneltruth.documents.timing import CandidateTimes, ProfiledKernel, TimeDocument

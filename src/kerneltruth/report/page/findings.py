@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kerneltruth.analysis.results import Result, TimedShape
-from kerneltruth.cases.case import Case
-from kerneltruth.oracle.attempt import ErrorMap, ErrorStats
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import ErrorMap, ErrorStats, Finding
 from kerneltruth.report.page.wording import (
     DASH,
     between,
@@ -24,7 +24,6 @@ from kerneltruth.report.page.wording import (
     times,
     visible,
 )
-from kerneltruth.runs.records import Finding
 
 MOST_TEXT = 4000
 MOST_LITERALS = 64

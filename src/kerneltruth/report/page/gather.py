@@ -9,9 +9,10 @@ from typing import Any, cast, get_args
 
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import Result
+from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import write_whole, writing
-from kerneltruth.runs.records import Finding, load_finding
+from kerneltruth.runs.records import load_finding
 
 # Sources beyond this are not read: the page would not hold them, compressed as they are.
 MOST_SOURCE_BYTES = 256 * 2**20

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from msgspec import structs
 
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
@@ -216,7 +217,7 @@ def _facts(task: Task, reference: DefinitionReference) -> ResultFacts:
     case = next(iter(generate(task, seed=0, count=1, domain="core")), None)
     if case is None:
         raise Refused("no sizes satisfy its constraints")
-    inputs = materialize(task, replace(case, recipe="normal"))
+    inputs = materialize(task, structs.replace(case, recipe="normal"))
     wide = cast(task, inputs.tensors, torch.float64)
     scalars = {n: v for n, v in inputs.scalars.items() if not n.startswith("_")}
     return reference.facts(**wide, **scalars)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from msgspec import structs
 from timed_children import CASE, RELU
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.inputs import SHARED_FROM, make_bench_inputs, rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import MOST_ELEMENTS, left_out, timed_cases
+from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.registry import find
@@ -98,7 +99,7 @@ def test_arguments_come_in_the_order_of_the_signature():
 
 
 def test_an_absent_tensor_is_passed_as_none():
-    inputs = make_bench_inputs(NORM, replace(timed_cases(NORM)[0], absent=("weight",)))
+    inputs = make_bench_inputs(NORM, structs.replace(timed_cases(NORM)[0], absent=("weight",)))
     weight = next(a for a in inputs.arguments if a.name == "weight")
     assert weight == ScalarArgument(name="weight", value=None)
     assert [a.name for a in inputs.moving] == ["x"]
@@ -106,7 +107,7 @@ def test_an_absent_tensor_is_passed_as_none():
 
 def test_a_small_pool_travels_and_a_large_one_is_shared():
     small = make_bench_inputs(RELU, CASE)
-    large = make_bench_inputs(RELU, replace(CASE, dims=(("M", 64), ("N", 64))))
+    large = make_bench_inputs(RELU, structs.replace(CASE, dims=(("M", 64), ("N", 64))))
     assert large.pools["x"].elements.numel() * 4 >= SHARED_FROM
     assert small.held == ()
     assert len(small.arguments[0].pool) == 4 * small.pools["x"].elements.numel()
@@ -179,7 +180,7 @@ def test_what_a_task_says_that_a_tensor_holds_is_rehearsed(tmp_path):
 
 
 def test_an_absent_tensor_is_rehearsed_as_none():
-    case = replace(timed_cases(NORM)[0], absent=("weight",))
+    case = structs.replace(timed_cases(NORM)[0], absent=("weight",))
     assert [form(a) for a in rehearsal_arguments(NORM, case)] == [
         form(a) for a in make_bench_inputs(NORM, case).arguments
     ]

@@ -1,9 +1,8 @@
 """What references say of the bytes that a call must write and read."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from msgspec import structs
 
 from kerneltruth.cases.materialize import benchmark_case, materialize
 from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, output_shapes
@@ -19,7 +18,7 @@ def shapes(name, dtype="float32", **sizes):
 def needed(name, dtype="float32", kept=(), **sizes):
     task = find(name)
     case = benchmark_case(task, 0, dtype).with_dims(**sizes)
-    case = replace(case, recipe="normal")
+    case = structs.replace(case, recipe="normal")
     return needed_bytes(task, case, materialize(task, case), kept=kept)
 
 
@@ -71,7 +70,7 @@ def test_what_is_the_same_for_every_call_may_stay_in_a_cache():
 def test_a_term_that_an_attribute_drops_is_not_needed():
     task = find("addmm")
     case = benchmark_case(task, 0, "float32").with_attributes(beta=0.0)
-    case = replace(case.with_dims(M=4, N=4, K=4), recipe="normal")
+    case = structs.replace(case.with_dims(M=4, N=4, K=4), recipe="normal")
     assert needed_bytes(task, case, materialize(task, case)) == 2 * 16 * 4
 
 
@@ -84,7 +83,7 @@ def test_what_may_be_returned_in_place_need_not_be_read(name):
 def test_no_task_must_read_more_than_it_moves(suite):
     # Else a limit could lie above the floor, and a good kernel be called impossible.
     for task in tasks_of(suite).values():
-        case = replace(benchmark_case(task, 0, task.dtypes[0]), recipe="normal")
+        case = structs.replace(benchmark_case(task, 0, task.dtypes[0]), recipe="normal")
         with torch.random.fork_rng():
             must = needed_bytes(task, case, materialize(task, case))
         moved = work_of(task, case, output_bytes=output_bytes(task, case)).bytes
@@ -93,7 +92,7 @@ def test_no_task_must_read_more_than_it_moves(suite):
 
 def test_a_symmetric_matrix_counts_half():
     task = find("kernelbenchx/symmetric_matrix_vector_norm")
-    case = replace(benchmark_case(task, 0, "float32"), recipe="normal")
+    case = structs.replace(benchmark_case(task, 0, "float32"), recipe="normal")
     inputs = materialize(task, case)
     whole = sum(t.numel() * 4 for t in inputs.tensors.values())
     matrix = max(t.numel() * 4 for t in inputs.tensors.values())

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from kerneltruth.cases.materialize import benchmark_case
 from kerneltruth.clock.roofline.work import (
@@ -81,7 +82,7 @@ def test_an_absent_tensor_is_not_read():
     norm = find("layer_norm")
     whole = case_of(norm)
     optional = next(s.name for s in norm.tensors if s.optional)
-    assert optional not in work_of(norm, replace(whole, absent=(optional,))).read
+    assert optional not in work_of(norm, structs.replace(whole, absent=(optional,))).read
 
 
 def test_an_elementwise_kernel_is_bound_by_memory():

@@ -4,12 +4,10 @@ import math
 
 from gathered_for_tests import result
 
-from kerneltruth.cases.case import Case
-from kerneltruth.documents.records import Digests
-from kerneltruth.oracle.attempt import CandidateRef, ErrorMap, ErrorStats
+from kerneltruth.documents.case import Case
+from kerneltruth.documents.records import CandidateRef, Digests, ErrorMap, ErrorStats, Finding
 from kerneltruth.oracle.verdict import Failed
 from kerneltruth.report.page.findings import attempt_detail
-from kerneltruth.runs.records import Finding
 
 CASE = Case(task="relu", dims=(("M", 3), ("N", 257)), dtype="float16", layout="transposed", seed=7)
 

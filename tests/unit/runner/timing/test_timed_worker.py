@@ -11,13 +11,13 @@ import pytest
 import torch
 from children import call, floats, vector
 
-from kerneltruth.cases.case import Case
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.sides import Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.case import Case
 from kerneltruth.runner.arguments import ScalarArgument
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.protocol import OtherResult

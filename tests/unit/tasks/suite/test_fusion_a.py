@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 import torch
 
-from kerneltruth.cases.case import Case
+from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.tasks.suite import (

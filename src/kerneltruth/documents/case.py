@@ -1,22 +1,24 @@
-"""A case: pure data that fixes one test. Tensors are a projection of it (see `materialize`)."""
+"""A case: pure data that fixes one test. Tensors are a projection of it: `cases.materialize`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
+from kerneltruth.documents.model import Model, Number
 from kerneltruth.errors import InternalError
-from kerneltruth.tasks.spec import Scalar
 
 Domain = Literal["core", "extended"]
+# Numbers in a tuple are sizes, or factors.
+Attribute = None | bool | int | float | str | tuple[Number, ...]
 # The names of a model's weights, which are absent all together.
 _WEIGHTS = "weights."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Model, frozen=True, kw_only=True):
     """One test of a task.
 
     `strategy` and `domain` say where the case came from; they are not part of its identity, since
@@ -36,13 +38,13 @@ class Case:
 
     task: str
     dims: tuple[tuple[str, int], ...]
-    attributes: tuple[tuple[str, Scalar], ...] = ()
+    attributes: tuple[tuple[str, Attribute], ...] = ()
     dtype: str = "float32"
     layout: str = "contiguous"
     recipe: str = "uniform"
     seed: int = 0
     absent: tuple[str, ...] = ()
-    literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    literals: tuple[tuple[str, tuple[Number, ...]], ...] = ()
     strategy: str = "default"
     domain: Domain = "core"
 
@@ -60,7 +62,7 @@ class Case:
         return dict(self.dims)
 
     @property
-    def settings(self) -> dict[str, Scalar]:
+    def settings(self) -> dict[str, Attribute]:
         """Attributes as a dict."""
         return dict(self.attributes)
 
@@ -91,7 +93,7 @@ class Case:
         dims = tuple((s, sizes.get(s, n)) for s, n in self.dims)
         return replace(self, dims=dims, literals=())
 
-    def with_attributes(self, **values: Scalar) -> Case:
+    def with_attributes(self, **values: Attribute) -> Case:
         """The same case with other attribute values."""
         return replace(self, attributes=tuple((n, values.get(n, v)) for n, v in self.attributes))
 
