@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Number, dumps, parse
-from kerneltruth.documents.records import Digests, ErrorMap
+from kerneltruth.documents.records import Digests, ErrorMap, Finding
 from kerneltruth.documents.schema import DOCUMENTS
 from kerneltruth.errors import UserError
 
@@ -24,6 +25,13 @@ _PLAIN = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     Number: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53),
     NoneType: st.none(),
+}
+# Fields that refuse some values of their types.
+_FIELDS = {
+    Case: {
+        "seed": st.integers(0, 2**64 - 1),
+        "dims": st.lists(st.tuples(st.text(max_size=4), st.integers(0)), max_size=2).map(tuple),
+    },
 }
 # Models that refuse some values of their fields' types.
 _WITH_RULES = {
@@ -64,9 +72,15 @@ def models(kind):
     if kind in _WITH_RULES:
         return _WITH_RULES[kind]
     fields = msgspec.structs.fields(kind)
-    made = {f.name: values(f.type) for f in fields}
+    made = {f.name: values(f.type) for f in fields} | _FIELDS.get(kind, {})
     required = {f.name: made.pop(f.name) for f in fields if f.required}
-    return st.fixed_dictionaries(required, optional=made).map(lambda own: kind(**own))
+    return st.fixed_dictionaries(required, optional=made).map(lambda own: _made(kind, own))
+
+
+def _made(kind, own):
+    if kind is Finding:
+        own["case"] = msgspec.structs.replace(own["case"], task=own["task"])
+    return kind(**own)
 
 
 QUICK = settings(
