@@ -9,6 +9,8 @@ import pytest
 from rich.console import Console
 from test_lightness import imported
 
+from kerneltruth.documents.analysis import AnalyzeDocument
+from kerneltruth.documents.model import parse
 from kerneltruth.report.analysis_view import analysis_view
 
 MANIFEST = {
@@ -235,7 +237,7 @@ def test_an_audit_beside_a_run_counts_in_none_of_its_tables(kt, run, tmp_path):
 
 
 def test_every_line_fits_eighty_columns(kt, run):
-    document = json.loads(kt("analyze", run, "--json", "--k", "1,3").out)
+    document = parse(AnalyzeDocument, json.loads(kt("analyze", run, "--json", "--k", "1,3").out))
     sink = io.StringIO()
     Console(width=80, file=sink).print(analysis_view(document))
     text = sink.getvalue()

@@ -24,6 +24,8 @@ from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.trajectories import trajectories
+from kerneltruth.documents.analysis import AnalyzeDocument
+from kerneltruth.documents.model import parse
 from kerneltruth.errors import UserError
 
 KEPT = ("best", "last")
@@ -64,7 +66,7 @@ class AnalyzeOptions:
     seed: int = 0
 
 
-def analyze(options: AnalyzeOptions) -> dict[str, Any]:
+def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
     """The document of `analyze --json`; exports are written on the way.
 
     Raises:
@@ -80,7 +82,7 @@ def analyze(options: AnalyzeOptions) -> dict[str, Any]:
         study = read_study(options.runs, kept=cast(Kept, options.kept))
         document = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
         document |= _exported(study, options)
-    return document
+        return parse(AnalyzeDocument, document)
 
 
 def tables(

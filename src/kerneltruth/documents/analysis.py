@@ -5,7 +5,7 @@ The fields of a row say what the table's own row says, which `analysis` document
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from msgspec import UNSET, UnsetType, field
 
@@ -58,12 +58,20 @@ class GroupRecord(Model, frozen=True, kw_only=True):
     verdict: Label = UNSET
     dtype: Label = UNSET
 
+    def label(self, dimension: str) -> Label:
+        """The row's value of a dimension; UNSET where the table is not broken down by it."""
+        return cast(Label, getattr(self, "round_label" if dimension == "round" else dimension))
+
 
 class MethodRecord(Model, frozen=True, kw_only=True):
     """A row of a table by method."""
 
     method: str | None
     model: str | None
+
+    def label(self, dimension: str) -> Label:
+        """The row's value of a dimension."""
+        return cast(Label, getattr(self, dimension))
 
 
 class AnalyzedRun(Model, frozen=True, kw_only=True):

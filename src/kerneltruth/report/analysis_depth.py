@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from kerneltruth.documents.analysis import (
+    ComplexityRecord,
+    CorrelationRecord,
+    DevianceTables,
+    EstimateRecord,
+    PortabilityTables,
+    RefinementTables,
+    RoundChanges,
+)
 from kerneltruth.report.figures import (
     chance,
     label,
@@ -21,25 +29,25 @@ from kerneltruth.report.figures import (
     visible,
 )
 
-Document = dict[str, Any]
 BY = ("method", "model")
 KERNELS_SHOWN = 5
 MOVES_SHOWN = 6
 
 
-def deviance_parts(found: Document) -> Iterator[RenderableType]:
+def deviance_parts(found: DevianceTables) -> Iterator[RenderableType]:
     """What category and method explain, and complexity's rank correlations."""
-    if "unavailable" in found:
-        yield Text(f"\nDeviance of correctness: {found['unavailable']}", "yellow")
+    if found.unavailable:
+        yield Text(f"\nDeviance of correctness: {found.unavailable}", "yellow")
     else:
         yield from _deviance(found)
-    yield from _complexity(found["complexity"])
+    yield from _complexity(found.complexity)
 
 
-def _deviance(found: Document) -> Iterator[RenderableType]:
+def _deviance(found: DevianceTables) -> Iterator[RenderableType]:
+    terms = found.terms or ()
     made = table(
-        f"Deviance of correctness: {found['right']} right of {found['answers']} answers to "
-        f"{found['tasks']} tasks",
+        f"Deviance of correctness: {found.right} right of {found.answers} answers to "
+        f"{found.tasks} tasks",
         "model",
         "df",
         "explained (95%)",
@@ -48,44 +56,44 @@ def _deviance(found: Document) -> Iterator[RenderableType]:
         "p (shuffled)",
         "p (LR)",
     )
-    for term in found["terms"]:
+    for term in terms:
         made.add_row(
-            term["model"],
-            str(term["df"]),
-            percent_within(term["explained"], term["low"], term["high"]),
-            percent(term["adjusted"]),
-            percent(term["by_chance"]),
-            chance(term["p_permutation"]),
-            chance(term["p_likelihood"]),
+            term.model,
+            str(term.df),
+            percent_within(term.explained, term.low, term.high),
+            percent(term.adjusted),
+            percent(term.by_chance),
+            chance(term.p_permutation),
+            chance(term.p_likelihood),
         )
     yield made
-    for term in found["terms"]:
-        if term["outside"]:
+    for term in terms:
+        if term.outside:
             yield Text(
-                f"{term['model']}: what it explains of these tasks lies outside the interval of "
+                f"{term.model}: what it explains of these tasks lies outside the interval of "
                 "what it would of endlessly many, which is without what chance explains"
             )
-    for step in found["steps"]:
+    for step in found.steps or ():
         yield Text(
-            f"{step['added']} added to {step['to']}: {step['drop']:.1f} of deviance on "
-            f"{step['df']} df, p {chance(step['p_permutation'])} (shuffled), "
-            f"{chance(step['p_likelihood'])} (LR)"
+            f"{step.added} added to {step.to}: {step.drop:.1f} of deviance on "
+            f"{step.df} df, p {chance(step.p_permutation)} (shuffled), "
+            f"{chance(step.p_likelihood)} (LR)"
         )
-    for level in found["separated"]:
+    for level in found.separated or ():
         yield Text(
-            f"separated: {level['factor']} {visible(level['level'])}: {level['right']} of "
-            f"{level['answers']} right, so its coefficient is infinite",
+            f"separated: {level.factor} {visible(level.level)}: {level.right} of "
+            f"{level.answers} right, so its coefficient is infinite",
             "yellow",
         )
-    penalized = [t for t in found["terms"] if t["penalized"] is not None]
+    penalized = [t for t in terms if t.penalized is not None]
     if penalized:
-        said = ", ".join(f"{t['model']} {percent(t['penalized'])}" for t in penalized)
+        said = ", ".join(f"{t.model} {percent(t.penalized)}" for t in penalized)
         yield Text(f"with Firth's finite coefficients: {said}")
-    for note in found["notes"]:
+    for note in found.notes or ():
         yield Text(visible(f"note: {note}"), "yellow")
 
 
-def _complexity(rows: list[Document]) -> Iterator[RenderableType]:
+def _complexity(rows: Sequence[ComplexityRecord]) -> Iterator[RenderableType]:
     if not rows:
         return
     made = table(
@@ -96,23 +104,23 @@ def _complexity(rows: list[Document]) -> Iterator[RenderableType]:
         "exe fails",
     )
     for row in rows:
-        cells = (_correlation(row[stage]) for stage in ("call", "exe"))
-        made.add_row(row["proxy"], str(row["exe"]["pairs"]), *cells)
+        cells = (_correlation(each) for each in (row.call, row.exe))
+        made.add_row(row.proxy, str(row.exe.pairs), *cells)
     yield made
 
 
-def _correlation(found: Document) -> str:
-    if found["low"] is None:
-        return signed(found["value"])
-    return f"{signed(found['value'])} ({signed(found['low'])} to {signed(found['high'])})"
+def _correlation(found: CorrelationRecord) -> str:
+    if found.low is None:
+        return signed(found.value)
+    return f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})"
 
 
-def trajectory_parts(found: Document) -> Iterator[RenderableType]:
+def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
     """What rounds do, for each method that works in rounds."""
-    for fates in found["fates"]:
+    for fates in found.fates:
         name = label(fates, BY)
         made = table(
-            f"Rounds of {name}: {fates['chains']} chains",
+            f"Rounds of {name}: {fates.chains} chains",
             "round",
             "made",
             "call",
@@ -120,69 +128,69 @@ def trajectory_parts(found: Document) -> Iterator[RenderableType]:
             "best so far",
             "speedup over eager",
         )
-        for row in found["rounds"]:
+        for row in found.rounds:
             if label(row, BY) == name:
                 made.add_row(
-                    str(row["round"]),
-                    str(row["made"]),
-                    *(share(row[stage]) for stage in ("call", "exe", "kept")),
-                    times_within(row["speedup"]),
+                    str(row.round),
+                    str(row.made),
+                    *(share(each) for each in (row.call, row.exe, row.kept)),
+                    times_within(row.speedup),
                 )
         yield made
         yield Text(
-            f"right in every round {share(fates['persistent'])}"
-            f"{_at(fates['persistent_speedup'])}; "
-            f"rescued {share(fates['rescued'])}{_at(fates['rescued_speedup'])}; "
-            f"right again {share(fates['regained'])}; "
-            f"lost {share(fates['lost'])}; never right {share(fates['never'])}; "
-            f"not judged {share(fates['not_judged'])}"
+            f"right in every round {share(fates.persistent)}"
+            f"{_at(fates.persistent_speedup)}; "
+            f"rescued {share(fates.rescued)}{_at(fates.rescued_speedup)}; "
+            f"right again {share(fates.regained)}; "
+            f"lost {share(fates.lost)}; never right {share(fates.never)}; "
+            f"not judged {share(fates.not_judged)}"
         )
-        for change in found["changes"]:
+        for change in found.changes:
             if label(change, BY) == name:
                 yield from _changes(change)
 
 
-def _at(speedup: Document) -> str:
-    return "" if speedup["value"] is None else f", at {times_within(speedup)}"
+def _at(speedup: EstimateRecord) -> str:
+    return "" if speedup.value is None else f", at {times_within(speedup)}"
 
 
-def _changes(change: Document) -> Iterator[RenderableType]:
+def _changes(change: RoundChanges) -> Iterator[RenderableType]:
     yield Text(
-        f"steps: repaired {share(change['repaired'])} of the wrong, regressed "
-        f"{share(change['regressed'])} of the right"
-        + (f"; {change['not_judged']} more could not be judged" if change["not_judged"] else "")
+        f"steps: repaired {share(change.repaired)} of the wrong, regressed "
+        f"{share(change.regressed)} of the right"
+        + (f"; {change.not_judged} more could not be judged" if change.not_judged else "")
     )
-    if change["timed"]:
+    if change.timed:
         yield Text(
-            f"speed: of {change['timed']} timed steps {change['higher']} look faster; "
-            f"{change['improved']} are, beyond interval and noise floor; {change['worsened']} are "
-            f"slower; {change['unsure']} cannot be told"
+            f"speed: of {change.timed} timed steps {change.higher} look faster; "
+            f"{change.improved} are, beyond interval and noise floor; {change.worsened} are "
+            f"slower; {change.unsure} cannot be told"
         )
-    repairs = list(change["repairs"].items())
+    repairs = list(change.repairs.items())
     if repairs:
         said = ", ".join(f"{what} {count}" for what, count in repairs[:MOVES_SHOWN])
         yield Text(f"repaired: {said}")
 
 
-def portability_parts(found: Document | None) -> Iterator[RenderableType]:
+def portability_parts(found: PortabilityTables | None) -> Iterator[RenderableType]:
     """How speedups travel between devices."""
     if found is None:
         return
     yield Text("\nThe same kernels on several devices", "bold")
-    yield Text(f"right on all or on none: {share(found['same_verdict'])}")
-    if not found["timed"]:
+    yield Text(f"right on all or on none: {share(found.same_verdict)}")
+    if not found.timed:
         yield Text("none is timed on two of them")
         return
     yield Text(
-        f"speedup over {found['baseline']}: differs by {times(found['median_spread'])} in the "
-        f"middle, {times(found['largest'])} at most; beyond the intervals: "
-        f"{share(found['differ'])}; faster here and slower there: {share(found['flips'])}"
+        f"speedup over {found.baseline}: differs by {times(found.median_spread)} in the "
+        f"middle, {times(found.largest)} at most; beyond the intervals: "
+        f"{share(found.differ)}; faster here and slower there: {share(found.flips)}"
     )
-    for pair in found["pairs"]:
+    for pair in found.pairs:
         yield Text(
-            f"{pair['one']} and {pair['other']}: rank correlation "
-            f"{_correlation(pair['correlation'])} of {pair['correlation']['pairs']} kernels"
+            f"{pair.one} and {pair.other}: rank correlation "
+            f"{_correlation(pair.correlation)} of {pair.correlation.pairs} kernels"
         )
-    for kernel in found["kernels"][:KERNELS_SHOWN]:
-        said = ", ".join(f"{times(s)} on {device}" for device, s in kernel["speedups"].items())
-        yield Text(visible(f"{kernel['task']} {kernel['sha256'][:8]}: {said}"))
+    for kernel in found.kernels[:KERNELS_SHOWN]:
+        said = ", ".join(f"{times(s)} on {device}" for device, s in kernel.speedups.items())
+        yield Text(visible(f"{kernel.task} {kernel.sha256[:8]}: {said}"))

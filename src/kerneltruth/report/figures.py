@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from msgspec import UNSET
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from kerneltruth.documents.analysis import (
+    EstimateRecord,
+    GroupRecord,
+    MethodRecord,
+    RateRecord,
+)
 
 UNKNOWN = "-"
 # What is said of a candidate that only calls PyTorch.
 PLAIN_TORCH = "torch-only: no kernel of its own"
 
 
-def share(rate: dict[str, Any]) -> str:
+def share(rate: RateRecord) -> str:
     """`12/30 40%`: the counts always, the share where there is one."""
-    counts = f"{rate['numerator']}/{rate['denominator']}"
-    return counts if rate["rate"] is None else f"{counts} {percent(rate['rate'])}"
+    counts = f"{rate.numerator}/{rate.denominator}"
+    return counts if rate.rate is None else f"{counts} {percent(rate.rate)}"
 
 
-def share_within(rate: dict[str, Any]) -> str:
+def share_within(rate: RateRecord) -> str:
     """`12/30 40% (25-58)`."""
-    if rate["low"] is None:
+    if rate.low is None or rate.high is None:
         return share(rate)
-    return f"{share(rate)} ({100 * rate['low']:.0f}-{100 * rate['high']:.0f})"
+    return f"{share(rate)} ({100 * rate.low:.0f}-{100 * rate.high:.0f})"
 
 
-def stage_share(rate: dict[str, Any]) -> str:
+def stage_share(rate: RateRecord) -> str:
     """As `share_within`; `not tried` of a stage that no run had."""
-    return "not tried" if rate["rate"] is None and rate["denominator"] else share_within(rate)
+    return "not tried" if rate.rate is None and rate.denominator else share_within(rate)
 
 
 def percent(value: float | None) -> str:
@@ -44,11 +50,11 @@ def times(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.3g}x" if value >= 10 else f"{value:.2f}x"
 
 
-def times_within(estimate: dict[str, Any]) -> str:
+def times_within(estimate: EstimateRecord) -> str:
     """`1.58x (1.31-1.90)`."""
-    if estimate["value"] is None or estimate["low"] is None:
-        return times(estimate["value"])
-    return f"{times(estimate['value'])} ({estimate['low']:.2f}-{estimate['high']:.2f})"
+    if estimate.low is None or estimate.high is None:
+        return times(estimate.value)
+    return f"{times(estimate.value)} ({estimate.low:.2f}-{estimate.high:.2f})"
 
 
 def percent_within(value: float | None, low: float | None, high: float | None) -> str:
@@ -70,9 +76,9 @@ def signed(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:+.2f}"
 
 
-def label(row: dict[str, Any], by: tuple[str, ...]) -> str:
+def label(row: GroupRecord | MethodRecord, by: tuple[str, ...]) -> str:
     """The values of a row's group, as one name; `all` of no dimension."""
-    values = [row[name] for name in by if name in row]
+    values = [value for name in by if (value := row.label(name)) is not UNSET]
     named = " ".join(visible(str(value)) for value in values if value is not None)
     return named or ("(none)" if values else "all")
 

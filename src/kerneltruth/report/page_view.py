@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.text import Text
 
-
-def summary(document: dict[str, Any], *, out: str, size: int) -> dict[str, Any]:
-    """The document of `report --json`."""
-    return {
-        "schema": 1,
-        "out": out,
-        "bytes": size,
-        "kind": document["kind"],
-        "title": document["title"],
-        **document["counts"],
-        "corpus": document["corpus"],
-        "notes": document["notes"],
-    }
+from kerneltruth.documents.analysis import ReportDocument
+from kerneltruth.documents.model import parse
 
 
-def page_view(document: dict[str, Any]) -> Text:
+def summary(page: Mapping[str, Any], *, out: str, size: int) -> ReportDocument:
+    """The document of `report --json`, from that of the page."""
+    own = {name: page[name] for name in ("kind", "title", "corpus", "notes")}
+    return parse(ReportDocument, {"out": out, "bytes": size, **own, **page["counts"]})
+
+
+def page_view(document: ReportDocument) -> Text:
     """A few lines."""
-    lines = [f"note: {note}" for note in document["notes"]]
+    lines = [f"note: {note}" for note in document.notes]
     answers = (
-        f"{document['answers']:,} answers to {document['tasks']:,} tasks by "
-        f"{document['methods']:,} methods"
+        f"{document.answers:,} answers to {document.tasks:,} tasks by {document.methods:,} methods"
     )
-    what = "kernels of the built-in corpus" if document["corpus"] else f"attempts, {answers}"
-    lines.append(f"{document['attempts']:,} {what}; {document['findings']:,} with a finding")
-    lines.append(f"{document['kind']}: {document['out']} ({document['bytes'] / 1e6:.1f} MB)")
+    what = "kernels of the built-in corpus" if document.corpus else f"attempts, {answers}"
+    lines.append(f"{document.attempts:,} {what}; {document.findings:,} with a finding")
+    lines.append(f"{document.kind}: {document.out} ({document.bytes / 1e6:.1f} MB)")
     return Text("\n".join(lines))

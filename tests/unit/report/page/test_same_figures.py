@@ -6,6 +6,7 @@ import random
 import pytest
 
 from kerneltruth.analysis.study import AnalyzeOptions, analyze
+from kerneltruth.documents.model import plain
 from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.gather import gather
 from kerneltruth.report.page.wording import method_label, percent, share_interval, share_said
@@ -99,7 +100,7 @@ def page(run):
 
 @pytest.fixture(scope="module")
 def analysis(run):
-    return analyze(AnalyzeOptions(runs=(run,), ks=("1,2",)))
+    return plain(analyze(AnalyzeOptions(runs=(run,), ks=("1,2",))))
 
 
 def said(cell):
