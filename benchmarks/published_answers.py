@@ -33,7 +33,7 @@ import machine
 
 from kerneltruth.corpus.eager import aids
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at
-from kerneltruth.explain.reproducer import script
+from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.verdict import Failed, word
 from kerneltruth.suites.pytorch import eager_of
 from kerneltruth.tasks.registry import find

@@ -8,7 +8,7 @@ import pytest
 
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
-from kerneltruth.explain.reproducer import script
+from kerneltruth.explain.reproducer.script import script
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession

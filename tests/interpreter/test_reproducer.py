@@ -13,8 +13,8 @@ import torch
 
 from kerneltruth.cases.layouts import place
 from kerneltruth.documents.case import Case
-from kerneltruth.explain.reproducer import _data, script, source_literal
-from kerneltruth.explain.reproducer_body import BODY
+from kerneltruth.explain.reproducer.body import BODY
+from kerneltruth.explain.reproducer.script import _data, script, source_literal
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.expectation import expect
 from kerneltruth.oracle.verdict import Crashed, Failed, RuntimeFault, TimedOut
@@ -447,7 +447,7 @@ def test_the_same_finding_gives_the_same_script():
 
 
 def test_many_bounds_are_rounded_up_by_less_than_a_hundredth():
-    from kerneltruth.explain.reproducer import _coarse
+    from kerneltruth.explain.reproducer.script import _coarse
 
     bound = torch.linspace(1e-9, 3.0, 1000, dtype=torch.float64)
     ratio = _coarse(bound) / bound

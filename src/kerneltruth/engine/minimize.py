@@ -16,7 +16,7 @@ from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
-from kerneltruth.explain.reproducer import script as standalone_script
+from kerneltruth.explain.reproducer.script import script as standalone_script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.controls import Controls
@@ -29,7 +29,7 @@ from kerneltruth.oracle.verdict import (
     is_bad,
     word,
 )
-from kerneltruth.runs.records import load_finding
+from kerneltruth.runs.findings import load_finding
 from kerneltruth.suites.foreign import for_findings
 from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find

@@ -29,7 +29,7 @@ from kerneltruth.oracle.judge import is_of_form
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.verdict import CompileError, Failed, Verdict, is_bad
 from kerneltruth.runner.candidate import Candidate, read_candidate
-from kerneltruth.runs.records import load_finding
+from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import load_snapshot
 from kerneltruth.suites.foreign import for_findings
 from kerneltruth.tasks.registry import find

@@ -16,8 +16,8 @@ from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Manifest
 from kerneltruth.engine.devices import device_name, driver_version
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
+from kerneltruth.runs.findings import environment_fingerprint
 from kerneltruth.runs.ledger import Keep, L
-from kerneltruth.runs.records import environment_fingerprint
 from kerneltruth.runs.store import RunStore, now
 
 

@@ -14,8 +14,8 @@ from kerneltruth.documents.records import Attempt
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.peers import PeerVerdict
+from kerneltruth.runs.findings import finding_of
 from kerneltruth.runs.ledger import L
-from kerneltruth.runs.records import finding_of
 from kerneltruth.runs.store import RunStore
 from kerneltruth.suites.foreign import origin_of
 from kerneltruth.tasks.registry import find

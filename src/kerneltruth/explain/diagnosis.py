@@ -11,14 +11,14 @@ from msgspec import structs
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Attempt, ErrorMap, Judgement
-from kerneltruth.explain.error_map import map_of
-from kerneltruth.explain.evidence import FailureEvidence, Values, siblings_of
 from kerneltruth.explain.inquiry import Inquiry
-from kerneltruth.explain.localize import localize
-from kerneltruth.explain.minimize import MinimizeBudget, Shrunk
+from kerneltruth.explain.localize.error_map import map_of
+from kerneltruth.explain.localize.evidence import FailureEvidence, Values, siblings_of
+from kerneltruth.explain.localize.sentences import localize
+from kerneltruth.explain.localize.when import threshold
+from kerneltruth.explain.minimize.cases import domain, minimize_case
+from kerneltruth.explain.minimize.search import MinimizeBudget, Shrunk
 from kerneltruth.explain.shown import shown
-from kerneltruth.explain.simpler_cases import domain, minimize_case
-from kerneltruth.explain.when_wrong import threshold
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.contract import said
 from kerneltruth.oracle.expected import Expectation

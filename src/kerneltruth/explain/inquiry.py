@@ -11,8 +11,8 @@ from msgspec import structs
 from kerneltruth.cases.layouts import LAYOUTS, effective_layout
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
-from kerneltruth.explain.evidence import Sibling
-from kerneltruth.explain.simpler_cases import domain
+from kerneltruth.explain.localize.evidence import Sibling
+from kerneltruth.explain.minimize.cases import domain
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation
 from kerneltruth.oracle.judge import Ruling, is_of_form

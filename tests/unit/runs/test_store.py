@@ -17,7 +17,7 @@ from kerneltruth.documents.records import CandidateRef, Digests, Finding, Manife
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.oracle.verdict import Failed
 from kerneltruth.runs.files import writing
-from kerneltruth.runs.records import load_finding
+from kerneltruth.runs.findings import load_finding
 from kerneltruth.runs.store import FOLDERS, RunStore, load_snapshot
 
 MANIFEST = Manifest(

@@ -9,7 +9,7 @@ from kerneltruth.documents import model
 from kerneltruth.documents.model import dumps, parse, plain
 from kerneltruth.documents.records import Attempt, Manifest
 from kerneltruth.errors import UserError
-from kerneltruth.runs.records import finding_from, load_finding
+from kerneltruth.runs.findings import finding_from, load_finding
 from kerneltruth.runs.store import RunStore
 
 STORED = Path(__file__).parent / "stored"

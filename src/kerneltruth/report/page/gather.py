@@ -12,7 +12,7 @@ from kerneltruth.analysis.results import Result
 from kerneltruth.documents.records import Finding
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import write_whole, writing
-from kerneltruth.runs.records import load_finding
+from kerneltruth.runs.findings import load_finding
 
 # Sources beyond this are not read: the page would not hold them, compressed as they are.
 MOST_SOURCE_BYTES = 256 * 2**20

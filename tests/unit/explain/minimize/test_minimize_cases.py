@@ -6,11 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
-from kerneltruth.explain import simpler_boxes as boxes
-from kerneltruth.explain import simpler_shapes as shapes
-from kerneltruth.explain import simpler_values as values
-from kerneltruth.explain.minimize import MinimizeBudget
-from kerneltruth.explain.simpler_cases import EVALUATIONS, domain, key, minimize_case, settings
+from kerneltruth.explain.minimize import boxes, shapes, values
+from kerneltruth.explain.minimize.cases import EVALUATIONS, domain, key, minimize_case, settings
+from kerneltruth.explain.minimize.search import MinimizeBudget
 from kerneltruth.tasks.spec import task
 
 

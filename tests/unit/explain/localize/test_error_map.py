@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from kerneltruth.documents.records import ErrorMap
-from kerneltruth.explain.error_map import map_of
-from kerneltruth.explain.evidence import Values
+from kerneltruth.explain.localize.error_map import map_of
+from kerneltruth.explain.localize.evidence import Values
 
 
 def pictured(wrong):

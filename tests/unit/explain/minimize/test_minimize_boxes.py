@@ -6,9 +6,9 @@ import pytest
 from msgspec import structs
 
 from kerneltruth.documents.case import Case
-from kerneltruth.explain import simpler_boxes as boxes
-from kerneltruth.explain.minimize import MinimizeBudget
-from kerneltruth.explain.simpler_cases import minimize_case
+from kerneltruth.explain.minimize import boxes
+from kerneltruth.explain.minimize.cases import minimize_case
+from kerneltruth.explain.minimize.search import MinimizeBudget
 from kerneltruth.tasks.spec import TensorSpec, task
 
 SHAPES = {"17x3": (17, 3), "5x3": (5, 3), "1x3": (1, 3), "1x1": (1, 1)}

@@ -11,8 +11,15 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from kerneltruth.explain.evidence import FailureEvidence, Pattern, Values, epsilon, number, ratio
-from kerneltruth.explain.where_wrong import line_word
+from kerneltruth.explain.localize.evidence import (
+    FailureEvidence,
+    Pattern,
+    Values,
+    epsilon,
+    number,
+    ratio,
+)
+from kerneltruth.explain.localize.where import line_word
 
 # The cosine of errors and what they would follow, beyond which no rounding is the reason.
 _SYSTEMATIC = 0.9

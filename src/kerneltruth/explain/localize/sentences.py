@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kerneltruth.explain.evidence import (
+from kerneltruth.explain.localize.evidence import (
     FailureEvidence,
     LocalizedFault,
     Pattern,
@@ -17,9 +17,9 @@ from kerneltruth.explain.evidence import (
     place,
     worst_index,
 )
-from kerneltruth.explain.how_wrong import how
-from kerneltruth.explain.when_wrong import when
-from kerneltruth.explain.where_wrong import where
+from kerneltruth.explain.localize.how import how
+from kerneltruth.explain.localize.when import when
+from kerneltruth.explain.localize.where import where
 from kerneltruth.oracle.judge import READS, WROTE, wrong_of
 from kerneltruth.oracle.probes import shares_said
 from kerneltruth.oracle.verdict import Cause

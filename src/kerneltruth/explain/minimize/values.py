@@ -36,7 +36,7 @@ def complexity(value: float) -> tuple[Any, ...]:
 def order(case: Case) -> tuple[Any, ...]:
     """Which literals are simpler: fewest beside 0 and 1, fewest beside 0, then element by element.
 
-    Numbers that a reader sees are simpler than a recipe, which comes last in `simpler_cases.key`.
+    Numbers that a reader sees are simpler than a recipe, which comes last in `cases.key`.
     """
     values = [v for _, tensor in case.literals for v in tensor]
     return (

@@ -31,7 +31,12 @@ from kerneltruth.oracle.verdict import (
     UnsupportedHere,
     Void,
 )
-from kerneltruth.runs.records import environment_fingerprint, finding_from, finding_of, load_finding
+from kerneltruth.runs.findings import (
+    environment_fingerprint,
+    finding_from,
+    finding_of,
+    load_finding,
+)
 
 CASE = Case(
     task="softmax",

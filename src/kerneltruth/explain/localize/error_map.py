@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.documents.records import ErrorMap
-from kerneltruth.explain.evidence import Values
+from kerneltruth.explain.localize.evidence import Values
 
 MOST_DOWN = 32
 MOST_ACROSS = 64

@@ -6,8 +6,14 @@ from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import ErrorStats, Judgement
-from kerneltruth.explain.evidence import FailureEvidence, Sibling, Values, luck, siblings_of
-from kerneltruth.explain.localize import localize
+from kerneltruth.explain.localize.evidence import (
+    FailureEvidence,
+    Sibling,
+    Values,
+    luck,
+    siblings_of,
+)
+from kerneltruth.explain.localize.sentences import localize
 from kerneltruth.oracle.verdict import Cause, Declined, Failed, Passed
 
 NAN, INF = math.nan, math.inf

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kerneltruth.cases.layouts import Placed
-from kerneltruth.explain.reproducer_body import BODY
+from kerneltruth.explain.reproducer.body import BODY
 from kerneltruth.oracle.dtypes import DTYPES, NAMES
 from kerneltruth.oracle.expected import Expectation, ExpectedOutput
 from kerneltruth.oracle.gradients import differentiated
@@ -25,6 +25,24 @@ from kerneltruth.tasks.spec import Task
 # Up to here elements are written as numbers that a reader can see and change.
 MOST_WRITTEN = 256
 _LINE = 96
+# In the order of the script: what a reader may want to change comes first.
+_SETTINGS = [
+    "CASE",
+    "KIND",
+    "CONFIG",
+    "DEADLINE_S",
+    "ENTRY",
+    "ARRAYS",
+    "ARGUMENTS",
+    "LISTS",
+    "WRITES",
+    "MAY_WRITE",
+    "GRADIENTS",
+    "SCALARS",
+    "NOTES",
+    "TENSORS",
+    "EXPECTED",
+]
 
 
 def script(
@@ -48,33 +66,15 @@ def script(
         explanation: where and how the output is wrong.
         config: which configuration of an autotuned kernel failed.
     """
-    case, inputs = expectation.case, expectation.inputs
-    kind = verdict.kind if isinstance(verdict, Failed) else word(verdict)
-    deadline = math.ceil(verdict.seconds) if isinstance(verdict, TimedOut) else 60
-    tensors = {
-        name: None if value is None else _input(value, placed[name])
-        for name, value in inputs.tensors.items()
-    }
-    backward = task.wants_gradients(case.settings)
-    written = task.written(inputs.scalars, inputs.tensors)
     settings = {
-        "CASE": f"{case.task} {case.summary()}",
-        "KIND": kind,
+        **_call(task, expectation, placed),
+        "KIND": verdict.kind if isinstance(verdict, Failed) else word(verdict),
         "CONFIG": config,
-        "DEADLINE_S": max(deadline, 1),
+        "DEADLINE_S": max(math.ceil(verdict.seconds), 1) if isinstance(verdict, TimedOut) else 60,
         "ENTRY": candidate.entry,
         "ARRAYS": candidate.language == "numpy",
-        "ARGUMENTS": list(inputs.order),
-        "LISTS": {name: list(members) for name, members in inputs.lists.items()},
-        "WRITES": list(written),
-        "MAY_WRITE": list(task.writable(inputs.scalars, inputs.tensors)),
-        "GRADIENTS": [s.name for s in differentiated(task, case)] if backward else [],
-        "SCALARS": {n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
         "NOTES": _notes(expectation),
-        "TENSORS": tensors,
-        "EXPECTED": [_expected(o, written) for o in expectation.outputs],
     }
-    lines = [f"{name} = {_python(value)}" for name, value in settings.items()]
     return "\n".join(
         (
             "#!/usr/bin/env python3",
@@ -83,10 +83,31 @@ def script(
             "",
             f"CANDIDATE = {source_literal(candidate.source)}",
             "",
-            *lines,
+            *(f"{name} = {_python(settings[name])}" for name in _SETTINGS),
             BODY,
         )
     )
+
+
+def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:
+    """The settings that say what is passed in and what is due."""
+    case, inputs = expectation.case, expectation.inputs
+    backward = task.wants_gradients(case.settings)
+    written = task.written(inputs.scalars, inputs.tensors)
+    return {
+        "CASE": f"{case.task} {case.summary()}",
+        "ARGUMENTS": list(inputs.order),
+        "LISTS": {name: list(members) for name, members in inputs.lists.items()},
+        "WRITES": list(written),
+        "MAY_WRITE": list(task.writable(inputs.scalars, inputs.tensors)),
+        "GRADIENTS": [s.name for s in differentiated(task, case)] if backward else [],
+        "SCALARS": {n: v for n, v in inputs.scalars.items() if not n.startswith("_")},
+        "TENSORS": {
+            name: None if value is None else _input(value, placed[name])
+            for name, value in inputs.tensors.items()
+        },
+        "EXPECTED": [_expected(o, written) for o in expectation.outputs],
+    }
 
 
 def _docstring(expectation: Expectation, verdict: Verdict, explanation: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from kerneltruth.explain.evidence import (
+from kerneltruth.explain.localize.evidence import (
     CHANCE,
     FailureEvidence,
     Pattern,

@@ -22,10 +22,8 @@ from msgspec.structs import replace
 from kerneltruth.cases.promised import domain_of
 from kerneltruth.cases.recipes import RECIPES as DRAWN
 from kerneltruth.documents.case import Case, Domain
-from kerneltruth.explain import simpler_boxes as boxes
-from kerneltruth.explain import simpler_shapes as shapes
-from kerneltruth.explain import simpler_values as values
-from kerneltruth.explain.minimize import MinimizeBudget, Pass, Shrunk, minimize
+from kerneltruth.explain.minimize import boxes, shapes, values
+from kerneltruth.explain.minimize.search import MinimizeBudget, Pass, Shrunk, minimize
 from kerneltruth.tasks.spec import Task
 
 DTYPES = (

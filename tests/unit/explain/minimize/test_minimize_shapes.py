@@ -5,7 +5,7 @@ from itertools import islice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerneltruth.explain.simpler_shapes import (
+from kerneltruth.explain.minimize.shapes import (
     floored,
     lower_sizes,
     lowered,

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kerneltruth.cases.layouts import effective_layout
 from kerneltruth.documents.case import Case
-from kerneltruth.explain.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
-from kerneltruth.explain.simpler_cases import RECIPES
+from kerneltruth.explain.localize.evidence import CHANCE, FailureEvidence, Pattern, Sibling, luck
+from kerneltruth.explain.minimize.cases import RECIPES
 from kerneltruth.oracle.bounds import widening
 from kerneltruth.tasks.spec import Scalar
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerneltruth.explain.minimize import MinimizeBudget, minimize
+from kerneltruth.explain.minimize.search import MinimizeBudget, minimize
 
 
 def budget(evaluations=1000, seconds=1.0, clock=lambda: 0.0):

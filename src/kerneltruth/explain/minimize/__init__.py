@@ -1,0 +1,1 @@
+"""The smallest case that still fails: `search` knows no kernels, the others what is simpler."""

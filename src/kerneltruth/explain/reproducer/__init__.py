@@ -1,0 +1,1 @@
+"""A failing case as one standalone script."""
