@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,7 @@ from kerneltruth.errors import UserError
 from kerneltruth.report import exit_codes
 
 if TYPE_CHECKING:
+    from kerneltruth.documents.model import Json
     from kerneltruth.generate.account import Prices
 
 
@@ -188,7 +189,7 @@ def _prices(prompt: float | None, completion: float | None) -> Prices | None:
     return Prices(prompt=prompt, completion=completion)
 
 
-def _body(fields: Iterable[str]) -> dict[str, Any]:
+def _body(fields: Iterable[str]) -> dict[str, Json]:
     """Further fields of requests, given as KEY=JSON.
 
     Raises:
@@ -196,7 +197,7 @@ def _body(fields: Iterable[str]) -> dict[str, Any]:
     """
     import json
 
-    found: dict[str, Any] = {}
+    found: dict[str, Json] = {}
     for item in fields:
         name, equals, value = item.partition("=")
         if not equals or not name:

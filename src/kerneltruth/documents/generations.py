@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
+from kerneltruth import __version__
 from kerneltruth.documents.lines import PublishedVerdict
-from kerneltruth.documents.model import Model, Number
+from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 from kerneltruth.documents.runs import NotRead
+
+# Whatever JSON an endpoint knows.
+RequestField = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 
 class UnansweredChain(Model, frozen=True, kw_only=True):
@@ -87,3 +91,63 @@ class ImportedLine(Model, frozen=True, kw_only=True):
     origin: str
     code: str
     peer: PublishedVerdict | UnsetType = UNSET
+
+
+class SamplingRecord(Model, frozen=True, kw_only=True):
+    """How answers are drawn; `body` has further fields of each request, as the user gave them."""
+
+    temperature: Number | None
+    reply_tokens: int
+    body: dict[str, RequestField]
+
+
+class PromptsRecord(Model, frozen=True, kw_only=True):
+    """The prompts that were used."""
+
+    version: str
+    sha256: str
+
+
+class FeedbackRecord(Model, frozen=True, kw_only=True):
+    """How the judge looks at answers between rounds."""
+
+    seed: int
+    cases: int
+
+
+class GenerationResult(Model, frozen=True, kw_only=True):
+    """What came of a generation, as its manifest notes it."""
+
+    answers: int
+    unanswered: tuple[UnansweredChain, ...]
+    stopped: str | None
+    account: SpendingRecord
+    refine: Refinement | None
+
+
+class GenerationManifest(Stored, frozen=True, kw_only=True):
+    """What a generation is: `generation.json`.
+
+    One that reads submissions has `from` in place of what is asked of a model. `identity` is a hash
+    of what another sitting must ask for too. `ended` and `result` are absent while it lasts.
+    """
+
+    schema: int = SCHEMA
+    version: str = __version__
+    suite: str
+    method: str
+    model: str | None
+    endpoint: str | UnsetType | None = UNSET
+    recording: str | UnsetType | None = UNSET
+    samples: int | UnsetType = UNSET
+    rounds: int | UnsetType = UNSET
+    sampling: SamplingRecord | UnsetType = UNSET
+    prompts: PromptsRecord | UnsetType = UNSET
+    show_reference: bool | UnsetType = UNSET
+    show_example: bool | UnsetType = UNSET
+    feedback: FeedbackRecord | UnsetType | None = UNSET
+    source: str | UnsetType = field(default=UNSET, name="from")
+    identity: str | UnsetType = UNSET
+    started: str | UnsetType = UNSET
+    ended: str | UnsetType = UNSET
+    result: GenerationResult | UnsetType = UNSET

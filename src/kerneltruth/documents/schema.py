@@ -10,7 +10,7 @@ import msgspec
 
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
 from kerneltruth.documents.facts import DoctorDocument, TasksDocument
-from kerneltruth.documents.generations import GenerateDocument
+from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.model import Number
 from kerneltruth.documents.records import Attempt, Finding, Manifest
@@ -33,6 +33,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "replay": ReplayDocument,
     "minimize": MinimizeDocument,
     "generate": GenerateDocument,
+    "generation": GenerationManifest,
     "analyze": AnalyzeDocument,
     "report": ReportDocument,
     "compare": CompareDocument,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
+from kerneltruth.documents.model import Json
 from kerneltruth.errors import InternalError
 
 Role = Literal["system", "user", "assistant"]
@@ -57,7 +58,7 @@ class Sampling:
 
     temperature: float | None = None
     reply_tokens: int = 8192
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+from msgspec import structs
 
 from kerneltruth import __version__
-from kerneltruth.documents.generations import GenerateDocument
-from kerneltruth.documents.model import dumps
+from kerneltruth.documents.generations import (
+    GenerateDocument,
+    GenerationManifest,
+    GenerationResult,
+)
+from kerneltruth.documents.model import Json, content_hash, dumps, parse, plain, updated
 from kerneltruth.engine.run_directory import new_folder
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
@@ -21,59 +27,70 @@ from kerneltruth.runs.store import now
 from kerneltruth.suites.generations import MANIFEST
 
 BEST = "best.jsonl"
-SCHEMA = 1
+_MAY_DIFFER = ("schema", "version", "samples", "rounds")
 
 
-def open_generation(out: Path | None, asked: Mapping[str, Any], identity: str) -> Path:
+def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
     """Begin a generation, or go on with the one in `out` if it asks the same.
 
     Args:
         out: the directory; None makes one.
-        asked: what the manifest says of it.
-        identity: a hash of what must not differ.
+        asked: its manifest, so far as it is known.
 
     Raises:
         UserError: `out` holds another generation, or something else.
         EnvironmentFault: it cannot be written.
     """
-    path = out or new_folder("generate")
-    manifest = path / MANIFEST
-    if manifest.exists():
+    path, identity = out or new_folder("generate"), _identity(asked)
+    if (path / MANIFEST).exists():
         _refuse_another(path, identity)
         return path
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise UserError(f"--out {path}: it is not empty; name a new directory")
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-        _write(path, {**asked, "identity": identity, "started": now()})
+        _write(path, structs.replace(asked, identity=identity, started=now()))
     return path
 
 
+def _identity(asked: GenerationManifest) -> str:
+    """A hash of what a resumed generation must have asked for too: not how much of it."""
+    said = cast(dict[str, Json], plain(asked))
+    return content_hash({name: value for name, value in said.items() if name not in _MAY_DIFFER})
+
+
 def _refuse_another(path: Path, identity: str) -> None:
-    data = read_json(path / MANIFEST)
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise UserError(
-            f"{path / MANIFEST}: not a generation that this version knows; name another"
-        )
-    if data.get("identity") != identity:
+    if _read(path).identity != identity:
         raise UserError(
             f"--out {path}: it holds a generation that asked something else (its suite, method, "
             "model, endpoint, sampling or prompts); name a new directory"
         )
 
 
+def _read(path: Path) -> GenerationManifest:
+    data = read_json(path / MANIFEST)
+    if not isinstance(data, Mapping):
+        raise UserError(f"{path / MANIFEST} is damaged: not an object; name another directory")
+    return parse(GenerationManifest, updated(data, f"the generation {path}"))
+
+
 def close_generation(path: Path, document: GenerateDocument) -> None:
     """Note in the manifest what came of it."""
-    data = read_json(path / MANIFEST)
-    told = ("answers", "unanswered", "stopped", "account", "refine")
-    result = {name: getattr(document, name) for name in told}
+    result = GenerationResult(
+        answers=document.answers,
+        unanswered=document.unanswered,
+        stopped=document.stopped,
+        account=document.account,
+        refine=document.refine,
+    )
+    # Whichever version began it, this one has ended it.
+    ended = structs.replace(_read(path), version=__version__, ended=now(), result=result)
     with writing(path):
-        _write(path, {**data, "ended": now(), "result": result})
+        _write(path, ended)
 
 
-def _write(path: Path, data: Mapping[str, Any]) -> None:
-    head = {"schema": SCHEMA, "version": __version__}
-    write_whole(path / MANIFEST, dumps({**head, **data}, indent=2).encode() + b"\n")
+def _write(path: Path, manifest: GenerationManifest) -> None:
+    write_whole(path / MANIFEST, dumps(manifest, indent=2).encode() + b"\n")
 
 
 def publish(path: Path, name: str, lines: Iterable[object]) -> int:

@@ -6,10 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
-from kerneltruth.documents.generations import GenerateDocument, UnansweredChain
-from kerneltruth.documents.model import content_hash, plain
+from kerneltruth.documents.generations import (
+    FeedbackRecord,
+    GenerateDocument,
+    GenerationManifest,
+    PromptsRecord,
+    SamplingRecord,
+    UnansweredChain,
+)
+from kerneltruth.documents.model import model_of
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.requests import CASES
 from kerneltruth.errors import EnvironmentFault, Interrupted, UserError
@@ -64,7 +70,7 @@ def generate(
         keys = keys_for(suite, options.asking, model)
         briefs = briefs_of(keys, options.asking, prompts)
         asked = _asked(options, method, sampling, model, prompts)
-        path = open_generation(options.out, asked, content_hash(_identity(asked)))
+        path = open_generation(options.out, asked)
         transcript = Transcript(path / TRANSCRIPT)
         try:
             chains = [(key, n) for n in range(method.samples) for key in keys]
@@ -105,33 +111,27 @@ def _opening(options: GenerateRequest, transcript: Transcript, total: int) -> It
 
 def _asked(
     options: GenerateRequest, method: Method, sampling: Sampling, model: ChatModel, prompts: Prompts
-) -> dict[str, Any]:
+) -> GenerationManifest:
     replayed = (options.model or "").startswith(PREFIX)
-    return {
-        "suite": absolute(options.suite),
-        "method": method.name,
-        "model": model.label,
-        "endpoint": None if replayed else address_of(options),
-        "recording": PREFIX + str(_recording(options).absolute()) if replayed else None,
-        "samples": method.samples,
-        "rounds": method.rounds,
-        "sampling": plain(sampling),
-        "prompts": {"version": prompts.version, "sha256": prompts.sha256},
-        "show_reference": options.asking.show_reference,
-        "show_example": options.asking.show_example,
-        "feedback": {"seed": options.seed, "cases": options.cases or CASES}
-        if method.asks_the_judge
-        else None,
-    }
+    feedback = FeedbackRecord(seed=options.seed, cases=options.cases or CASES)
+    return GenerationManifest(
+        suite=absolute(options.suite),
+        method=method.name,
+        model=model.label,
+        endpoint=None if replayed else address_of(options),
+        recording=PREFIX + str(_recording(options).absolute()) if replayed else None,
+        samples=method.samples,
+        rounds=method.rounds,
+        sampling=model_of(SamplingRecord, sampling),
+        prompts=PromptsRecord(version=prompts.version, sha256=prompts.sha256),
+        show_reference=options.asking.show_reference,
+        show_example=options.asking.show_example,
+        feedback=feedback if method.asks_the_judge else None,
+    )
 
 
 def _recording(options: GenerateRequest) -> Path:
     return Path((options.model or "").removeprefix(PREFIX))
-
-
-def _identity(asked: dict[str, Any]) -> dict[str, Any]:
-    """What a resumed generation must have asked for too: not how much of it."""
-    return {name: v for name, v in asked.items() if name not in ("samples", "rounds")}
 
 
 class _Generation:

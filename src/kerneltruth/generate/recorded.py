@@ -14,7 +14,7 @@ from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.generate.chat import ApiError, Reply, Request, Scope, Usage
-from kerneltruth.generate.transcript import ANSWER, TRANSCRIPT
+from kerneltruth.generate.transcript import TRANSCRIPT
 
 PREFIX = "replay:"
 
@@ -71,7 +71,7 @@ def read_recording(path: Path) -> Recording:
             continue
         where = f"{file}:{number}"
         data = _object(line, where)
-        if data.get("kind", ANSWER) != ANSWER:
+        if data.get("kind", "answer") != "answer":
             continue
         key, reply = _reply(data, where)
         if key in replies:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kerneltruth.documents.model import Number
 from kerneltruth.documents.timing import CandidateTimes
 
 RIGHT = "pass"
@@ -25,13 +26,13 @@ class ShapeTiming:
     """
 
     shape: str
-    candidate_us: float
-    eager_us: float
-    ratio: float
-    low: float
-    high: float
+    candidate_us: Number
+    eager_us: Number
+    ratio: Number
+    low: Number
+    high: Number
     bound_by: str | None = None
-    efficiency: float | None = None
+    efficiency: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterator
 
 from msgspec import UNSET
 
-from kerneltruth.documents.generations import GenerateDocument, ImportedLine
-from kerneltruth.documents.model import content_hash
+from kerneltruth.documents.generations import GenerateDocument, GenerationManifest, ImportedLine
 from kerneltruth.documents.runs import NotRead
 from kerneltruth.engine.events import Step
 from kerneltruth.errors import UserError
@@ -49,13 +48,13 @@ def import_submissions(
         if not entries:
             first = f"; {broken[0].origin}: {broken[0].reason}" if broken else ""
             raise UserError(f"--from {source}: no submission for the suite {suite}{first}")
-        asked = {
-            "suite": absolute(options.suite),
-            "method": IMPORT,
-            "model": options.model,
-            "from": str(source.absolute()),
-        }
-        path = open_generation(options.out, asked, content_hash(asked))
+        asked = GenerationManifest(
+            suite=absolute(options.suite),
+            method=IMPORT,
+            model=options.model,
+            source=str(source.absolute()),
+        )
+        path = open_generation(options.out, asked)
         publish(path, ANSWERS, (_line(entry, suite) for entry in entries))
     document = GenerateDocument(
         suite=options.suite,

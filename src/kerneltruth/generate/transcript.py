@@ -11,19 +11,53 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from kerneltruth.documents.model import parse, plain
+from msgspec import UNSET, UnsetType, structs
+
+from kerneltruth.documents.model import Json, Stored, parse
 from kerneltruth.errors import UserError
 from kerneltruth.generate.account import Account
-from kerneltruth.generate.chat import Reply, byte_count
+from kerneltruth.generate.chat import Message, Reply, Scope, byte_count
 from kerneltruth.generate.request_pool import Answered, Unanswered
 from kerneltruth.generate.review import Review
 from kerneltruth.runs.ledger import Ledger
 
 TRANSCRIPT = "exchanges.jsonl"
-ANSWER, FAILURE, REVIEW = "answer", "failure", "review"
+
+
+class FailedCall(Stored, frozen=True, kw_only=True):
+    """Why a request brought no answer."""
+
+    scope: Scope
+    detail: str
+
+
+class ExchangeLine(Stored, frozen=True, kw_only=True):
+    """A line of the transcript: an answer, a request that brought none, or a verdict."""
+
+    kind: Literal["answer", "failure", "review"]
+    task: str
+    sample: int
+    round: int
+    at: str | UnsetType = UNSET
+    tries: int | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    messages: tuple[Message, ...] | UnsetType = UNSET
+    reply: Reply | UnsetType = UNSET
+    trouble: FailedCall | UnsetType = UNSET
+    review: Review | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A line without its conversation; `asked` is the bytes of that, `brief` a hash of the task."""
+
+    line: ExchangeLine
+    brief: str | None
+    asked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +85,7 @@ class Transcript:
             UserError: it is damaged.
             EnvironmentFault: another process writes it.
         """
-        self._ledger = Ledger(path, keep=_kept, lines_are="exchange")
+        self._ledger = Ledger(path, keep=partial(_kept, path=path), lines_are="exchange")
         self._ledger.lock()
         self.notes = self._ledger.notes
         self.account = Account()
@@ -60,7 +94,7 @@ class Transcript:
         self._failures: dict[tuple[str, int, int], int] = {}
         self._briefs: dict[str, str] = {}
         for line in self._ledger.lines():
-            self._take(line, path)
+            self._take(line)
 
     def close(self) -> None:
         """Release the file."""
@@ -101,70 +135,68 @@ class Transcript:
         """
         request = outcome.request
         place = (request.task, request.sample, request.round)
-        line = {
-            **_place(*place),
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "tries": outcome.tries,
-            "seconds": round(outcome.seconds, 3),
-            "messages": plain(request.messages),
-        }
+        line = ExchangeLine(
+            kind="answer",
+            task=request.task,
+            sample=request.sample,
+            round=request.round,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            tries=outcome.tries,
+            seconds=round(outcome.seconds, 3),
+            messages=request.messages,
+        )
         if isinstance(outcome, Answered):
-            self._ledger.append(
-                request.key, {"kind": ANSWER, **line, "reply": plain(outcome.reply)}
-            )
+            self._ledger.append(request.key, structs.replace(line, reply=outcome.reply))
             self._answers[place] = outcome.reply
             return
         number = self._failures.get(place, 0) + 1
         self._failures[place] = number
-        error = {"scope": outcome.error.scope, "detail": outcome.error.detail}
+        trouble = FailedCall(scope=outcome.error.scope, detail=outcome.error.detail)
         key = f"{request.key} failure {number}"
-        self._ledger.append(key, {"kind": FAILURE, **line, "trouble": error})
+        self._ledger.append(key, structs.replace(line, kind="failure", trouble=trouble))
 
     def add_review(self, task: str, sample: int, turn: int, review: Review) -> None:
         """Add a verdict; it is on disk when this returns."""
-        place = (task, sample, turn)
         key = f"{task} s{sample} r{turn} review"
-        self._ledger.append(key, {"kind": REVIEW, **_place(*place), "review": plain(review)})
-        self._reviews[place] = review
+        line = ExchangeLine(kind="review", task=task, sample=sample, round=turn, review=review)
+        self._ledger.append(key, line)
+        self._reviews[task, sample, turn] = review
 
-    def _take(self, line: dict[str, Any], path: Path) -> None:
-        try:
-            place = (line["task"], line["sample"], line["round"])
-            if line.get("brief") is not None:
-                self._briefs[line["task"]] = line["brief"]
-            match line["kind"]:
-                case "answer":
-                    reply = parse(Reply, line["reply"])
-                    self._answers[place] = reply
-                    size = line["asked"] + byte_count(reply.text)
-                    self.account.add_answer(line["tries"], reply.usage, size)
-                case "failure":
-                    self._failures[place] = self._failures.get(place, 0) + 1
-                    self.account.calls += line["tries"]
-                case "review":
-                    self._reviews[place] = parse(Review, line["review"])
-        except (KeyError, TypeError, UserError) as error:
-            raise UserError(
-                f"{path}: the line {line['key']!r} is damaged ({error}); restore the file, or "
-                "name a new directory with --out"
-            ) from error
+    def _take(self, kept: _Kept) -> None:
+        line, place = kept.line, (kept.line.task, kept.line.sample, kept.line.round)
+        if kept.brief is not None:
+            self._briefs[line.task] = kept.brief
+        if line.kind == "failure":
+            self._failures[place] = self._failures.get(place, 0) + 1
+            self.account.calls += line.tries or 0
+        if line.review:
+            self._reviews[place] = line.review
+        if line.reply:
+            self._answers[place] = line.reply
+            size = kept.asked + byte_count(line.reply.text)
+            self.account.add_answer(line.tries or 0, line.reply.usage, size)
 
 
-def _place(task: str, sample: int, turn: int) -> dict[str, Any]:
-    return {"task": task, "sample": sample, "round": turn}
+def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
+    """What of a line stays in memory: not the conversation, whose size alone matters.
 
-
-def _kept(line: dict[str, Any]) -> dict[str, Any]:
-    """What of a line stays in memory: not the conversation, whose size alone matters."""
-    wanted = ("key", "kind", "task", "sample", "round", "tries", "reply", "review")
-    kept = {name: line[name] for name in wanted if name in line}
-    messages = line.get("messages")
-    said = [m for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
-    contents = [str(m.get("content")) for m in said]
-    # The second message, after the system's, puts the task.
-    kept["brief"] = _hash(contents[1]) if len(contents) > 1 else None
-    kept["asked"] = sum(byte_count(c) for c in contents)
-    return kept
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        line = parse(ExchangeLine, data)
+    except UserError as error:
+        raise UserError(
+            f"{path}: the line {data['key']!r} is damaged ({error}); restore the file, or "
+            "name a new directory with --out"
+        ) from error
+    contents = [message.content for message in line.messages or ()]
+    return _Kept(
+        line=structs.replace(line, messages=UNSET),
+        # The second message, after the system's, puts the task.
+        brief=_hash(contents[1]) if len(contents) > 1 else None,
+        asked=sum(map(byte_count, contents)),
+    )
 
 
 def _hash(text: str) -> str:

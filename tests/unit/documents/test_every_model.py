@@ -2,7 +2,7 @@
 
 import json
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -25,6 +25,7 @@ _PLAIN = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     Number: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53),
     NoneType: st.none(),
+    Any: st.text(max_size=4),
 }
 # Fields that refuse some values of their types.
 _FIELDS = {
@@ -60,6 +61,8 @@ def values(hint):
             return st.one_of([values(each) for each in inner if each is not msgspec.UnsetType])
         case origin if origin is dict:
             return st.dictionaries(st.text(max_size=4), values(inner[1]), max_size=2)
+        case origin if origin is list:
+            return st.lists(values(inner[0]), max_size=2)
         case origin if origin is tuple and inner[-1] is Ellipsis:
             return st.lists(values(inner[0]), max_size=2).map(tuple)
         case origin if origin is tuple:
