@@ -18,8 +18,6 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "kerneltruth"
 # Declarations of kernels and of tasks: data, however the code is built.
 DECLARATIONS = re.compile(r"corpus/|tasks/(core|suite|tritonbench|gpu|earlier)\b")
-# Names that still stand for two things. The list only shrinks.
-STAND_TWICE = frozenset({"UnsupportedHere"})
 
 
 def modules() -> dict[str, Path]:
@@ -107,10 +105,8 @@ def faults() -> Iterator[str]:
         yield f"modules import each other in a circle: {', '.join(group)}"
     twice = {name: files for name, files in classes(known.values()).items() if len(files) > 1}
     for name, files in sorted(twice.items()):
-        if not name.startswith("_") and name not in STAND_TWICE:
+        if not name.startswith("_"):
             yield f"class {name} stands in {', '.join(files)}: give each thing a name of its own"
-    for name in sorted(STAND_TWICE - twice.keys()):
-        yield f"class {name} no longer stands twice: take it off STAND_TWICE"
 
 
 def main() -> int:

@@ -418,7 +418,7 @@ def test_chained_comparisons_are_refused_as_the_compiler_refuses_them(found, nam
 def test_cache_hints_change_no_value(found):
     assert_agrees(found, "cached load", torch.tensor(SMALL))
     assert_agrees(found, "streamed store", torch.tensor(SMALL))
-    assert found["fetched anew"]["error"] == "UnsupportedHere"
+    assert found["fetched anew"]["error"] == "UnsupportedError"
 
 
 @pytest.mark.skipif(TRITON < (3, 9), reason="the language has them from 3.9 on")
@@ -427,7 +427,7 @@ def test_newer_operations_compute_what_they_say(found):
     assert_agrees(found, "atomic load", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
     assert_agrees(found, "atomic store", [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     assert_agrees(found, "poll", [1, 0, 1, 0, 1, 0, 0, 1])
-    assert found["polls forever"]["error"] == "UnsupportedHere"
+    assert found["polls forever"]["error"] == "UnsupportedError"
 
 
 def test_stores_broadcast_their_value(found):
@@ -442,7 +442,7 @@ def test_bool_pointers_hold_bytes(found):
     "name", ["inline asm", "waits forever", "volatile wait", "directed rounding"]
 )
 def test_what_cannot_be_done_is_unsupported_here(found, name):
-    assert found[name]["error"] == "UnsupportedHere", found[name]
+    assert found[name]["error"] == "UnsupportedError", found[name]
 
 
 def test_a_kernel_s_own_error_stays_an_error(found):

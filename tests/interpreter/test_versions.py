@@ -13,7 +13,7 @@ import pytest
 import kerneltruth
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.runner.host import Runner
-from kerneltruth.runner.interpreter import UnsupportedHere, versions
+from kerneltruth.runner.interpreter import UnsupportedError, versions
 
 HERE = Path(__file__).parent
 SOURCE = str(Path(kerneltruth.__file__).parents[1])
@@ -88,7 +88,7 @@ def test_each_version_has_its_adapter(version, module):
 
 @pytest.mark.parametrize("version", ["3.5.1", "2.1.0", "unknown"])
 def test_versions_before_the_window_have_none(version):
-    with pytest.raises(UnsupportedHere):
+    with pytest.raises(UnsupportedError):
         versions.range_of(versions.number(version))
 
 
@@ -106,7 +106,7 @@ def outcome(change):
     if told is None and hasattr(it.InterpreterBuilder, "create_frobnicate"):
         try:
             it.interpreter_builder.create_frobnicate()
-        except interpreter.UnsupportedHere as error:
+        except interpreter.UnsupportedError as error:
             told = str(error)
     return told
 

@@ -23,8 +23,8 @@ from typing import Any, Literal
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
 from kerneltruth.errors import UserError
-from kerneltruth.runs.files import read_json
 from kerneltruth.runs.store import RunStore
+from kerneltruth.runs.tasks_file import read_tasks
 
 # Runs of `audit` from before roles were stored name their kernels only.
 UNKNOWN_ROLE = "kernel"
@@ -271,22 +271,6 @@ def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
 def _merit(result: Result) -> tuple[bool, bool, bool, float]:
     """Right, wrong, not judged; then what at least ran; then faster; of equals the later counts."""
     return result.correct, result.judged, result.called, result.speedup() or 0.0
-
-
-def read_tasks(run: Path) -> dict[str, dict[str, Any]]:
-    """What a run holds of its tasks, by task: `tasks.json`, which older runs lack.
-
-    Raises:
-        UserError: the file is damaged.
-    """
-    path = run / "tasks.json"
-    if not path.exists():
-        return {}
-    data = read_json(path)
-    tasks = data.get("tasks") if isinstance(data, dict) else None
-    if not isinstance(tasks, dict):
-        raise UserError(f"{path} is damaged: it holds no `tasks`; make the run again")
-    return {task: said for task, said in tasks.items() if isinstance(said, dict)}
 
 
 def _facts_of(said: Mapping[str, Any]) -> dict[str, float]:

@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from kerneltruth.analysis.lines import result_of
-from kerneltruth.documents.lines import StagesRecord, read_line
+from kerneltruth.documents.lines import ResultLine, StagesRecord, read_line
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.records import VerdictWord
 from kerneltruth.documents.runs import RightCount, RunCandidate
+from kerneltruth.engine.stages import NOT_RUN, said
 
 STAGES = ("call", "exe", "perf")
+# Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
+WRONG = "wrong"
+WHEN_TIMED = "when_timed"
+# Characters of a reason in a list of many.
+MOST_SAID = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +25,7 @@ class ListedLine:
     """What of a result line is needed while the run lasts; memory must not grow with the rest.
 
     Attributes:
-        verdict: as analysis has it: what was found wrong while it was timed has failed.
+        verdict: of the attempt; `fail` where a wrong result was seen while it was timed.
         reason: of the verdict, in one line.
         same_as: the line whose source it repeats; None of the others.
     """
@@ -43,21 +48,41 @@ class ListedLine:
         Raises:
             UserError: it is of another form.
         """
-        line, result = read_line(data), result_of(data, 0)
-        explanation = line.attempt.explanation if line.attempt else ""
+        line = read_line(data)
+        stages = line.stages or StagesRecord()
+        verdict, kind, detail = _conclusion(line, stages)
+        attempt = line.attempt or None
         return cls(
             key=line.key,
-            task=result.task,
-            category=result.category or "",
-            stages=line.stages or StagesRecord(),
+            task=line.task or (attempt.task if attempt else ""),
+            category=line.category or "",
+            stages=stages,
             # What `run` writes has a verdict's own word.
-            verdict=cast(VerdictWord, result.verdict),
-            kind=result.kind,
-            finding=result.finding,
-            reason=(explanation or result.detail).partition("\n")[0],
+            verdict=cast(VerdictWord, verdict),
+            kind=kind,
+            finding=line.finding.rpartition("/")[2] if line.finding else None,
+            reason=((attempt.explanation if attempt else "") or detail).partition("\n")[0],
             torch_only=bool(line.torch_only),
             same_as=line.same_as or None,
         )
+
+
+def _conclusion(line: ResultLine, stages: StagesRecord) -> tuple[str, str | None, str]:
+    """The verdict, its kind and its reason; those of the stages where a line has no attempt."""
+    if stages.outcome("exe") == "pass" and stages.perf and stages.perf.outcome == WRONG:
+        return "fail", WHEN_TIMED, _of_stages(stages, stages.perf.detail or "")
+    if line.attempt:
+        kind = getattr(line.attempt.verdict, "kind", None)
+        return line.attempt.verdict.word, kind, _of_stages(stages, said(line.attempt))
+    outcome = stages.outcome("exe")
+    word = stages.outcome("call") if outcome in (None, NOT_RUN) else outcome
+    return word or NOT_RUN, None, _of_stages(stages, "")
+
+
+def _of_stages(stages: StagesRecord, detail: str) -> str:
+    """The reason given, else the one that a stage gives."""
+    given = (stage.detail for stage in (stages.exe, stages.call) if stage and stage.detail)
+    return (detail or next(given, "")).partition("\n")[0][:MOST_SAID]
 
 
 def listed(lines: Iterable[ListedLine]) -> list[RunCandidate]:

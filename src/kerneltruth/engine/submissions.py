@@ -29,7 +29,6 @@ from kerneltruth.engine.requests import CASES, RunRequest
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.stages import NOT_RUN, stages_of
 from kerneltruth.engine.store import peer_records, store_attempt
-from kerneltruth.engine.task_facts import store_facts
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -41,6 +40,7 @@ from kerneltruth.suites.entries import Entry, candidate_of, enroll
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.submission import Broken
+from kerneltruth.suites.task_facts import store_facts
 from kerneltruth.tasks.registry import accepted_by
 
 # Most of a judgement is work of the processor: this many judges share a GPU.

@@ -47,10 +47,6 @@ class ProtocolError(Exception):
     """The other side sent something that is not a message of this protocol."""
 
 
-class UnsupportedHere(Exception):
-    """Raised in the child: this machine or the interpreter cannot run what the kernel asks for."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """Make the device's context, and what batches need there, before anything is loaded."""

@@ -17,7 +17,6 @@ from flashinfer_data import (
     workload,
 )
 
-from kerneltruth.analysis.reference_facts import facts_of
 from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
@@ -34,6 +33,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.suites.flashinfer.forms import FORM
 from kerneltruth.suites.flashinfer.suite import open_data_set
 from kerneltruth.suites.reading import read_submissions
+from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.suites.submission import Broken, Labels, Submission
 
 pytestmark = pytest.mark.processes

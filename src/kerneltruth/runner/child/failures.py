@@ -7,6 +7,7 @@ import re
 import traceback
 
 from kerneltruth.runner.protocol import Observation
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _MESSAGE = 2000
 _TRACE = 6000
@@ -39,7 +40,7 @@ def failure(error: BaseException, *, caller: str) -> Observation:
     except Exception:
         message = "<str() of the exception raised>"
     ended = "raised"
-    if _is_unsupported(cause):
+    if isinstance(cause, UnsupportedError):
         ended = "unsupported"
     elif {k.__name__ for k in type(cause).__mro__} & _COMPILE_ERRORS or any(
         words in message for words in _COMPILE_WORDS
@@ -71,14 +72,6 @@ def _trace(error: BaseException, caller: str) -> str:
 def _without_folder(text: str) -> str:
     """The same words in each child, whose private folders differ."""
     return text.replace(f"{_FOLDER}{os.sep}", "") if _FOLDER else text
-
-
-def _is_unsupported(error: BaseException) -> bool:
-    """Ours, by name: the interpreter has one of its own, which needs nothing of the protocol."""
-    return any(
-        kind.__name__ == "UnsupportedHere" and kind.__module__.startswith("kerneltruth.runner.")
-        for kind in type(error).__mro__
-    )
 
 
 def _deepest(error: BaseException) -> BaseException:

@@ -20,7 +20,7 @@ from torch.nn.modules import module as registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kerneltruth.runner.child.binding import Offered
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
@@ -57,7 +57,7 @@ def build(
     that is `reused` has been called with other values.
 
     Raises:
-        UnsupportedHere: the judge's weights find no place in it.
+        UnsupportedError: the judge's weights find no place in it.
         AttributeError: nor does a buffer that is asked for.
     """
     inputs = inputs_of(arguments)
@@ -183,7 +183,7 @@ def _matched(
     go to those alone, and may be missing where they are not needed.
 
     Raises:
-        UnsupportedHere: a weight has no place, or more than one.
+        UnsupportedError: a weight has no place, or more than one.
     """
     state = _state(model)
     named = _by_name(state, weights)
@@ -201,7 +201,7 @@ def _matched(
     for name, weight in _without(weights, places.values()).items():
         if not _statistic(name) or keeps_statistics or not model.training:
             own = ", ".join(f"{n}{list(t.shape)}" for n, t in list(state.items())[:6]) or "none"
-            raise UnsupportedHere(f"{NO_PLACE} {name}{list(weight.shape)}; its own are {own}")
+            raise UnsupportedError(f"{NO_PLACE} {name}{list(weight.shape)}; its own are {own}")
     return places
 
 

@@ -13,7 +13,8 @@ import torch
 
 from kerneltruth.runner import emulation
 from kerneltruth.runner.arguments import TensorArgument
-from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorResult, UnsupportedHere
+from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorResult
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _ALIGNMENT = 512
 # The state of a large model is among the results of its reference; more would be a flood.
@@ -69,7 +70,7 @@ def dtype_of(name: str) -> torch.dtype:
     """The torch dtype of that name, if this torch has it."""
     dtype = getattr(torch, name, None) if name in ITEMSIZE else None
     if not isinstance(dtype, torch.dtype):
-        raise UnsupportedHere(f"torch {torch.__version__} has no dtype {name}")
+        raise UnsupportedError(f"torch {torch.__version__} has no dtype {name}")
     return dtype
 
 
@@ -79,7 +80,7 @@ def as_numpy(view: torch.Tensor) -> Any:
         return view.numpy()
     except TypeError as error:
         name = str(view.dtype).removeprefix("torch.")
-        raise UnsupportedHere(f"NumPy has no dtype {name}") from error
+        raise UnsupportedError(f"NumPy has no dtype {name}") from error
 
 
 def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:

@@ -45,10 +45,10 @@ from kerneltruth.runner.protocol import (
     Loaded,
     Observation,
     Rehearse,
-    UnsupportedHere,
 )
 from kerneltruth.runner.timing import timed_worker
 from kerneltruth.runner.timing.messages import CountOperators, PrepareInputs, Supply
+from kerneltruth.runner.unsupported import UnsupportedError
 
 
 class _NoEntry(Exception):
@@ -95,7 +95,7 @@ class Worker:
         start = time.perf_counter()
         try:
             self._prepare()
-        except UnsupportedHere as error:
+        except UnsupportedError as error:
             return failures.failure(error, caller=__file__)
         except Exception as error:
             # Nothing of the candidate has run yet.
@@ -119,21 +119,21 @@ class Worker:
         on_cpu = self._device.type == "cpu"
         make_context(self._load.device)
         if self._load.language == "cuda" and on_cpu:
-            raise UnsupportedHere("a CUDA source needs a CUDA device")
+            raise UnsupportedError("a CUDA source needs a CUDA device")
         if self._load.language == "cuda" and not self._compiling:
             # It imports PyTorch's build tools, which no other candidate needs.
             self._extensions = importlib.import_module("kerneltruth.runner.extensions")
             self._extensions.install(self._load.kit)
         if self._load.language != "triton":
             if self._compiling:
-                raise UnsupportedHere(
+                raise UnsupportedError(
                     f"only Triton compiles without running: {self._load.language}"
                 )
             return
         if on_cpu:
             refusal = importlib.import_module("kerneltruth.runner.interpreter").refusal()
             if refusal is not None:
-                raise UnsupportedHere(refusal)
+                raise UnsupportedError(refusal)
             emulation.install()
         if self._load.mode == "time":
             return

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 CPU = torch.device("cpu")
 CUDA = torch.device("cuda", 0)
@@ -112,7 +112,7 @@ def _pinned(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _array_interface(
     tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    raise UnsupportedHere("memory of a real CUDA device (__cuda_array_interface__)")
+    raise UnsupportedError("memory of a real CUDA device (__cuda_array_interface__)")
 
 
 def _answers() -> dict[Any, _Answer]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 # An H100 SXM; bytes, and counts per multiprocessor where the name says so.
 FACTS: Mapping[str, Any] = {
@@ -129,7 +129,7 @@ def refuse(what: str) -> Callable[..., Any]:
     """A stand-in for something that needs a real device."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedHere(f"{what} needs a CUDA device")
+        raise UnsupportedError(f"{what} needs a CUDA device")
 
     return refused
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltruth.runner.extensions.headers import precompiled, write_headers
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 # Arguments of `load_inline` that the lean build takes as they are.
 _ARGUMENTS = """
@@ -90,7 +90,7 @@ def install(kit: str | None) -> None:
             they are.
 
     Raises:
-        UnsupportedHere: PyTorch's build tools lack what they import.
+        UnsupportedError: PyTorch's build tools lack what they import.
     """
     _find_ninja()
     # Dependency files are useless in a folder that is the candidate's own.
@@ -98,7 +98,7 @@ def install(kit: str | None) -> None:
     try:
         tools = _tools()
     except ImportError as error:
-        raise UnsupportedHere(
+        raise UnsupportedError(
             f"PyTorch cannot build C++ and CUDA here: {error}; pip install setuptools"
         ) from error
     own_load, own_inline = tools.load, tools.load_inline
@@ -138,16 +138,16 @@ def need_tools(tools: Any, *, cuda: bool) -> None:
     """Refuse to build where ninja is missing, or nvcc where it is needed.
 
     Raises:
-        UnsupportedHere: which of them, and what adds it.
+        UnsupportedError: which of them, and what adds it.
     """
     home = tools.CUDA_HOME
     if cuda and (home is None or not os.path.exists(os.path.join(home, "bin", "nvcc"))):
-        raise UnsupportedHere(
+        raise UnsupportedError(
             "CUDA C++ needs nvcc, which is neither on PATH nor under CUDA_HOME: install the CUDA "
             "toolkit of your driver"
         )
     if shutil.which("ninja") is None:
-        raise UnsupportedHere(
+        raise UnsupportedError(
             "CUDA C++ needs ninja, which is not on PATH: pip install kerneltruth[gpu]"
         )
 

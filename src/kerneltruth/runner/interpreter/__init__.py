@@ -11,10 +11,10 @@ import sys
 from importlib import metadata
 
 from kerneltruth.runner.interpreter.settings import set_dot_precision
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.versions import LAST_TESTED, WINDOW, number
+from kerneltruth.runner.unsupported import UnsupportedError
 
-__all__ = ["UnsupportedHere", "install", "load", "prepare", "refusal", "set_dot_precision"]
+__all__ = ["UnsupportedError", "install", "load", "prepare", "refusal", "set_dot_precision"]
 
 _refusal: str | None = None
 
@@ -25,7 +25,7 @@ def install() -> None:
     Call it after `TRITON_INTERPRET=1` was set and before any kernel is imported.
 
     Raises:
-        UnsupportedHere: the installed Triton is not one that this fits.
+        UnsupportedError: the installed Triton is not one that this fits.
     """
     import triton
 
@@ -39,7 +39,7 @@ def install() -> None:
             probe.check()
     except Exception as error:
         # Whatever an unknown version changes is no fault of the kernels that it would run.
-        raise UnsupportedHere(_told(error)) from error
+        raise UnsupportedError(_told(error)) from error
 
 
 def load() -> None:
@@ -64,7 +64,7 @@ def prepare() -> None:
         return
     try:
         install()
-    except UnsupportedHere as error:
+    except UnsupportedError as error:
         _refusal = str(error)
 
 
@@ -74,7 +74,7 @@ def _told(error: Exception) -> str:
         installed = metadata.version("triton")
     except metadata.PackageNotFoundError:
         installed = "a build of its own"
-    reason = str(error) if isinstance(error, UnsupportedHere) else repr(error)
+    reason = str(error) if isinstance(error, UnsupportedError) else repr(error)
     return f"kernels run without a GPU with Triton {WINDOW}, this is {installed}: {reason}"
 
 

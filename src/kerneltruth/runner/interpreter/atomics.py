@@ -15,8 +15,8 @@ from kerneltruth.runner.interpreter import bounds
 from kerneltruth.runner.interpreter.handles import Handle, make, values
 from kerneltruth.runner.interpreter.memory import descriptor_pointers
 from kerneltruth.runner.interpreter.numbers import Array
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.waiting import POLLS
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _NATIVE_ORDER = InterpreterBuilder.ir_sem_to_interpreter_sem
 _NATIVE_OPERATION = InterpreterBuilder.ir_rmw_op_to_interpreter_rmw_op
@@ -82,7 +82,7 @@ def _rmw(
             return _add_16_bits(ptr, val, mask)
         if operation == ir.ATOMIC_OP.XCHG:
             return _exchange_16_bits(ptr, val, mask)
-        raise UnsupportedHere(f"atomic {operation} on {val.dtype} in the interpreter")
+        raise UnsupportedError(f"atomic {operation} on {val.dtype} in the interpreter")
     shape = ptr.data.shape
     data = np.ascontiguousarray(np.broadcast_to(val.data, shape))
     # Exchanging floats is exchanging their bits; the interpreter only knows integers there.
@@ -123,20 +123,20 @@ def _descriptor_reduce(self: Any, kind: Any, desc: Any, value: Handle, indices: 
         name = "FADD"
     elif name in ("MIN", "MAX"):
         if ty.is_floating():
-            raise UnsupportedHere(f"descriptor atomic {name} on {ty} in the interpreter")
+            raise UnsupportedError(f"descriptor atomic {name} on {ty} in the interpreter")
         name = name if ty.is_int_signed() else "U" + name
     operation = getattr(ir.ATOMIC_OP, name)
     _rmw(self, operation, pointers, value, inside, ir.MEM_SEMANTIC.RELAXED, None)
 
 
 def _inline_asm(self: Any, *_: Any) -> Handle:
-    raise UnsupportedHere("inline assembly does not run in the interpreter")
+    raise UnsupportedError("inline assembly does not run in the interpreter")
 
 
 def _missing(self: Any, name: str) -> Any:
     """Whatever the interpreter's builder lacks is unsupported here, not the kernel's fault."""
     if name.startswith(("create_", "get_")):
-        raise UnsupportedHere(f"Triton's interpreter has no {name}")
+        raise UnsupportedError(f"Triton's interpreter has no {name}")
     raise AttributeError(f"'InterpreterBuilder' object has no attribute {name!r}")
 
 

@@ -21,8 +21,8 @@ from kerneltruth.runner.interpreter import (
     memory,
     types,
 )
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.versions import adapter
+from kerneltruth.runner.unsupported import UnsupportedError
 
 Method = Callable[..., Any]
 
@@ -116,14 +116,14 @@ def install() -> None:
     """Replace, once, what the interpreter computes differently from the GPU.
 
     Raises:
-        UnsupportedHere: something that is replaced is not as in the versions known.
+        UnsupportedError: something that is replaced is not as in the versions known.
     """
     global _installed
     if _installed:
         return
     misfit = next(misfits(), None)
     if misfit is not None:
-        raise UnsupportedHere(misfit)
+        raise UnsupportedError(misfit)
     for name in unknown():
         setattr(it.InterpreterBuilder, name, _refusing(name))
     for name, method in methods().items():
@@ -142,7 +142,7 @@ def install() -> None:
 def _refusing(name: str) -> Method:
     # What a newer version has added may compute anything.
     def method(self: Any, *_: Any, **__: Any) -> Any:
-        raise UnsupportedHere(f"{name} of Triton's interpreter is newer than kerneltruth")
+        raise UnsupportedError(f"{name} of Triton's interpreter is newer than kerneltruth")
 
     return method
 

@@ -15,8 +15,8 @@ from kerneltruth.runner.interpreter import bounds, control, rewriting
 from kerneltruth.runner.interpreter.handles import make
 from kerneltruth.runner.interpreter.language import interpreting
 from kerneltruth.runner.interpreter.numbers import STORAGE
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.versions import adapter
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _signatures: dict[Any, inspect.Signature] = {}
 _rewritten: dict[Any, Callable[..., Any]] = {}
@@ -114,7 +114,7 @@ def _run_programs(fn: Callable[..., Any], sizes: tuple[int, int, int], bound: An
                 for z in range(sizes[2]):
                     builder.set_grid_idx(x, y, z)
                     fn(**bound)
-    except (UnsupportedHere, InterpreterError):
+    except (UnsupportedError, InterpreterError):
         raise
     except Exception as error:
         raise InterpreterError(repr(error)) from error
@@ -154,7 +154,7 @@ def call(self: Any, *args: Any, **kwargs: Any) -> Any:
     try:
         with interpreting():
             return rewrite(self)(*args, **kwargs)
-    except (UnsupportedHere, InterpreterError, control.AmbiguousTruth):
+    except (UnsupportedError, InterpreterError, control.AmbiguousTruth):
         raise
     except Exception as error:
         raise InterpreterError(repr(error)) from error

@@ -13,7 +13,7 @@ from kerneltruth.runner.interpreter.casts import saturate
 from kerneltruth.runner.interpreter.handles import Handle, Type, make, values
 from kerneltruth.runner.interpreter.integers import high_product
 from kerneltruth.runner.interpreter.numbers import Array
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 Function = Callable[..., Any]
 
@@ -264,7 +264,7 @@ def _extern(
 ) -> Handle:
     function = FUNCTIONS.get(symbol.removeprefix("__nv_"))
     if function is None:
-        raise UnsupportedHere(f"the interpreter has no {symbol}")
+        raise UnsupportedError(f"the interpreter has no {symbol}")
     operands = np.broadcast_arrays(*(values(a) for a in args))
     return make(np.asarray(function(*operands)), ret_type.scalar)
 

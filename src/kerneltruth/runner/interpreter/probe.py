@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _COUNT = 13
 
@@ -29,7 +29,7 @@ def check() -> None:
     """Run it.
 
     Raises:
-        UnsupportedHere: the result is not what a GPU computes.
+        UnsupportedError: the result is not what a GPU computes.
     """
     x = torch.arange(_COUNT, dtype=torch.bfloat16)
     out = torch.zeros(_COUNT)
@@ -37,4 +37,4 @@ def check() -> None:
     # All of these numbers are integers that bf16 holds exactly.
     numbers = torch.arange(_COUNT, dtype=torch.float32)
     if not torch.equal(out, torch.where(numbers > 2, 4 * numbers - 1, numbers) + numbers.sum()):
-        raise UnsupportedHere(f"a kernel whose result is known computed {out.tolist()}")
+        raise UnsupportedError(f"a kernel whose result is known computed {out.tolist()}")

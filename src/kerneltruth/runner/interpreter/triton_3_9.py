@@ -14,8 +14,8 @@ from triton.runtime.interpreter import TensorHandle
 from kerneltruth.runner.interpreter import arithmetic, memory
 from kerneltruth.runner.interpreter.handles import Handle, truth
 from kerneltruth.runner.interpreter.numbers import Array
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
 from kerneltruth.runner.interpreter.versions import Adapter
+from kerneltruth.runner.unsupported import UnsupportedError
 
 _LOAD = memory.METHODS["create_load"]
 _STORE = memory.METHODS["create_store"]
@@ -86,7 +86,7 @@ def _atomic_poll(
     seen = _LOAD(self, ptr, None, None, False)
     matched = seen.data == expected.data
     if not isinstance(timeout, TensorHandle) and not matched.all():
-        raise UnsupportedHere(
+        raise UnsupportedError(
             "a program waits for another one; the interpreter runs programs one after another"
         )
     return truth(matched)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 # By the first minor version of a range, which ends where the next one begins.
 _MODULES = {
@@ -51,11 +51,11 @@ def range_of(version: tuple[int, int]) -> str:
     """The name of the adapter's module; the newest one's for versions that are newer still.
 
     Raises:
-        UnsupportedHere: a version before the first.
+        UnsupportedError: a version before the first.
     """
     fitting = [first for first in _MODULES if first <= version]
     if not fitting:
-        raise UnsupportedHere("it is too old")
+        raise UnsupportedError("it is too old")
     return _MODULES[max(fitting)]
 
 
@@ -64,7 +64,7 @@ def adapter() -> Adapter:
     """The adapter for the installed Triton.
 
     Raises:
-        UnsupportedHere: a version before the first.
+        UnsupportedError: a version before the first.
     """
     import triton
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kerneltruth.runner.interpreter.numbers import Array
-from kerneltruth.runner.interpreter.unsupported import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 # A program that sees one value at one address this often in a row waits for a program that has
 # not begun: programs run one after another here. Waiting for an earlier one ends at once.
@@ -29,7 +29,7 @@ class _Polls:
         self.seen = seen
         if self.count >= _POLLS_BEFORE_GIVING_UP:
             self.count = 0
-            raise UnsupportedHere(
+            raise UnsupportedError(
                 "a program waits for another one; the interpreter runs programs one after another"
             )
 

@@ -6,7 +6,7 @@ import pytest
 
 from kerneltruth.runner.child import failures
 from kerneltruth.runner.child.failures import failure, keep_folder
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 
 class CompilationError(Exception):
@@ -39,7 +39,7 @@ def seen(error, caller="nowhere.py"):
         (ValueError("a"), "raised"),
         (CompilationError("at 3:4"), "compile_failed"),
         (RuntimeError("ptxas fatal: too many registers"), "compile_failed"),
-        (UnsupportedHere("needs a GPU"), "unsupported"),
+        (UnsupportedError("needs a GPU"), "unsupported"),
     ],
 )
 def test_who_refused_is_told_apart(error, ended):

@@ -6,7 +6,7 @@ from torch import nn
 
 from kerneltruth.runner.child.binding import Offered
 from kerneltruth.runner.child.models import _matched, build, is_described
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 
 
 def offered(init, weights=(), inputs=()):
@@ -123,12 +123,12 @@ def test_weights_that_are_filled_with_a_number_go_where_that_number_is():
 
 def test_of_two_places_for_a_weight_none_is_guessed():
     model = shaped(torch.rand, ("one", (2,)), ("two", (2,)))
-    with pytest.raises(UnsupportedHere, match="no parameter for the weight norm"):
+    with pytest.raises(UnsupportedError, match="no parameter for the weight norm"):
         _matched(model, {"norm": torch.ones(2)}, {}, keeps_statistics=False)
 
 
 def test_a_weight_without_a_place_is_named():
-    with pytest.raises(UnsupportedHere, match=r"layer.weight\[2, 3\]; its own are b\[2\]"):
+    with pytest.raises(UnsupportedError, match=r"layer.weight\[2, 3\]; its own are b\[2\]"):
         build(Renamed, offered([4, 2], NAMES), "cpu")
 
 
@@ -220,7 +220,7 @@ def test_running_statistics_need_a_place_only_where_they_are_used():
     call, inputs = build(Plain, given, "cpu")
     assert torch.equal(call(*inputs), torch.zeros(1, 3))
     asked = [*given, *called(False)[-1:]]
-    with pytest.raises(UnsupportedHere, match=r"no parameter for the weight norm\.running_mean"):
+    with pytest.raises(UnsupportedError, match=r"no parameter for the weight norm\.running_mean"):
         build(Plain, asked, "cpu")
 
 

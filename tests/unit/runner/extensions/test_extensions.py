@@ -13,7 +13,7 @@ import torch
 
 from kerneltruth.runner.extensions import building
 from kerneltruth.runner.extensions import headers as kit
-from kerneltruth.runner.protocol import UnsupportedHere
+from kerneltruth.runner.unsupported import UnsupportedError
 from kerneltruth.runner.zygote_client import zygote_environment
 
 pytestmark = pytest.mark.processes
@@ -220,12 +220,12 @@ def test_the_usual_flags_change_nothing():
 def test_missing_tools_are_named_in_one_line(tools, monkeypatch):
     building.install("/kit")
     monkeypatch.setattr(building.shutil, "which", lambda name, path=None: None)
-    with pytest.raises(UnsupportedHere, match=r"needs ninja.*kerneltruth\[gpu\]"):
+    with pytest.raises(UnsupportedError, match=r"needs ninja.*kerneltruth\[gpu\]"):
         tools.load_inline(**USUAL)
     tools.CUDA_HOME = None
-    with pytest.raises(UnsupportedHere, match=r"needs nvcc.*install the CUDA toolkit"):
+    with pytest.raises(UnsupportedError, match=r"needs nvcc.*install the CUDA toolkit"):
         tools.load_inline(**USUAL)
-    with pytest.raises(UnsupportedHere, match="needs nvcc"):
+    with pytest.raises(UnsupportedError, match="needs nvcc"):
         tools.load("m", ["a.cpp", "b.cu"])
     assert tools.calls == []
 
@@ -235,7 +235,7 @@ def test_build_tools_that_cannot_be_imported_are_named_in_one_line(monkeypatch):
         raise ImportError("No module named 'setuptools'")
 
     monkeypatch.setattr(building, "_tools", fail)
-    with pytest.raises(UnsupportedHere, match="setuptools"):
+    with pytest.raises(UnsupportedError, match="setuptools"):
         building.install(None)
 
 

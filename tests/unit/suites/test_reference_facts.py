@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kerneltruth.analysis.reference_facts import facts_of
+from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.tasks.registry import find, tasks_of
 from kerneltruth.tasks.spec import task
 

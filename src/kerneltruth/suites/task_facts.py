@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from kerneltruth.analysis.reading import read_tasks
-from kerneltruth.analysis.reference_facts import facts_of
-from kerneltruth.runs.files import write_whole, writing
+from kerneltruth.runs.tasks_file import read_tasks, write_tasks
+from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.tasks.registry import FOREIGN, find
-
-SCHEMA = 1
 
 
 def store_facts(run: Path, tasks: Iterable[str]) -> None:
@@ -30,6 +26,4 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
         facts = asdict(facts_of(own))
         known[task] = {name: value for name, value in facts.items() if value is not None}
         known[task]["dtypes"] = list(own.dtypes)
-    text = json.dumps({"schema": SCHEMA, "tasks": known}, indent=1)
-    with writing(run / "tasks.json"):
-        write_whole(run / "tasks.json", text.encode() + b"\n")
+    write_tasks(run, known)

@@ -1,0 +1,10 @@
+"""What the child raises in place of a wrong answer."""
+
+from __future__ import annotations
+
+
+class UnsupportedError(Exception):
+    """This machine, or Triton's interpreter, cannot do faithfully what a kernel needs.
+
+    Never the kernel's fault: the judge reports `unsupported_here`.
+    """
