@@ -26,23 +26,10 @@ from kerneltruth.tasks.spec import Task
 MOST_WRITTEN = 256
 _LINE = 96
 # In the order of the script: what a reader may want to change comes first.
-_SETTINGS = [
-    "CASE",
-    "KIND",
-    "CONFIG",
-    "DEADLINE_S",
-    "ENTRY",
-    "ARRAYS",
-    "ARGUMENTS",
-    "LISTS",
-    "WRITES",
-    "MAY_WRITE",
-    "GRADIENTS",
-    "SCALARS",
-    "NOTES",
-    "TENSORS",
-    "EXPECTED",
-]
+_SETTINGS = (
+    *("CASE", "KIND", "CONFIG", "DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS"),
+    *("WRITES", "MAY_WRITE", "GRADIENTS", "SCALARS", "NOTES", "TENSORS", "EXPECTED"),
+)
 
 
 def script(
