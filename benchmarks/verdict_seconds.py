@@ -26,6 +26,7 @@ from typing import Any
 import machine
 import torch
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.engine import evaluator as evaluators
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
 from kerneltruth.engine.pool import Done, run_jobs
@@ -39,7 +40,7 @@ from kerneltruth.oracle.verdict import word
 from kerneltruth.runner.host import Runner, Session
 from kerneltruth.suites.entries import candidate_of, enroll
 from kerneltruth.suites.reading import read_submissions
-from kerneltruth.suites.submission import Broken, Labels
+from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
 
 Key = tuple[str, str]

@@ -10,7 +10,6 @@ from kerneltruth.analysis.reading import Study, read_study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of
 from kerneltruth.clock.statistics.portability import Kernel, Portability, portability
-from kerneltruth.documents.model import model_of
 from kerneltruth.documents.runs import (
     ComparedKernel,
     CompareDocument,
@@ -19,7 +18,6 @@ from kerneltruth.documents.runs import (
     DifferingKernel,
     MissingKernel,
     SpeedupInterval,
-    Spread,
 )
 from kerneltruth.errors import UserError
 
@@ -125,8 +123,8 @@ def _document(found: Portability) -> ComparedSpeed:
         differ=found.differ,
         flips=found.flips,
         within={f"{share:.0%}": count for share, count in found.within.items()},
-        spread=model_of(Spread, found.spread),
-        speedups=tuple(model_of(Spread, each) for each in found.speedups),
+        spread=found.spread,
+        speedups=found.speedups,
         kernels=tuple(map(_kernel, found.kernels)),
     )
 

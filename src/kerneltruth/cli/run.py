@@ -82,10 +82,10 @@ def run_(
     timeout: Timeout = 20.0,
 ) -> None:
     """Judge many candidates in stages: call, exe, perf. Resumes where it stopped."""
+    from kerneltruth.documents.lines import Labels
     from kerneltruth.engine.requests import RunRequest, stages_until
     from kerneltruth.engine.start import run_suite
     from kerneltruth.report.run_view import run_view
-    from kerneltruth.suites.submission import Labels
 
     options = RunRequest(
         suite=suite,

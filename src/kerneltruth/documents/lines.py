@@ -35,13 +35,27 @@ class StagesRecord(Stored, frozen=True, kw_only=True):
         return None if said is UNSET else str(said.outcome)
 
 
-class LabelsRecord(Model, frozen=True, kw_only=True):
-    """Where a submission comes from."""
+class Labels(Model, frozen=True, kw_only=True):
+    """Where a candidate comes from, as rates are later broken down; None where unknown.
 
-    method: str | None
-    model: str | None
-    sample: int | None
-    round: int | None
+    Attributes:
+        sample: which of several independent answers.
+        round: which revision of an answer, from 0.
+    """
+
+    method: str | None = None
+    model: str | None = None
+    sample: int | None = None
+    round: int | None = None
+
+    def over(self, defaults: Labels) -> Labels:
+        """These labels, with the defaults where they say nothing."""
+        return Labels(
+            method=self.method if self.method is not None else defaults.method,
+            model=self.model if self.model is not None else defaults.model,
+            sample=self.sample if self.sample is not None else defaults.sample,
+            round=self.round if self.round is not None else defaults.round,
+        )
 
 
 class PublishedVerdict(Model, frozen=True, kw_only=True):
@@ -55,21 +69,25 @@ class PublishedVerdict(Model, frozen=True, kw_only=True):
     statuses: dict[str, int] | UnsetType = UNSET
 
 
-class PeerDtypeRecord(Model, frozen=True, kw_only=True):
-    """What a peer check concludes in one dtype, and from how many runs."""
+class DtypeOutcome(Model, frozen=True, kw_only=True):
+    """What a check concludes in one dtype; `why` is None for a pass only."""
 
     verdict: Literal["pass", "fail", "error"]
     why: str | None
     runs: int
 
 
-class PeerVerdictRecord(Model, frozen=True, kw_only=True):
-    """What a peer check concludes of a candidate."""
+class PeerVerdict(Model, frozen=True, kw_only=True):
+    """What a check concludes of a candidate.
+
+    `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
+    check of several dtypes at once passes if it passes in each, and fails if it fails in one.
+    """
 
     name: str
     verdict: Literal["pass", "fail", "error"]
     why: str | None
-    by_dtype: dict[str, PeerDtypeRecord]
+    by_dtype: dict[str, DtypeOutcome]
 
 
 class ResultLine(Stored, frozen=True, kw_only=True):
@@ -87,14 +105,14 @@ class ResultLine(Stored, frozen=True, kw_only=True):
     category: str | UnsetType = UNSET
     origin: str | UnsetType = UNSET
     sha256: str | UnsetType = UNSET
-    labels: LabelsRecord | UnsetType = UNSET
+    labels: Labels | UnsetType = UNSET
     peer: PublishedVerdict | UnsetType = UNSET
     torch_only: bool | UnsetType = UNSET
     headers: Literal["lean", "full"] | UnsetType = UNSET
     own_weights: str | UnsetType = UNSET
     stages: StagesRecord | UnsetType = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
-    baselines: dict[str, PeerVerdictRecord] | UnsetType = UNSET
+    baselines: dict[str, PeerVerdict] | UnsetType = UNSET
     role: Literal["control", "bug"] | UnsetType = UNSET
 
 

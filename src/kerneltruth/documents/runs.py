@@ -147,7 +147,7 @@ class MissingKernel(Model, frozen=True, kw_only=True):
 
 
 class Spread(Model, frozen=True, kw_only=True):
-    """A distribution; null where nothing was counted."""
+    """A distribution of `count` numbers; the rest is null where there are none."""
 
     count: int
     least: Number | None

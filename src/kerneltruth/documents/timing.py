@@ -25,16 +25,35 @@ class GradedCalls(Model, frozen=True, kw_only=True):
     not_graded: str | None
 
 
-class RemarkRecord(Model, frozen=True, kw_only=True):
-    """One thing that was seen; `kernel` is null of the call as a whole."""
+class Remark(Model, frozen=True, kw_only=True):
+    """One thing that was seen.
+
+    Attributes:
+        kind: a word for programs.
+        text: a sentence for people.
+        kernel: which kernel; None for the call as a whole.
+    """
 
     kind: str
     text: str
-    kernel: str | None
+    kernel: str | None = None
 
 
-class AdviceRecord(Model, frozen=True, kw_only=True):
-    """What bounds a call, with the numbers; see `clock.roofline.advice.Advice`."""
+class Advice(Model, frozen=True, kw_only=True):
+    """What bounds a call, with the numbers.
+
+    Attributes:
+        bound_by: see `work.regime`.
+        seconds: of the call.
+        floor_s: the least it could take.
+        efficiency: floor over time.
+        bytes_per_s: the floor's bytes over the time.
+        flops_per_s: the floor's operations over the time.
+        memory_share: of the measured copy rate.
+        compute_share: of the rate of the floor's format; None without one.
+        launch_share: of the time that launching takes; None where it was not measured.
+        remarks: what follows, the most telling first.
+    """
 
     bound_by: Regime
     seconds: Number
@@ -45,7 +64,7 @@ class AdviceRecord(Model, frozen=True, kw_only=True):
     memory_share: Number
     compute_share: Number | None
     launch_share: Number | None
-    remarks: tuple[RemarkRecord, ...]
+    remarks: tuple[Remark, ...]
 
 
 class ConditionsRecord(Model, frozen=True, kw_only=True):
@@ -101,7 +120,7 @@ class ShapeTimes(Model, frozen=True, kw_only=True):
     bound_by: Regime | None
     bytes: int | UnsetType = UNSET
     flops: Number | UnsetType = UNSET
-    advice: AdviceRecord | None
+    advice: Advice | None
     graded: GradedCalls
     not_captured: str | None
     kernels: dict[str, tuple[BinaryRecord, ...]]

@@ -18,7 +18,7 @@ from kerneltruth.engine.events import Step
 from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.run_directory import environment, open_run
-from kerneltruth.engine.store import peer_records, store_attempt
+from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -128,7 +128,7 @@ def _keep(
     about = ResultLine(
         key=job.name,
         name=job.name,
-        baselines=peer_records(evaluation.baselines),
+        baselines=evaluation.baselines,
         tags=evaluation.tags,
         role=next(e.role for e in ENTRIES if e.name == job.name),
     )

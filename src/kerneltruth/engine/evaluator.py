@@ -14,6 +14,7 @@ from kerneltruth.cases.layouts import inspect
 from kerneltruth.clock.device.lock import checking
 from kerneltruth.clock.protocol.inputs import rehearsal_arguments
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.lines import PeerVerdict
 from kerneltruth.documents.records import Attempt, CandidateRef, Judgement
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.runners import begin
@@ -33,7 +34,7 @@ from kerneltruth.oracle.verdict import (
     TimedOut,
     word,
 )
-from kerneltruth.peers import Draw, DrawCache, PeerVerdict, answer, run_all
+from kerneltruth.peers import Draw, DrawCache, answer, run_all
 from kerneltruth.peers.answers import Answer
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Runner

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
-from kerneltruth.suites.submission import Labels
 
 STAGES = ("call", "exe", "perf")
 EXECUTORS = ("local", "ray")

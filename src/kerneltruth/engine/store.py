@@ -8,12 +8,10 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.documents.lines import PeerVerdictRecord, ResultLine
-from kerneltruth.documents.model import model_of
+from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.records import Attempt
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.bounds import Policy
-from kerneltruth.peers import PeerVerdict
 from kerneltruth.runs.findings import finding_of
 from kerneltruth.runs.ledger import L
 from kerneltruth.runs.store import RunStore
@@ -55,8 +53,3 @@ def store_attempt(
     line = about or ResultLine(key=job.name, name=job.name)
     store.append(job.name, structs.replace(line, attempt=told, finding=name))
     return name
-
-
-def peer_records(verdicts: Mapping[str, PeerVerdict]) -> dict[str, PeerVerdictRecord]:
-    """What peer checks say, as a line holds it."""
-    return {name: model_of(PeerVerdictRecord, said) for name, said in verdicts.items()}

@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType, structs
 
 from kerneltruth.cases.strategies import strategies_of
 from kerneltruth.clock.integrity.valid_baselines import NOT_VALID
-from kerneltruth.documents.lines import LabelsRecord, ResultLine, StagesRecord
-from kerneltruth.documents.model import content_hash, model_of
+from kerneltruth.documents.lines import ResultLine, StagesRecord
+from kerneltruth.documents.model import content_hash
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
@@ -28,7 +28,7 @@ from kerneltruth.engine.ray import Placement, run_on_ray
 from kerneltruth.engine.requests import CASES, RunRequest
 from kerneltruth.engine.run_directory import environment, open_run
 from kerneltruth.engine.stages import NOT_RUN, stages_of
-from kerneltruth.engine.store import peer_records, store_attempt
+from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.oracle.bounds import Policy
@@ -237,7 +237,7 @@ class _Run:
         about = structs.replace(
             _about(entry, evaluation.attempt, self._options.stages, evaluation.perf),
             tags=evaluation.tags,
-            baselines=peer_records(peers) if peers else UNSET,
+            baselines=peers if peers else UNSET,
         )
         store_attempt(self._store, job, evaluation.attempt, self._fingerprint, about=about)
         self._count(about.stages)
@@ -342,7 +342,7 @@ def _about_entry(entry: Entry) -> ResultLine:
         category=entry.task.category,
         origin=entry.submission.origin,
         sha256=entry.sha256,
-        labels=model_of(LabelsRecord, entry.labels),
+        labels=entry.labels,
         peer=UNSET if peer is None else peer,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
+from kerneltruth.documents.lines import Labels
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.perf_stage import PerfStage
 from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
@@ -26,7 +27,7 @@ from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.entries import Entry, candidate_of, enroll
 from kerneltruth.suites.replies import code_of
-from kerneltruth.suites.submission import Labels, Submission
+from kerneltruth.suites.submission import Submission
 from kerneltruth.tasks.registry import Listed, find
 
 EFFORT = DiagnosisEffort(evaluations=60, seconds=2.0)

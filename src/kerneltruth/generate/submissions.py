@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from msgspec import UNSET
 
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest, ImportedLine
+from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.runs import NotRead
 from kerneltruth.engine.events import Step
 from kerneltruth.errors import UserError
@@ -23,7 +24,7 @@ from kerneltruth.suites.entries import Entry, enroll
 from kerneltruth.suites.foreign import absolute, data_set_of, opened
 from kerneltruth.suites.generations import ANSWERS
 from kerneltruth.suites.reading import read_submissions
-from kerneltruth.suites.submission import Broken, Labels
+from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import accepted_by
 
 

@@ -12,8 +12,6 @@ from kerneltruth.peers.answers import Answer, NoAnswer, answer
 from kerneltruth.peers.draws import Draw, DrawCache
 from kerneltruth.peers.protocols import CHECKS, Check
 from kerneltruth.peers.run import (
-    DtypeOutcome,
-    PeerVerdict,
     run_all,
     run_check,
 )
@@ -24,9 +22,7 @@ __all__ = [
     "Check",
     "Draw",
     "DrawCache",
-    "DtypeOutcome",
     "NoAnswer",
-    "PeerVerdict",
     "answer",
     "run_all",
     "run_check",

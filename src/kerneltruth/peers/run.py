@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from kerneltruth.documents.lines import DtypeOutcome, PeerVerdict
 from kerneltruth.peers.answers import Answer, NoAnswer
 from kerneltruth.peers.draws import CannotRun, Draw, DrawCache, Setting
 from kerneltruth.peers.protocols import CHECKS, Check
@@ -16,29 +16,6 @@ Execute = Callable[[Draw], Answer]
 
 # A kernel that never ends would otherwise wait for the deadline in every check and dtype.
 MAX_TIMEOUTS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DtypeOutcome:
-    """What a check concludes in one dtype; `why` is None for a pass only."""
-
-    verdict: Says
-    why: str | None
-    runs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerVerdict:
-    """What a check concludes of a candidate.
-
-    `pass` if it passes in one of the main dtypes, else `fail` if it fails in one, else `error`. A
-    check of several dtypes at once passes if it passes in each, and fails if it fails in one.
-    """
-
-    name: str
-    verdict: Says
-    why: str | None
-    by_dtype: dict[str, DtypeOutcome] = field(default_factory=dict)
 
 
 def run_check(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
 from kerneltruth.runner.candidate import (
     GENERIC_ENTRIES,
@@ -14,7 +15,7 @@ from kerneltruth.runner.candidate import (
     only_function,
     read_candidate,
 )
-from kerneltruth.suites.submission import Broken, Labels, Read, Submission
+from kerneltruth.suites.submission import Broken, Read, Submission
 from kerneltruth.tasks.registry import FUSED, Listed, called
 
 # Two files of TritonBench-T name their task by an argument.

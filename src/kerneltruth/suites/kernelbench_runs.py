@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.lines import Labels, PublishedVerdict
 from kerneltruth.suites.lines import json_object, read_text
 from kerneltruth.suites.replies import code_of
-from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Labels, Read, Submission
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Read, Submission
 
 _NAME = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)(?:_kernel)?(?:\.py)?$")
 EVALUATED = "eval_results.json"

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.suites.lines import json_lines
 from kerneltruth.suites.replies import code_of
-from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Labels, Read, Submission
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Read, Submission
 
 _ANSWERS = ("predict", "prediction", "code", "response")
 _ASKED = ("instruction", "prompt")

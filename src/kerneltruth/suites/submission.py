@@ -4,33 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.lines import Labels, PublishedVerdict
 
 MAX_SOURCE_BYTES = 4 * 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
-    """Where a candidate comes from, as rates are later broken down; None where unknown.
-
-    Attributes:
-        sample: which of several independent answers.
-        round: which revision of an answer, from 0.
-    """
-
-    method: str | None = None
-    model: str | None = None
-    sample: int | None = None
-    round: int | None = None
-
-    def over(self, defaults: Labels) -> Labels:
-        """These labels, with the defaults where they say nothing."""
-        return Labels(
-            method=self.method if self.method is not None else defaults.method,
-            model=self.model if self.model is not None else defaults.model,
-            sample=self.sample if self.sample is not None else defaults.sample,
-            round=self.round if self.round is not None else defaults.round,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,11 @@ import json
 import pytest
 from tritonbench_entries import ARGUMENTS, DOTTED, FUSED, NONE, OWN, SAME
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
 from kerneltruth.suites.entries import Entry, candidate_of, enroll, task_named
 from kerneltruth.suites.reading import read_submissions
-from kerneltruth.suites.submission import Broken, Labels
+from kerneltruth.suites.submission import Broken
 from kerneltruth.tasks.registry import Listed, accepted_by
 
 SUITES = ("kernelbenchx", "tritonbench")

@@ -21,6 +21,7 @@ from kerneltruth.cases.materialize import materialize
 from kerneltruth.cases.strategies import generate
 from kerneltruth.clock.roofline.work import work_of
 from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.documents.lines import Labels
 from kerneltruth.documents.model import plain
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
@@ -34,7 +35,7 @@ from kerneltruth.suites.flashinfer.forms import FORM
 from kerneltruth.suites.flashinfer.suite import open_data_set
 from kerneltruth.suites.reading import read_submissions
 from kerneltruth.suites.reference_facts import facts_of
-from kerneltruth.suites.submission import Broken, Labels, Submission
+from kerneltruth.suites.submission import Broken, Submission
 
 pytestmark = pytest.mark.processes
 

@@ -5,9 +5,10 @@ import os
 
 import pytest
 
+from kerneltruth.documents.lines import Labels
 from kerneltruth.errors import UserError
 from kerneltruth.suites.reading import read_submissions
-from kerneltruth.suites.submission import Broken, Labels, Submission
+from kerneltruth.suites.submission import Broken, Submission
 
 CODE = "def relu(x): return x\n"
 

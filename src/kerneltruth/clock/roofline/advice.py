@@ -7,12 +7,12 @@ that nobody looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from kerneltruth.clock.roofline.occupancy import Occupancy, occupancy
 from kerneltruth.clock.roofline.profile import Profile
 from kerneltruth.clock.roofline.work import BUSY, Ceilings, Floor, Regime, regime
+from kerneltruth.documents.timing import Advice, Remark
 
 # Below this share of the warps that fit, latencies of memory are hard to hide.
 LOW_OCCUPANCY = 0.25
@@ -57,50 +57,6 @@ class StaticFacts(Protocol):
     def tensor_cores(self) -> bool | None:
         """Whether it has instructions for matrix units."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
-    """One thing that was seen.
-
-    Attributes:
-        kind: a word for programs.
-        text: a sentence for people.
-        kernel: which kernel; None for the call as a whole.
-    """
-
-    kind: str
-    text: str
-    kernel: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """What bounds a call, with the numbers.
-
-    Attributes:
-        bound_by: see `work.regime`.
-        seconds: of the call.
-        floor_s: the least it could take.
-        efficiency: floor over time.
-        bytes_per_s: the floor's bytes over the time.
-        flops_per_s: the floor's operations over the time.
-        memory_share: of the measured copy rate.
-        compute_share: of the rate of the floor's format; None without one.
-        launch_share: of the time that launching takes; None where it was not measured.
-        remarks: what follows, the most telling first.
-    """
-
-    bound_by: Regime
-    seconds: float
-    floor_s: float
-    efficiency: float
-    bytes_per_s: float
-    flops_per_s: float
-    memory_share: float
-    compute_share: float | None
-    launch_share: float | None
-    remarks: tuple[Remark, ...]
 
 
 def advise(

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from kerneltruth.clock.statistics.summary import Interval, outcome
+from kerneltruth.documents.runs import Spread
 
 # Ratios of one run, by kernel and shape.
 Timed = Mapping[str, Mapping[str, Interval]]
@@ -43,20 +44,6 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantiles:
-    """A distribution of `count` numbers; the rest is None where there are none."""
-
-    count: int
-    least: float | None
-    p10: float | None
-    p25: float | None
-    median: float | None
-    p75: float | None
-    p90: float | None
-    most: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Portability:
     """What changes from run to run.
 
@@ -73,8 +60,8 @@ class Portability:
 
     timed: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    speedups: tuple[Quantiles, ...]
-    spread: Quantiles
+    speedups: tuple[Spread, ...]
+    spread: Spread
     within: Mapping[float, int]
     differ: int
     flips: int
@@ -139,11 +126,11 @@ def combined(ratios: Sequence[Interval]) -> Interval:
     )
 
 
-def quantiles(values: Iterable[float]) -> Quantiles:
+def quantiles(values: Iterable[float]) -> Spread:
     """The distribution of some numbers, between neighbours by linear interpolation."""
     known = list(values)
     names = ("least", "p10", "p25", "median", "p75", "p90", "most")
     if not known:
-        return Quantiles(count=0, **dict.fromkeys(names))
+        return Spread(count=0, **dict.fromkeys(names))
     places = np.quantile(known, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1]).tolist()
-    return Quantiles(count=len(known), **dict(zip(names, places, strict=True)))
+    return Spread(count=len(known), **dict(zip(names, places, strict=True)))

@@ -34,8 +34,8 @@ from kerneltruth.clock.roofline.traffic import needed_bytes, output_bytes, outpu
 from kerneltruth.clock.roofline.work import Ceilings, Floor, Limit, floor, impossible, limit_of
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.documents.case import Case
-from kerneltruth.documents.model import content_hash, dumps, model_of, parse
-from kerneltruth.documents.timing import AdviceRecord, Regime
+from kerneltruth.documents.model import content_hash, dumps, parse
+from kerneltruth.documents.timing import Advice, Regime
 from kerneltruth.engine.benchmark.noise import Noise, measure_noise
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.runners import cache_root
@@ -67,7 +67,7 @@ class NearLimit:
     bound_by: Regime | None = None
     bytes: int | UnsetType = UNSET
     flops: float | UnsetType = UNSET
-    advice: AdviceRecord | None = None
+    advice: Advice | None = None
     flags: tuple[str, ...] = ()
 
 
@@ -148,7 +148,7 @@ class Machine:
             bound_by=advice.bound_by,
             bytes=made.bytes,
             flops=made.flops,
-            advice=model_of(AdviceRecord, advice),
+            advice=advice,
             flags=tuple(flags),
         )
 

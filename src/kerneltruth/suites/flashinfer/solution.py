@@ -10,18 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from kerneltruth.documents.lines import PublishedVerdict
+from kerneltruth.documents.lines import Labels, PublishedVerdict
 from kerneltruth.suites.flashinfer.definition import FOLDER as DEFINITIONS
 from kerneltruth.suites.flashinfer.definition import Definition, Tensor
 from kerneltruth.suites.flashinfer.documents import Malformed, field, optional
 from kerneltruth.suites.flashinfer.joining import join
-from kerneltruth.suites.submission import (
-    MAX_SOURCE_BYTES,
-    Broken,
-    Labels,
-    Read,
-    Submission,
-)
+from kerneltruth.suites.submission import MAX_SOURCE_BYTES, Broken, Read, Submission
 
 FOLDER = "solutions"
 _PYTHON = ("python", "triton")
