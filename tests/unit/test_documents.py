@@ -59,6 +59,15 @@ def code_blocks(name, language):
     return [body for kind, body in FENCE.findall(TEXTS[name]) if kind == language]
 
 
+def is_defined(path):
+    """Whether `folder/file.name` or `folder/file.Class.method` is in the package."""
+    module, _, name = path.partition(".")
+    file = PACKAGE / f"{module}.py"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    parts = name.split(".")
+    return all(re.search(rf"^\s*(?:def |class )?{p}\b", text, re.MULTILINE) for p in parts)
+
+
 def spans(text):
     """Inline code of the prose."""
     return re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
@@ -122,8 +131,15 @@ def test_a_file_that_is_named_exists(name):
         for s in named
         if s not in (*ADDED_BY_THE_READER, *MADE_ELSEWHERE)
         and not any((base / s).exists() for base in (ROOT, PACKAGE))
+        and not is_defined(s)
     ]
     assert missing == []
+
+
+def test_a_function_that_is_gone_is_found():
+    assert is_defined("clock/comparison.comparisons")
+    assert not is_defined("clock/comparison.no_such_function")
+    assert not is_defined("clock/no_such_file.comparisons")
 
 
 @EACH
