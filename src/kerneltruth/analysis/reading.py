@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
+from kerneltruth.documents.facts import ReferenceRecord
+from kerneltruth.documents.model import Json
 from kerneltruth.errors import UserError
 from kerneltruth.runs.store import RunStore
 from kerneltruth.runs.tasks_file import read_tasks
@@ -105,7 +107,7 @@ def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
     runs: list[RunInfo] = []
     attempts: list[Result] = []
     notes: list[str] = []
-    tasks: dict[str, dict[str, Any]] = {}
+    tasks: dict[str, ReferenceRecord] = {}
     for path in paths:
         info, results, said = _read_run(path, len(runs))
         runs.append(info)
@@ -120,7 +122,7 @@ def study_of(
     attempts: Sequence[Result],
     *,
     kept: Kept = "best",
-    tasks: Mapping[str, Mapping[str, Any]] | None = None,
+    tasks: Mapping[str, ReferenceRecord] | None = None,
     notes: Sequence[str] = (),
 ) -> Study:
     """A study of these attempts; `Result.run` is an index of `runs`."""
@@ -148,17 +150,17 @@ def study_of(
         distinct=tuple(distinct),
         answers=tuple(answer_of(chain, kept) for chain in chains(distinct)),
         kept=kept,
-        facts={task: _facts_of(said) for task, said in (tasks or {}).items()},
-        dtypes={task: _dtypes_of(said) for task, said in (tasks or {}).items()},
+        facts={task: said.numbers for task, said in (tasks or {}).items()},
+        dtypes={task: said.dtypes for task, said in (tasks or {}).items()},
         notes=tuple(more),
         of_corpus=of_corpus,
     )
 
 
 def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str, ...]]:
-    def keep(line: dict[str, Any]) -> dict[str, Any]:
+    def keep(line: dict[str, Json]) -> Result:
         try:
-            return {"key": line["key"], "result": result_of(line, number)}
+            return result_of(line, number)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UserError(
                 f"{path / 'results.jsonl'}: the attempt {line.get('key')!r:.80} is not a result "
@@ -166,7 +168,7 @@ def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str
             ) from error
 
     store = RunStore.open(path, keep=keep)
-    results, unknown = _resolved([line["result"] for line in store.results()])
+    results, unknown = _resolved([*store.results()])
     results = _never_timed(results)
     if store.manifest.arguments[:1] == ("audit",):
         results = [replace(r, role=r.role or UNKNOWN_ROLE) for r in results]
@@ -271,13 +273,3 @@ def answer_of(chain: Sequence[Result], kept: Kept = "best") -> Result:
 def _merit(result: Result) -> tuple[bool, bool, bool, float]:
     """Right, wrong, not judged; then what at least ran; then faster; of equals the later counts."""
     return result.correct, result.judged, result.called, result.speedup() or 0.0
-
-
-def _facts_of(said: Mapping[str, Any]) -> dict[str, float]:
-    """What is a number."""
-    return {k: float(v) for k, v in said.items() if type(v) in (int, float)}
-
-
-def _dtypes_of(said: Mapping[str, Any]) -> tuple[str, ...]:
-    dtypes = said.get("dtypes")
-    return tuple(map(str, dtypes)) if isinstance(dtypes, list) else ()

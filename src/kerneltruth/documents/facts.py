@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kerneltruth.documents.case import Attribute
-from kerneltruth.documents.model import Model
+from kerneltruth.documents.model import SCHEMA, Model, Number, Stored
 
 
 class TaskDim(Model, frozen=True, kw_only=True):
@@ -95,3 +97,26 @@ class DoctorDocument(Model, frozen=True, kw_only=True):
     tools: dict[str, str | None]
     isolation: Isolation
     missing: tuple[Missing, ...]
+
+
+class ReferenceRecord(Stored, frozen=True, kw_only=True):
+    """What a run keeps of a task: numbers of its reference, and the dtypes that it is tried in."""
+
+    lines: int | UnsetType = UNSET
+    operators: int | UnsetType = UNSET
+    parameters: int | UnsetType = UNSET
+    flops: Number | UnsetType = UNSET
+    dtypes: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers that are known, by name."""
+        named = {n: getattr(self, n) for n in ("lines", "operators", "parameters", "flops")}
+        return {name: float(value) for name, value in named.items() if value is not UNSET}
+
+
+class RunTasks(Stored, frozen=True, kw_only=True):
+    """The tasks that a run judges on: `tasks.json`."""
+
+    schema: int = SCHEMA
+    tasks: dict[str, ReferenceRecord]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kerneltruth.documents.analysis import AnalyzeDocument, ReportDocument
-from kerneltruth.documents.facts import DoctorDocument, TasksDocument
+from kerneltruth.documents.facts import DoctorDocument, RunTasks, TasksDocument
 from kerneltruth.documents.generations import GenerateDocument, GenerationManifest
 from kerneltruth.documents.lines import ResultLine
 from kerneltruth.documents.model import Number
@@ -23,6 +23,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "manifest": Manifest,
     "finding": Finding,
     "result": ResultLine,
+    "run-tasks": RunTasks,
     "attempt": Attempt,
     "check": CheckDocument,
     "run": RunDocument,

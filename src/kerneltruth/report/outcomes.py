@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kerneltruth.analysis.reading import read_study
 from kerneltruth.analysis.results import TORCH_ONLY, Result
+from kerneltruth.documents.model import Json
 from kerneltruth.documents.verdicts import CheckDocument
 from kerneltruth.runs.store import RunStore
 
@@ -92,41 +93,46 @@ def of_run(run: Path, candidates: Path) -> Suite:
     """
     study = read_study([run])
     about = study.runs[0]
-    said = _said(run)
+    lines = _said(run)
     return Suite(
         name="kerneltruth run",
         device=about.device,
         properties={"version": about.version, "seed": str(about.seed), "run": about.path},
         started=about.started,
         outcomes=tuple(
-            _outcome(result, said.get(result.same_as or result.key, {}), run, candidates)
+            _outcome(result, lines.get(result.same_as or result.key), run, candidates)
             for result in study.attempts
         ),
     )
 
 
-def _said(run: Path) -> dict[str, dict[str, Any]]:
-    """Of each attempt's line, what a `Result` leaves out."""
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a `Result` leaves out of an attempt's line."""
 
-    def keep(line: dict[str, Any]) -> dict[str, Any]:
-        attempt = line.get("attempt")
-        attempt = attempt if isinstance(attempt, dict) else {}
-        return {
-            "key": line["key"],
-            "explanation": attempt.get("explanation"),
-            "seconds": attempt.get("seconds"),
-        }
-
-    return {line["key"]: line for line in RunStore.open(run, keep=keep).results()}
+    key: str
+    explanation: str = ""
+    seconds: float | None = None
 
 
-def _outcome(result: Result, said: Mapping[str, Any], run: Path, candidates: Path) -> Outcome:
-    explanation = str(said.get("explanation") or "")
+def _said(run: Path) -> dict[str, _Said]:
+    return {said.key: said for said in RunStore.open(run, keep=_kept).results()}
+
+
+def _kept(line: dict[str, Json]) -> _Said:
+    key, attempt = str(line["key"]), line.get("attempt")
+    if not isinstance(attempt, dict):
+        return _Said(key)
+    explanation, seconds = attempt.get("explanation"), attempt.get("seconds")
+    return _Said(key, str(explanation or ""), seconds if isinstance(seconds, float) else None)
+
+
+def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) -> Outcome:
+    explanation, seconds = (said.explanation, said.seconds) if said else ("", None)
     labels = (f"{n} {v}" for n, v in (("method", result.method), ("model", result.model)) if v)
     finding = result.finding and f"finding: {run / 'findings' / result.finding}"
     parts = [result.detail, explanation, finding, *labels]
     file, line = _place(result.origin, candidates)
-    seconds = said.get("seconds")
     return Outcome(
         name=result.key,
         group=result.task,
@@ -135,7 +141,7 @@ def _outcome(result: Result, said: Mapping[str, Any], run: Path, candidates: Pat
         message="" if result.correct else _line(explanation or result.detail),
         text="\n".join(dict.fromkeys(p.strip() for p in parts if p)),
         # What repeats a source cost nothing.
-        seconds=0.0 if result.same_as else seconds if isinstance(seconds, float) else None,
+        seconds=0.0 if result.same_as else seconds,
         file=file,
         line=line,
         torch_only=result.language == TORCH_ONLY,

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from kerneltruth.documents.facts import ReferenceRecord, RunTasks
+from kerneltruth.documents.model import dumps, parse, updated
 from kerneltruth.errors import UserError
 from kerneltruth.runs.files import read_json, write_whole, writing
 
-SCHEMA = 1
 
-
-def read_tasks(run: Path) -> dict[str, dict[str, Any]]:
+def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
     """What a run holds of its tasks, by task: `tasks.json`, which older runs lack.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: the file is damaged, or of a newer schema.
     """
     path = run / "tasks.json"
     if not path.exists():
         return {}
     data = read_json(path)
-    tasks = data.get("tasks") if isinstance(data, dict) else None
-    if not isinstance(tasks, dict):
+    if not isinstance(data, dict) or "tasks" not in data:
         raise UserError(f"{path} is damaged: it holds no `tasks`; make the run again")
-    return {task: said for task, said in tasks.items() if isinstance(said, dict)}
+    return parse(RunTasks, updated(data, str(path))).tasks
 
 
-def write_tasks(run: Path, tasks: dict[str, dict[str, Any]]) -> None:
+def write_tasks(run: Path, tasks: dict[str, ReferenceRecord]) -> None:
     """Replace what a run holds of its tasks."""
-    text = json.dumps({"schema": SCHEMA, "tasks": tasks}, indent=1)
+    text = dumps(RunTasks(tasks=tasks), indent=1)
     with writing(run / "tasks.json"):
         write_whole(run / "tasks.json", text.encode() + b"\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from kerneltruth.documents.facts import ReferenceRecord
 from kerneltruth.runs.tasks_file import read_tasks, write_tasks
 from kerneltruth.suites.reference_facts import facts_of
 from kerneltruth.tasks.registry import FOREIGN, find
@@ -23,7 +24,6 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
         return
     for task in sorted(missing):
         own = find(task)
-        facts = asdict(facts_of(own))
-        known[task] = {name: value for name, value in facts.items() if value is not None}
-        known[task]["dtypes"] = list(own.dtypes)
+        facts = {name: v for name, v in asdict(facts_of(own)).items() if v is not None}
+        known[task] = ReferenceRecord(**facts, dtypes=tuple(own.dtypes))
     write_tasks(run, known)
