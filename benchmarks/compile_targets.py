@@ -22,7 +22,8 @@ from evaluations import chosen, job_of
 
 from kerneltruth.cases.strategies import generate
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.pool import Done, run_jobs
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan
@@ -132,7 +133,7 @@ def main() -> int:
         evaluator.start()
         evaluator.warm()
         judges = options.workers or len(os.sched_getaffinity(0))
-        for event in run_jobs(jobs, partial(compiled, evaluator), workers=judges):
+        for event in LocalPool(work=partial(compiled, evaluator), workers=judges).run(jobs):
             if isinstance(event, Done):
                 found[event.job.name] = event.result
     finally:

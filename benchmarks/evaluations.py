@@ -14,8 +14,9 @@ import torch
 from kerneltruth.corpus import ENTRIES, Entry, source
 from kerneltruth.documents.model import plain
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.pool import Done, Lost, run_jobs
 from kerneltruth.engine.runners import cache_root
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost
 from kerneltruth.oracle.attempt import AttemptEnded
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -94,9 +95,9 @@ def evaluate_all(
         evaluator.warm()
         ordered = sorted(jobs, key=lambda job: job.task not in DEAR)
         judges = workers or len(os.sched_getaffinity(0))
-        for event in run_jobs(
-            ordered, lambda job, report: evaluate(evaluator, job, report), workers=judges
-        ):
+        for event in LocalPool(
+            work=lambda job, report: evaluate(evaluator, job, report), workers=judges
+        ).run(ordered):
             if isinstance(event, Done):
                 yield event.job, event.result
             elif isinstance(event, Lost):

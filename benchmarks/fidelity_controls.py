@@ -25,8 +25,9 @@ from kerneltruth.cases.layouts import LAYOUTS
 from kerneltruth.cases.strategies import STRATEGIES, generate
 from kerneltruth.documents.case import Case
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.engine.runners import cache_root
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.case_loop import Plan
@@ -181,7 +182,9 @@ def main() -> int:
         cpu.warm()
         gpu.warm()
         judges = options.workers or len(os.sched_getaffinity(0))
-        for event in run_jobs(jobs, partial(compare, cpu, gpu, options.each), workers=judges):
+        for event in LocalPool(work=partial(compare, cpu, gpu, options.each), workers=judges).run(
+            jobs
+        ):
             if isinstance(event, Done):
                 found[event.job.name] = event.result
     finally:

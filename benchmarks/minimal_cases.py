@@ -28,7 +28,8 @@ from msgspec.structs import replace
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import Judgement
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.pool import Done, run_jobs
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
 from kerneltruth.explain.inquiry import Inquiry
 from kerneltruth.oracle.attempt import AttemptEnded
@@ -215,7 +216,7 @@ def main() -> int:
         evaluator.warm()
         judges = options.workers or len(os.sched_getaffinity(0))
         task = partial(search, evaluator, options.seconds)
-        for event in run_jobs(jobs, task, workers=judges):
+        for event in LocalPool(work=task, workers=judges).run(jobs):
             if isinstance(event, Done):
                 found[event.job.name] = event.result
                 print(f"{event.job.name}: {said(event.result)}", file=sys.stderr)

@@ -29,8 +29,9 @@ import torch
 from kerneltruth.documents.lines import Labels
 from kerneltruth.engine import evaluator as evaluators
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator
-from kerneltruth.engine.pool import Done, run_jobs
 from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.engine.submissions import EFFORT
 from kerneltruth.errors import UserError
 from kerneltruth.oracle import candidate_session, case_loop, expectation
@@ -189,7 +190,7 @@ def judge(
         evaluator.start()
         evaluator.warm()
         start = time.perf_counter()
-        for event in run_jobs(wanted, evaluate, workers=workers):
+        for event in LocalPool(work=evaluate, workers=workers).run(wanted):
             if isinstance(event, Done):
                 words.append(event.result[0])
                 total.seconds += event.result[1].seconds

@@ -15,9 +15,10 @@ from kerneltruth.documents.runs import AuditDocument, AuditKernel, AuditSummary
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.events import Step
-from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
@@ -103,7 +104,7 @@ def _judge(
     # By task, so that a judge finds the expectations of its last job again.
     ordered = sorted(jobs, key=lambda job: job.task)
     workers = options.workers or len(os.sched_getaffinity(0))
-    for event in run_jobs(ordered, evaluator.evaluate, workers=workers):
+    for event in LocalPool(work=evaluator.evaluate, workers=workers).run(ordered):
         match event:
             case Progress(news=count):
                 cases += count

@@ -23,10 +23,12 @@ from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.perf_stage import EvaluatorFactory, PerfStage
-from kerneltruth.engine.pool import Done, Lost, Progress, Then, run_jobs
-from kerneltruth.engine.ray import Placement, run_on_ray
 from kerneltruth.engine.requests import CASES, RunRequest
 from kerneltruth.engine.run_directory import environment, open_run
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.ray_cluster import Placement, RayCluster
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress, Scheduler
+from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.engine.stages import NOT_RUN, stages_of
 from kerneltruth.engine.store import store_attempt
 from kerneltruth.errors import UserError
@@ -139,10 +141,8 @@ class _Run:
         yield from self._repeats([(e, key) for e, key in same if e.key not in done])
 
     def _pass(self, entries: list[Entry], spoilt: list[Entry] | None) -> Iterator[Step]:
-        options = self._options
-        judges = _judges(options)
         by_key = {entry.key: entry for entry in entries}
-        for event in self._events(self._jobs(entries), judges):
+        for event in self._scheduler().run(self._jobs(entries)):
             match event:
                 case Progress():
                     continue
@@ -157,24 +157,22 @@ class _Run:
             self._keep(entry, job, evaluation)
             yield self._step(entry.key)
 
-    def _events(
-        self, jobs: Iterable[EvaluationRequest], judges: int
-    ) -> Iterator[
-        Done[EvaluationRequest, Evaluation] | Progress[EvaluationRequest] | Lost[EvaluationRequest]
-    ]:
-        if self._options.executor == "local":
-            self._evaluator.warm()
-            timed = Then(
-                wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
-                work=PerfStage(self._evaluator, baselines=self._options.against or None).time,
-                lost=_not_timed,
-            )
-            yield from run_jobs(jobs, self._evaluator.evaluate, workers=judges, then=timed)
-            return
-        on_cpu = self._device == "cpu"
-        yield from run_on_ray(
-            jobs,
-            EvaluatorFactory(
+    def _scheduler(self) -> Scheduler[EvaluationRequest, Evaluation]:
+        return self._local() if self._options.executor == "local" else self._on_ray()
+
+    def _local(self) -> LocalPool[EvaluationRequest, Evaluation]:
+        self._evaluator.warm()
+        timed = Then(
+            wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
+            work=PerfStage(self._evaluator, baselines=self._options.against or None).time,
+            lost=_not_timed,
+        )
+        workers = _judges(self._options)
+        return LocalPool(work=self._evaluator.evaluate, workers=workers, then=timed)
+
+    def _on_ray(self) -> RayCluster[EvaluationRequest, Evaluation]:
+        return RayCluster(
+            make=EvaluatorFactory(
                 device=self._device,
                 targets=self._options.targets,
                 policy=Policy(),
@@ -183,7 +181,7 @@ class _Run:
             ),
             address=self._options.address,
             judges=self._options.workers,
-            placement=Placement() if on_cpu else Placement(gpus=1 / JUDGES_PER_GPU),
+            placement=Placement() if self._device == "cpu" else Placement(gpus=1 / JUDGES_PER_GPU),
         )
 
     def _jobs(self, entries: list[Entry]) -> Iterator[EvaluationRequest]:

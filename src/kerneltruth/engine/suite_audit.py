@@ -13,9 +13,10 @@ from msgspec.structs import asdict
 
 from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocument
 from kerneltruth.engine.events import Step
-from kerneltruth.engine.pool import Done, Lost, Progress, run_jobs
 from kerneltruth.engine.proof import NO_TIME, Proof, by_category, counted, prove
 from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import UserError
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.case_loop import Plan
@@ -71,7 +72,8 @@ def _audit_suite(
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
     # A case that takes longer than that is given up.
     late = until + AFTER_BUDGET_S
-    for event in run_jobs(in_turn, evaluate, workers=_judges(options), until=late):
+    pool = LocalPool(work=evaluate, workers=_judges(options), until=late)
+    for event in pool.run(in_turn):
         match event:
             case Progress(job=job, news=proof):
                 begun[job.task] = proof

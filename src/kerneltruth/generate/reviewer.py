@@ -7,15 +7,17 @@ candidates in the end are never shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kerneltruth.cases.philox import derive
 from kerneltruth.documents.lines import Labels
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost
 from kerneltruth.engine.perf_stage import PerfStage
-from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
 from kerneltruth.engine.requests import CASES
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Scheduler
+from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import InternalError, UserError
 from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.generate.judged import review_of
@@ -45,7 +47,13 @@ class Reviewer:
     """Judges answers with the judges of this machine."""
 
     def __init__(
-        self, options: GenerateRequest, runner: Runner, tasks: dict[str, Listed], suite: str
+        self,
+        options: GenerateRequest,
+        runner: Runner,
+        tasks: dict[str, Listed],
+        suite: str,
+        *,
+        pool: Callable[..., Scheduler[EvaluationRequest, Evaluation]] = LocalPool,
     ) -> None:
         """Prepare.
 
@@ -54,7 +62,9 @@ class Reviewer:
             runner: warming up.
             tasks: of the suite, by bare name.
             suite: its name.
+            pool: makes the scheduler of one round of answers.
         """
+        self._pool = pool
         self._runner = runner
         self._evaluator = Evaluator(policy=Policy(), runner=runner)
         self._tasks = tasks
@@ -93,9 +103,8 @@ class Reviewer:
             # One that could not be timed is right nevertheless.
             lost=lambda job, evaluation, reason: evaluation,
         )
-        for event in run_jobs(
-            jobs.values(), self._evaluator.evaluate, workers=self._workers, then=timed
-        ):
+        pool = self._pool(work=self._evaluator.evaluate, workers=self._workers, then=timed)
+        for event in pool.run(jobs.values()):
             match event:
                 case Done(job=job, result=evaluation):
                     pass

@@ -7,8 +7,7 @@ import pytest
 from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.evaluator import Evaluation
-from kerneltruth.engine.pool import Done
-from kerneltruth.generate import reviewer
+from kerneltruth.engine.scheduling.scheduler import Done
 from kerneltruth.generate.chat import Reply
 from kerneltruth.generate.requests import GenerateRequest
 from kerneltruth.generate.reviewer import Reviewer
@@ -43,24 +42,27 @@ def on_a_gpu(monkeypatch, tmp_path):
         asked.append(baselines)
         return Keeper()
 
-    def one_after_the_other(jobs, evaluate, *, workers, then):
-        for job in jobs:
-            ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
-            right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
-            evaluation = Evaluation(attempt=right)
-            assert then.wanted(job, evaluation)
-            (timed,) = then.work([(job, evaluation)])
-            yield Done(job=job, result=timed)
+    class OneAfterTheOther:
+        def __init__(self, *, work, workers, then):
+            self._then = then
+
+        def run(self, jobs):
+            for job in jobs:
+                ref = CandidateRef(sha256="", path="", language="torch", entry="relu")
+                right = Attempt(task=job.task, candidate=ref, verdict=Passed(), cases=1, failed=0)
+                evaluation = Evaluation(attempt=right)
+                assert self._then.wanted(job, evaluation)
+                (timed,) = self._then.work([(job, evaluation)])
+                yield Done(job=job, result=timed)
 
     monkeypatch.setattr("kerneltruth.engine.benchmark.runs.benchmarker_for_runs", benchmarker)
-    monkeypatch.setattr(reviewer, "run_jobs", one_after_the_other)
-    return SimpleNamespace(device="cuda:0", versions=dict, asked=asked)
+    return SimpleNamespace(device="cuda:0", versions=dict, asked=asked, pool=OneAfterTheOther)
 
 
 def test_answers_are_timed_against_eager_alone_of_which_their_reviews_speak(on_a_gpu):
     options = GenerateRequest(suite="kernelbenchx", method="refine", workers=1)
     tasks = {t.name: t for t in tasks_of("kernelbenchx").values()}
-    reviewer = Reviewer(options, on_a_gpu, tasks, "kernelbenchx")
+    reviewer = Reviewer(options, on_a_gpu, tasks, "kernelbenchx", pool=on_a_gpu.pool)
     exchange = Exchange(task="kernelbenchx/relu", sample=0, round=0, reply=Reply(text=ANSWER))
     (reviewed,) = reviewer.review([exchange])
     assert reviewed.review is not None

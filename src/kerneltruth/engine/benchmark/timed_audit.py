@@ -41,8 +41,9 @@ from kerneltruth.engine.benchmark.machine import Machine, is_known, known_machin
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.events import Step
-from kerneltruth.engine.pool import Lost, Progress, run_jobs
 from kerneltruth.engine.requests import AuditRequest
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Lost, Progress
 from kerneltruth.engine.suite_audit import AFTER_BUDGET_S, ProofJob
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
@@ -141,7 +142,7 @@ class _Audit:
         """
         jobs = [ProofJob(task=self._suite)]
         late = self._until + AFTER_BUDGET_S
-        for event in run_jobs(jobs, self._time_all, workers=1, until=late):
+        for event in LocalPool(work=self._time_all, workers=1, until=late).run(jobs):
             if isinstance(event, Lost):
                 raise EnvironmentFault(f"the process that times: {event.reason}")
             if isinstance(event, Progress):

@@ -11,12 +11,11 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from kerneltruth.engine.pool import Done, Job, Lost, Waiting
+from kerneltruth.engine.scheduling.scheduler import Done, J, Lost, Progress, Waiting
 from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 
-J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 # A node may die under a job more than once before the job itself is suspected.
@@ -40,35 +39,38 @@ class Placement:
     gpus: float = 0.0
 
 
-def run_on_ray(
-    jobs: Iterable[J],
-    make: Callable[[], Callable[[J], R]],
-    *,
-    address: str | None,
-    judges: int | None,
-    placement: Placement,
-) -> Iterator[Done[J, R] | Lost[J]]:
-    """Do every job once on a cluster; yields exactly one `Done` or `Lost` for each.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayCluster(Generic[J, R]):
+    """A scheduler of a cluster's judges; tells of no progress.
 
-    Args:
-        jobs: in order of preference, taken as they are needed.
+    Attributes:
         make: called once in each judge; gives what does a job there. It travels to the nodes.
         address: `ray://host:port`, `host:port`, `auto`, or None for a cluster on this machine.
         judges: the most at once; None means as many as the cluster has room for.
         placement: what each takes.
-
-    Raises:
-        UserError: Ray is not installed, or there is no cluster at the address.
-        EnvironmentFault: the cluster has no room for a judge.
     """
-    ray = _ray()
-    _connect(ray, address)
-    try:
-        room = _room(ray, placement)
-        yield from _Pool(ray, make, placement).run(Waiting(jobs), min(judges or room, room))
-    finally:
-        with contextlib.suppress(Exception):
-            ray.shutdown()
+
+    make: Callable[[], Callable[[J], R]]
+    address: str | None
+    judges: int | None
+    placement: Placement
+
+    def run(self, jobs: Iterable[J]) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """Do every job once: see `Scheduler.run`.
+
+        Raises:
+            UserError: Ray is not installed, or there is no cluster at the address.
+            EnvironmentFault: the cluster has no room for a judge.
+        """
+        ray = _ray()
+        _connect(ray, self.address)
+        try:
+            room = _room(ray, self.placement)
+            judges = _Judges(ray, self.make, self.placement)
+            yield from judges.run(Waiting(jobs), min(self.judges or room, room))
+        finally:
+            with contextlib.suppress(Exception):
+                ray.shutdown()
 
 
 def _ray() -> Any:
@@ -150,7 +152,7 @@ class _RayJudge:
         return self._work(job)
 
 
-class _Pool:
+class _Judges:
     """Judges of the cluster with the job that each is at."""
 
     def __init__(

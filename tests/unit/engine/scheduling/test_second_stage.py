@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.engine.pool import Done, Lost, Then, run_jobs
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost
+from kerneltruth.engine.scheduling.second_stage import Then
 from kerneltruth.errors import EnvironmentFault, InternalError
 
 pytestmark = pytest.mark.processes
@@ -41,7 +43,7 @@ def gone(job, result, reason):
 
 
 def results(jobs, then, workers=2):
-    events = list(run_jobs(jobs, add, workers=workers, then=then))
+    events = list(LocalPool(work=add, workers=workers, then=then).run(jobs))
     assert not any(isinstance(e, Lost) for e in events)
     return [(e.job, e.result) for e in events if isinstance(e, Done)]
 
@@ -182,7 +184,7 @@ def is_gone(pid):
 def test_a_worker_that_died_between_two_batches_is_replaced(tmp_path):
     jobs = [Sum(task=str(i), number=i, flag=str(tmp_path / "flag")) for i in (1, 2)]
     then = Then(wanted=everything, work=die_when_idle, lost=gone, batch=1)
-    events = run_jobs(jobs, second_waits_for_death, workers=2, then=then)
+    events = LocalPool(work=second_waits_for_death, workers=2, then=then).run(jobs)
     assert {e.job: e.result for e in events} == {jobs[0]: 10, jobs[1]: 20}
 
 
@@ -210,7 +212,7 @@ def die(job, report):
 
 def test_a_job_that_its_judge_did_not_survive_does_not_go_on():
     then = Then(wanted=everything, work=times_ten, lost=gone)
-    (event,) = run_jobs([Sum(task="a", number=0)], die, workers=1, then=then)
+    (event,) = LocalPool(work=die, workers=1, then=then).run([Sum(task="a", number=0)])
     assert isinstance(event, Lost)
 
 
@@ -220,9 +222,7 @@ def stay_if_odd(job, report):
     return job.number
 
 
-def test_the_worker_ends_together_with_the_judges(monkeypatch, tmp_path):
-    monkeypatch.setattr("kerneltruth.engine.pool.STOP_S", 1.0)
-
+def test_the_worker_ends_together_with_the_judges(tmp_path):
     def give_one_and_stay(batch):
         (tmp_path / str(os.getpid())).touch()
         yield 10
@@ -230,7 +230,7 @@ def test_the_worker_ends_together_with_the_judges(monkeypatch, tmp_path):
 
     then = Then(wanted=even, work=give_one_and_stay, lost=gone, batch=1)
     jobs = [Sum(task="b", number=1), Sum(task="a", number=2)]
-    events = run_jobs(jobs, stay_if_odd, workers=2, then=then)
+    events = LocalPool(work=stay_if_odd, workers=2, then=then, stop_s=1.0).run(jobs)
     assert next(e for e in events if isinstance(e, Done)).result == 10
     began = time.monotonic()
     events.close()

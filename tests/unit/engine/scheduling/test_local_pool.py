@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kerneltruth.engine.pool import STOP_S, Done, Lost, Progress, run_jobs
+from kerneltruth.engine.scheduling.judge_process import STOP_S
+from kerneltruth.engine.scheduling.local_pool import LocalPool
+from kerneltruth.engine.scheduling.scheduler import Done, Lost, Progress
 from kerneltruth.errors import EnvironmentFault, InternalError
 
 pytestmark = pytest.mark.processes
@@ -69,11 +71,10 @@ def test_a_user_who_interrupts_does_not_wait_long():
     assert STOP_S <= 10
 
 
-def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch, tmp_path):
+def test_judges_at_work_end_together_when_nobody_wants_more(tmp_path):
     """They may all be waiting for a device: one after the other they would take minutes."""
-    monkeypatch.setattr("kerneltruth.engine.pool.STOP_S", 1.0)
     jobs = [Sum(task=str(i), numbers=(), flag=str(tmp_path)) for i in range(8)]
-    events = run_jobs(jobs, report_and_stay, workers=8)
+    events = LocalPool(work=report_and_stay, workers=8, stop_s=1.0).run(jobs)
     for _ in jobs:
         assert isinstance(next(events), Progress)
     began = time.monotonic()
@@ -84,10 +85,9 @@ def test_judges_at_work_end_together_when_nobody_wants_more(monkeypatch, tmp_pat
     assert not any(map(is_there, pids))
 
 
-def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(monkeypatch, tmp_path):
-    monkeypatch.setattr("kerneltruth.engine.pool.STOP_S", 1.5)
+def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
-    events = run_jobs(jobs, stay_or_finish_soon, workers=2)
+    events = LocalPool(work=stay_or_finish_soon, workers=2, stop_s=1.5).run(jobs)
     for _ in jobs:
         assert isinstance(next(events), Progress)
     events.close()
@@ -97,21 +97,21 @@ def test_a_judge_that_is_soon_done_is_not_killed_whoever_is_not(monkeypatch, tmp
 def test_what_is_not_done_at_the_moment_is_not_waited_for(tmp_path):
     jobs = [Sum(task=t, numbers=(), flag=str(tmp_path / t)) for t in ("stays", "ends")]
     began = time.monotonic()
-    events = list(run_jobs(jobs, stay_or_finish_soon, workers=2, until=began + 2))
+    events = list(LocalPool(work=stay_or_finish_soon, workers=2, until=began + 2).run(jobs))
     assert 2 <= time.monotonic() - began < 5
     assert [e.job.task for e in events if isinstance(e, Done)] == ["ends"]
 
 
 def test_every_job_has_exactly_one_result():
     jobs = [Sum(task=str(i % 3), numbers=(i, i)) for i in range(10)]
-    results = [e for e in run_jobs(jobs, add_up, workers=2) if isinstance(e, Done)]
+    results = [e for e in LocalPool(work=add_up, workers=2).run(jobs) if isinstance(e, Done)]
     assert sorted(d.result for d in results) == [2 * i for i in range(10)]
     assert len({d.job for d in results}) == 10
 
 
 def test_a_judge_goes_on_while_its_result_is_stored(tmp_path):
     jobs = [Sum("a", (1,), str(tmp_path / name)) for name in ("first", "second")]
-    events = run_jobs(jobs, lambda job, report: Path(job.flag).touch(), workers=1)
+    events = LocalPool(work=lambda job, report: Path(job.flag).touch(), workers=1).run(jobs)
     assert isinstance(next(events), Done)
     until = time.monotonic() + 20
     while not (tmp_path / "second").exists():
@@ -121,24 +121,24 @@ def test_a_judge_goes_on_while_its_result_is_stored(tmp_path):
 
 
 def test_progress_is_reported_for_the_job_that_makes_it():
-    events = list(run_jobs([Sum(task="a", numbers=(1, 2, 3))], add_up, workers=1))
+    events = list(LocalPool(work=add_up, workers=1).run([Sum(task="a", numbers=(1, 2, 3))]))
     assert [e.news for e in events if isinstance(e, Progress)] == [3]
 
 
 def test_a_job_whose_judge_is_killed_is_given_to_another(tmp_path):
     job = Sum(task="a", numbers=(), flag=str(tmp_path / "flag"))
-    assert [e.result for e in run_jobs([job], die_once, workers=1)] == ["survived"]
+    assert [e.result for e in LocalPool(work=die_once, workers=1).run([job])] == ["survived"]
 
 
 def test_a_job_that_kills_two_judges_is_lost_and_the_rest_goes_on():
-    events = list(run_jobs([Sum(task="a", numbers=())], die, workers=1))
+    events = list(LocalPool(work=die, workers=1).run([Sum(task="a", numbers=())]))
     assert len(events) == 1
     assert isinstance(events[0], Lost)
 
 
 def test_a_bug_in_the_judge_is_raised_with_its_place():
     with pytest.raises(InternalError, match="a bug of ours"):
-        list(run_jobs([Sum(task="a", numbers=())], fail, workers=1))
+        list(LocalPool(work=fail, workers=1).run([Sum(task="a", numbers=())]))
 
 
 def no_device(job, report):
@@ -147,4 +147,4 @@ def no_device(job, report):
 
 def test_a_fault_of_the_machine_in_the_judge_is_raised_as_one():
     with pytest.raises(EnvironmentFault, match="no device"):
-        list(run_jobs([Sum(task="a", numbers=())], no_device, workers=1))
+        list(LocalPool(work=no_device, workers=1).run([Sum(task="a", numbers=())]))

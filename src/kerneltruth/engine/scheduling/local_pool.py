@@ -1,0 +1,143 @@
+"""A pool of judges on this machine: each a process of its own, all sharing one zygote.
+
+The parent hands out jobs and collects outcomes; a lost judge's job goes to another, once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+from kerneltruth.engine.scheduling.judge_process import STOP_S, JudgeProcess, stop
+from kerneltruth.engine.scheduling.scheduler import Done, J, Lost, Progress, Waiting
+from kerneltruth.engine.scheduling.second_stage import TRIES, SecondStage, Then
+from kerneltruth.errors import InternalError
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPool(Generic[J, R]):
+    """A scheduler of processes.
+
+    Attributes:
+        work: called in a judge process, which was forked from this one, with a job and a function
+            that reports progress.
+        workers: the most judges at once.
+        then: a second stage, beside the judges.
+        until: when judges are ended, on the monotonic clock; jobs that are not done by then have
+            no event.
+        stop_s: for so long judges may go on with their jobs when they are to stop.
+    """
+
+    work: Callable[[J, Callable[[Any], None]], R]
+    workers: int
+    then: Then[J, R] | None = None
+    until: float = math.inf
+    stop_s: float = STOP_S
+
+    def run(self, jobs: Iterable[J]) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """Do every job once: see `Scheduler.run`."""
+        judges = _Judges(self, Waiting(jobs))
+        try:
+            yield from judges.events()
+        finally:
+            judges.close()
+
+
+class _Judges(Generic[J, R]):
+    """The judges of a pool, and the jobs that none of them has been given."""
+
+    def __init__(self, pool: LocalPool[J, R], waiting: Waiting[J]) -> None:
+        self._pool = pool
+        self._waiting = waiting
+        self._tries: dict[int, int] = {}
+        self._judges: list[JudgeProcess[J, R]] = []
+        self._second = None if pool.then is None else SecondStage(pool.then)
+
+    def events(self) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """What comes of the jobs, until all are done or the time is over."""
+        for _ in range(min(self._pool.workers, self._waiting.ahead())):
+            self._judges.append(JudgeProcess(self._pool.work))
+        for judge in self._judges:
+            self._hand_out(judge)
+        while pipes := self._pipes():
+            left = self._pool.until - time.monotonic()
+            if left <= 0:
+                return
+            for pipe in wait(pipes, None if math.isinf(left) else left):
+                yield from self._take(pipe)
+
+    def close(self) -> None:
+        """End all judges."""
+        second = self._second and self._second.judge
+        late = time.monotonic() >= self._pool.until
+        stop([*self._judges, *([second] if second else [])], 0.0 if late else self._pool.stop_s)
+
+    def _pipes(self) -> list[Connection]:
+        """Of those at work."""
+        busy = [judge.pipe for judge in self._judges if judge.job is not None]
+        if self._second is not None:
+            self._second.hand_out(no_more=not busy)
+            if self._second.judge and self._second.busy:
+                busy.append(self._second.judge.pipe)
+        return busy
+
+    def _take(self, pipe: object) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
+        """Take one message, or the death of its sender."""
+        judge = next((j for j in self._judges if j.pipe is pipe), None)
+        if judge is None:
+            assert self._second is not None
+            yield from self._second.listen()
+            return
+        event = self._message(judge)
+        goes_on = (
+            self._second is not None
+            and isinstance(event, Done)
+            and self._second.takes(event.job, event.result)
+        )
+        if event is not None and not goes_on:
+            yield event
+
+    def _message(self, judge: JudgeProcess[J, R]) -> Done[J, R] | Progress[J] | Lost[J] | None:
+        job = judge.job
+        assert job is not None
+        try:
+            word, value = judge.pipe.recv()
+        except (EOFError, ConnectionError):
+            return self._replace(judge, job)
+        if word == "progress":
+            return Progress(job=job, news=value)
+        if word == "stopped":
+            raise value
+        if word == "broken":
+            raise InternalError(f"while judging {job}: {value}")
+        # First the next job: the caller stores the result meanwhile.
+        self._hand_out(judge)
+        return Done(job=job, result=value)
+
+    def _replace(self, judge: JudgeProcess[J, R], job: J) -> Lost[J] | None:
+        """Put another judge in the place of a dead one; its job is tried again, or lost."""
+        judge.stop()
+        replacement: JudgeProcess[J, R] = JudgeProcess(self._pool.work)
+        self._judges[self._judges.index(judge)] = replacement
+        deaths = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
+        if deaths < TRIES:
+            self._waiting.again(job)
+        self._hand_out(replacement)
+        if deaths < TRIES:
+            return None
+        code = judge.process.exitcode
+        return Lost(job=job, reason=f"the judge process died twice (exit code {code})")
+
+    def _hand_out(self, judge: JudgeProcess[J, R]) -> None:
+        """Give an idle judge the next job: of its own task, else of a task that nobody is at."""
+        judge.job = None
+        taken = {j.last_task for j in self._judges if j is not judge and j.job is not None}
+        job = self._waiting.take(judge.last_task, taken)
+        if job is not None:
+            judge.give(job)
