@@ -46,7 +46,7 @@ class ReplyStream:
     refusal: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     finish: Any = None
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, object] = field(default_factory=dict)
     ended: bool = False
     error: ApiError | None = None
 

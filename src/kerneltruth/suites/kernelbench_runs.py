@@ -40,7 +40,7 @@ def read_run(folder: Path, origin: str) -> Iterator[Read]:
 
 def read_files(paths: Iterable[Path], folder: Path, origin: str) -> Iterator[Read]:
     """The submissions in some files of a run directory, with KernelBench's own verdicts."""
-    judged: dict[str, Any] | Broken = {}
+    judged: dict[str, object] | Broken = {}
     if (folder / EVALUATED).exists():
         judged = json_object(folder / EVALUATED, f"{origin}{EVALUATED}")
     if isinstance(judged, Broken):

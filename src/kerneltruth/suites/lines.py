@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.errors import UserError
 from kerneltruth.suites.submission import Broken
@@ -14,7 +13,7 @@ MAX_LINE_BYTES = 16 * 2**20
 MAX_JSON_BYTES = 512 * 2**20
 
 
-def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, object]] | Broken]:
     """The objects of a file, each with its origin `file:line`; blank lines are passed over.
 
     Raises:
@@ -37,7 +36,7 @@ def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, Any]] |
                 yield _object(raw, where)
 
 
-def _object(raw: bytes, where: str) -> tuple[str, dict[str, Any]] | Broken:
+def _object(raw: bytes, where: str) -> tuple[str, dict[str, object]] | Broken:
     try:
         value = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -62,7 +61,7 @@ def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
         return Broken(origin=origin, reason=f"not UTF-8 at byte {error.start}")
 
 
-def json_object(path: Path, origin: str) -> dict[str, Any] | Broken:
+def json_object(path: Path, origin: str) -> dict[str, object] | Broken:
     """The JSON object in a file, or why there is none."""
     text = read_text(path, origin, limit=MAX_JSON_BYTES)
     if isinstance(text, Broken):

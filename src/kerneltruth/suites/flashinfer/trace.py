@@ -73,7 +73,7 @@ def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], li
     return {names: found.verdict() for names, found in seen.items()}, broken
 
 
-def _lines(root: Path) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+def _lines(root: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
     for path, origin in files(root / FOLDER, "*.jsonl"):
         yield from json_lines(path, origin)
 

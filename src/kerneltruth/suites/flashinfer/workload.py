@@ -89,7 +89,7 @@ def read_workloads(
     return found, broken
 
 
-def _lines(root: Path) -> Iterator[tuple[str, dict[str, Any]] | Broken]:
+def _lines(root: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
     for path, origin in files(root / FOLDER, "*.jsonl"):
         yield from json_lines(path, origin)
 

@@ -22,7 +22,14 @@ from kerneltruth.suites.kernelbench import search as searching
 from kerneltruth.suites.kernelbench.child_session import INSIDE, ProblemSession, Rejected
 from kerneltruth.suites.kernelbench.constants import Constants, label
 from kerneltruth.suites.kernelbench.problem import Problem
-from kerneltruth.suites.kernelbench.schema import ConstantChoice, Outline, Schema, outline_of
+from kerneltruth.suites.kernelbench.schema import (
+    ConstantChoice,
+    InputFacts,
+    Outline,
+    Schema,
+    WeightFacts,
+    outline_of,
+)
 
 NARROW = ("float16", "bfloat16")
 _TRY_S = 20.0
@@ -385,8 +392,8 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
     }
     return Schema(
         choices=tuple(kept if costly else reversed(kept)),
-        inputs=tuple(first["inputs"]),
-        state=first["state"],
+        inputs=parse(tuple[InputFacts, ...], first["inputs"]),
+        state=parse(dict[str, WeightFacts], first["state"]),
         dtypes=dtypes_of,
         positive=first["positive"],
         training=first["training"],

@@ -190,7 +190,7 @@ def _row(row: Mapping[str, Any], line: int, path: Path) -> Problem:
     return problem_of(level, number, title, str(row["code"]))
 
 
-def _parquet(path: Path) -> list[dict[str, Any]]:
+def _parquet(path: Path) -> list[dict[str, object]]:
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError as error:
@@ -199,14 +199,14 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
             "or name a checkout or a .jsonl file"
         ) from error
     try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        rows: list[dict[str, object]] = parquet.read_table(path).to_pylist()
     except (ArrowInvalid, OSError) as error:
         said = str(error).splitlines()[0]
         raise UserError(f"--suite kernelbench:{path}: not a parquet file: {said}") from error
     return rows
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     for number, line in enumerate(path.read_text("utf-8-sig", errors="replace").splitlines(), 1):
         if not line.strip():
             continue

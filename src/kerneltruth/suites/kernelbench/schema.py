@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from kerneltruth.documents.model import Number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
@@ -117,6 +119,35 @@ class ConstantChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputFacts:
+    """What the draws of one input have in common.
+
+    Attributes:
+        form: such as `sign` or `upper`; None of other values, and of integers.
+    """
+
+    low: Number | None = None
+    high: Number | None = None
+    form: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightFacts:
+    """How a constructor fills a parameter or buffer.
+
+    Attributes:
+        random: whether two constructors differ.
+        constant: the one number that it holds; None if there are several, or it holds integers.
+        size: root of the mean square.
+    """
+
+    dtype: str
+    random: bool
+    constant: Number | None = None
+    size: Number = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
     """The forms in which a problem is judged.
 
@@ -143,8 +174,8 @@ class Schema:
 
     choices: tuple[ConstantChoice, ...] = ()
     timed: ConstantChoice | None = None
-    inputs: tuple[dict[str, Any], ...] = ()
-    state: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inputs: tuple[InputFacts, ...] = ()
+    state: dict[str, WeightFacts] = field(default_factory=dict)
     dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     positive: bool = False
     first: ConstantChoice | None = None

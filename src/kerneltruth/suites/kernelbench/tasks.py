@@ -23,7 +23,7 @@ from kerneltruth.suites.kernelbench.reference import (
     modes_of,
     narrowing,
 )
-from kerneltruth.suites.kernelbench.schema import Input, Schema
+from kerneltruth.suites.kernelbench.schema import Input, InputFacts, Schema
 from kerneltruth.tasks.gpu import GPU_DRAWS
 from kerneltruth.tasks.spec import (
     Argument,
@@ -96,7 +96,7 @@ def task_of(
     arguments += specs
     drawn = [name for name in last.state if _is_drawn(schema, name)]
     facts = {name: schema.state[name] for name in drawn}
-    numbers = {n: f["constant"] for n, f in facts.items() if not f["random"]}
+    numbers = {n: f.constant for n, f in facts.items() if not f.random}
     filled = {n: number for n, number in numbers.items() if number is not None}
     arguments.append(Derived(name=FILLED, expression=repr(repr(filled))))
     arguments += [_weight(schema, name) for name in drawn]
@@ -251,7 +251,7 @@ def _inputs(schema: Schema) -> list[Argument]:
 
 
 def _tensor(
-    schema: Schema, i: int, name: str, mine: Mapping[str, Input], facts: Mapping[str, Any]
+    schema: Schema, i: int, name: str, mine: Mapping[str, Input], facts: InputFacts
 ) -> TensorSpec:
     dims, typical = _dims({label: v.shape for label, v in mine.items()}, schema)
     described = schema.choices[-1].outline.inputs[i]
@@ -266,9 +266,9 @@ def _tensor(
             extent=_at(extents),
             typical=typical,
             stored=described.dtype or "int64",
-            least=int(facts.get("low", 0)),
+            least=int(facts.low or 0),
         )
-    kind = _FORMS.get(facts.get("form") or "", "probability" if schema.positive else "real")
+    kind = _FORMS.get(facts.form or "", "probability" if schema.positive else "real")
     return TensorSpec(name=name, dims=dims, kind=kind, typical=typical)
 
 
@@ -287,10 +287,10 @@ def _is_drawn(schema: Schema, name: str) -> bool:
     A mask or a table of positions is the same in every model and no input.
     """
     facts = schema.state[name]
-    if not facts["dtype"].startswith(("float", "bfloat")):
+    if not facts.dtype.startswith(("float", "bfloat")):
         return False
     parameters = schema.choices[-1].outline.parameters
-    return name in parameters or facts["random"] or name.rpartition(".")[2] in _STATISTICS
+    return name in parameters or facts.random or name.rpartition(".")[2] in _STATISTICS
 
 
 def _weight(schema: Schema, name: str) -> TensorSpec:
@@ -299,10 +299,10 @@ def _weight(schema: Schema, name: str) -> TensorSpec:
     facts = schema.state[name]
     rank = len(next(iter(shapes.values())))
     span = _STATISTICS.get(name.rpartition(".")[2])
-    if span is None and facts.get("constant") is not None:
-        span = (facts["constant"] - _AROUND, facts["constant"] + _AROUND)
+    if span is None and facts.constant is not None:
+        span = (facts.constant - _AROUND, facts.constant + _AROUND)
     elif span is None and rank < 2:
-        size = min(max(2 * facts.get("size", 1.0), _AROUND), 1.0)
+        size = min(max(2 * facts.size, _AROUND), 1.0)
         span = (-size, size)
     recurrent = name.rpartition(".")[2].startswith(_RECURRENT)
     return TensorSpec(
