@@ -77,12 +77,8 @@ def expanded_dim(task: Task, spec: TensorSpec, settings: dict[str, Scalar]) -> i
     return next((i for i, symbol in enumerate(dims) if symbol in batch), None)
 
 
-def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
-    """Make a case's inputs.
-
-    `device` is where the values are drawn, which changes their cost and nothing else; they are
-    returned on the CPU.
-    """
+def materialize(task: Task, case: Case) -> Inputs:
+    """Make a case's inputs, on the CPU."""
     _check(task, case)
     settings = task.scalars(case.sizes, case.settings)
     own = task.own(settings, case.seed) if case.recipe == OWN and task.own is not None else {}
@@ -91,7 +87,7 @@ def materialize(task: Task, case: Case, *, device: str = "cpu") -> Inputs:
         if spec.name in case.absent
         else _as_given(spec, case, own[spec.name])
         if spec.name in own and spec.name not in dict(case.literals)
-        else _tensor(task, case, spec, settings, device).cpu()
+        else _tensor(task, case, spec, settings)
         for spec in task.tensors
     }
     number = task.number_for(settings)
@@ -128,9 +124,7 @@ def _as_given(spec: TensorSpec, case: Case, values: Tensor) -> Tensor:
     return (values if values.dtype == torch_dtype(dtype) else rounded(values.double(), dtype)).cpu()
 
 
-def _tensor(
-    task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar], device: str
-) -> Tensor:
+def _tensor(task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar]) -> Tensor:
     # A number stands for a tensor without dims.
     number = task.number_for(settings) == spec.name
     shape = () if number else task.shape(spec, case.sizes, settings)
@@ -148,7 +142,7 @@ def _tensor(
             shape,
             dtype=case.dtype,
             recipe=recipe,
-            rng=stream(case.seed, "values", spec.name, device=device),
+            rng=stream(case.seed, "values", spec.name),
             extent=extent,
             limits=None if RECIPES[recipe].focus == "bias" else task.values,
             other=evaluate(spec.other, scope) if spec.other else None,

@@ -93,7 +93,6 @@ class Evaluator:
         policy: Policy,
         device: str = "cpu",
         targets: tuple[str, ...] = (),
-        work_root: Path | None = None,
         cache_root: Path | None = None,
         runner: Runner | None = None,
     ) -> None:
@@ -102,7 +101,6 @@ class Evaluator:
         self.runner = runner or Runner(
             device=device,
             targets=targets if device == "cpu" else (),
-            work_root=work_root,
             cache_root=cache_root,
         )
         self.cache = ExpectationCache(policy)

@@ -45,7 +45,10 @@ ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisEffort:
-    """How much an explanation may cost: kernel runs and seconds."""
+    """How much an explanation may cost: kernel runs and seconds.
+
+    The default finds the smallest shape in all but contrived faults.
+    """
 
     evaluations: int = 120
     seconds: float = 20.0

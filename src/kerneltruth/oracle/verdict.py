@@ -8,8 +8,6 @@ say that no judgement was possible; the candidate is not at fault.
 
 from __future__ import annotations
 
-from typing import get_args
-
 from kerneltruth.documents.records import (
     Cause,
     CompileError,
@@ -28,7 +26,6 @@ from kerneltruth.documents.records import (
 )
 
 __all__ = [
-    "FAIL_KINDS",
     "OF_SEVERAL_CALLS",
     "Cause",
     "CompileError",
@@ -48,7 +45,6 @@ __all__ = [
     "word",
 ]
 
-FAIL_KINDS: tuple[str, ...] = get_args(FailKind)
 # What no single call shows.
 OF_SEVERAL_CALLS: frozenset[FailKind] = frozenset({"kept_state", "same_draw"})
 

@@ -33,6 +33,8 @@ _KEPT = (
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+# A descendant that outlives SIGKILL so long is in the kernel.
+_KILL_S = 5.0
 ADDRESS_SPACE = 8 * 2**30
 FILE_SIZE = 2 * 2**30
 
@@ -158,13 +160,13 @@ def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:
     return found
 
 
-def kill_tree(*, spare: Collection[int] = (), deadline_s: float = 5.0) -> int:
+def kill_tree(*, spare: Collection[int] = ()) -> int:
     """Kill and reap all descendants of this process; returns how many could not be killed.
 
     They are stopped first, and looked for again until none is new, so that a process that
     forks faster than it is killed gets no further. Needs `adopt_orphans`, or daemons escape.
     """
-    end = time.monotonic() + deadline_s
+    end = time.monotonic() + _KILL_S
     while True:
         if reap()[1]:
             return 0

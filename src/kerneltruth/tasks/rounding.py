@@ -22,8 +22,8 @@ def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.to(dtype).to(x.dtype)
 
 
-def cut_to_tf32(t: Tensor, *, half: int = 0) -> Tensor:
-    """Values as TF32 has them, in float64: 10 bits of mantissa, cut or (with `half`) rounded."""
+def cut_to_tf32(t: Tensor) -> Tensor:
+    """Values as TF32 has them, in float64: 10 bits of mantissa, the rest cut."""
     bits = t.float().contiguous().view(torch.int32).long()
-    narrow = ((bits + half) & ~0x1FFF).to(torch.int32).view(torch.float32).double()
+    narrow = (bits & ~0x1FFF).to(torch.int32).view(torch.float32).double()
     return torch.where(t.isfinite(), narrow, t)

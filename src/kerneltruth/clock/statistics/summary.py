@@ -205,7 +205,7 @@ def outcome(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> Outcome:
     """What a ratio's interval supports.
 
     `faster`: the whole interval lies above 1 + minimum. `slower`: it lies below 1 / (1 + minimum).
-    `tie`: neither, so that no difference of more than the minimum is shown; see `unresolved`.
+    `tie`: neither, so that no difference of more than the minimum is shown.
 
     A true difference of the minimum or less is thus called one in at most (1 - level) / 2 of the
     measurements, and one of 2% in over 97% of them where the half-width is 0.5% or less.
@@ -215,12 +215,6 @@ def outcome(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> Outcome:
     if interval.high < 1 / (1 + minimum):
         return "slower"
     return "tie"
-
-
-def unresolved(interval: Interval, *, minimum: float = MINIMUM_EFFECT) -> bool:
-    """Whether a tie may hide more than the minimum, since the interval reaches further."""
-    beyond = interval.high > 1 + minimum or interval.low < 1 / (1 + minimum)
-    return beyond and outcome(interval, minimum=minimum) == "tie"
 
 
 def time_interval(seconds: Sequence[float], *, level: float = LEVEL) -> Interval:

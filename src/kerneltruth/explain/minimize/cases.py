@@ -46,9 +46,6 @@ RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
 # Beyond this, a number that only a recipe of the extended domain drew is extreme.
 MODERATE = 1e4
 
-# What one search is worth: enough for the smallest shape in all but contrived faults.
-EVALUATIONS = 120
-
 
 def key(case: Case, task: Task) -> tuple[Any, ...]:
     """The case's place in the order, simplest least; total over the cases of one task and seed."""
@@ -142,7 +139,6 @@ def passes(
     *,
     literalize: Callable[[Case], Case],
     blocks: Sequence[int] = (),
-    recipes: Sequence[str] = RECIPES,
     swept: int = shapes.SWEPT,
 ) -> list[Pass[Case]]:
     """The passes that shrink a case of the task, in the order that needs the fewest tries.
@@ -151,7 +147,6 @@ def passes(
         task: what the case tests.
         literalize: gives the same case with its drawn values as literals.
         blocks: block sizes of the candidate; one more than each is tried early.
-        recipes: the recipes that exist.
         swept: how many of the smallest shapes are tried whatever the others show.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
@@ -159,11 +154,11 @@ def passes(
         found = [partial(_other_forms, task=task)]
     # Plainer values need larger shapes at times, and the shape comes first; but where zeros do,
     # values do not matter.
-    found.append(partial(settings, task=task, recipes=recipes[:1]))
+    found.append(partial(settings, task=task, recipes=RECIPES[:1]))
     for i in range(len(task.dims)):
         found.append(_reshaping(task, partial(_lowered, index=i, blocks=tuple(blocks))))
     found += [_reshaping(task, shapes.together), _reshaping(task, shapes.traded)]
-    found.append(partial(settings, task=task, recipes=recipes))
+    found.append(partial(settings, task=task))
     found.append(_reshaping(task, partial(shapes.swept, most=swept)))
     found.append(partial(values.literal, task=task, literalize=literalize))
     found.append(partial(boxes.sliced, task=task))
@@ -228,13 +223,12 @@ def minimize_case(
     literalize: Callable[[Case], Case],
     budget: MinimizeBudget,
     blocks: Sequence[int] = (),
-    recipes: Sequence[str] = RECIPES,
 ) -> Shrunk[Case]:
     """The simplest case found on which `fails` still holds; `case` is known to fail."""
     swept = min(shapes.SWEPT, budget.evaluations // shapes.SWEPT_SHARE)
     return minimize(
         case,
-        passes(task, literalize=literalize, blocks=blocks, recipes=recipes, swept=swept),
+        passes(task, literalize=literalize, blocks=blocks, swept=swept),
         fails,
         key=partial(key, task=task),
         budget=budget,

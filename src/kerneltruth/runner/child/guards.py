@@ -75,16 +75,14 @@ _FLOATS: Mapping[torch.dtype, tuple[str, int, int]] = {
 }
 
 
-def poison_bytes(
-    poison: bytes, dtype: torch.dtype, size: int = _TILE_BYTES, *, small: bool = False
-) -> bytes:
+def poison_bytes(poison: bytes, dtype: torch.dtype, *, small: bool = False) -> bytes:
     """The pattern, a function of the call's poison and the dtype alone.
 
     Half of the floats are NaN, half are huge; integers are far from zero; bools are random.
     `small`: floats from 1 to 2 and their negatives, integers from 0 to 3, the other bools: each
     element is another one then, and where NaN hides what is read, it shows.
     """
-    noise = hashlib.shake_256(poison + str(dtype).encode()).digest(size)
+    noise = hashlib.shake_256(poison + str(dtype).encode()).digest(_TILE_BYTES)
     if dtype.is_complex:
         dtype = dtype.to_real()
     if dtype in _FLOATS:

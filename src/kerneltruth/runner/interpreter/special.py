@@ -19,12 +19,12 @@ def _from_torch(function: Callable[..., Any]) -> Callable[[Array], Array]:
     return apply
 
 
-def _each(function: Callable[..., float], *, otherwise: float = math.nan) -> Callable[..., Array]:
+def _each(function: Callable[..., float]) -> Callable[..., Array]:
     def guarded(*args: float) -> float:
         try:
             return function(*(float(a) for a in args))
         except (ValueError, OverflowError):
-            return otherwise
+            return math.nan
 
     return np.vectorize(guarded, otypes=[np.float64])
 

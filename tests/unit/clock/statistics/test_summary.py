@@ -20,7 +20,6 @@ from kerneltruth.clock.statistics.summary import (
     ratio_interval,
     slope,
     time_interval,
-    unresolved,
 )
 from kerneltruth.errors import InternalError
 
@@ -106,7 +105,6 @@ def test_one_block_says_nothing_of_its_error():
     assert (interval.low, interval.high) == (0, math.inf)
     assert interval.half_width == math.inf
     assert outcome(interval) == "tie"
-    assert unresolved(interval)
 
 
 def test_no_blocks_have_no_ratio():
@@ -164,14 +162,6 @@ def test_faster_and_slower_are_each_others_mirror():
     faster = ratio(1.012, 1.02)
     assert outcome(faster) == "faster"
     assert outcome(ratio(1 / faster.high, 1 / faster.low)) == "slower"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(0.995, 1.005, False), (0.985, 1.005, True), (0.999, 1.02, True), (1.2, 1.3, False)],
-)
-def test_a_tie_that_may_hide_a_difference_is_unresolved(low, high, expected):
-    assert unresolved(ratio(low, high)) is expected
 
 
 def test_enough_looks_at_the_width_and_never_at_the_estimate():

@@ -6,10 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from kerneltruth.documents.case import Case
+from kerneltruth.explain.diagnosis import DiagnosisEffort
 from kerneltruth.explain.minimize import boxes, shapes, values
-from kerneltruth.explain.minimize.cases import EVALUATIONS, domain, key, minimize_case, settings
+from kerneltruth.explain.minimize.cases import domain, key, minimize_case, settings
 from kerneltruth.explain.minimize.search import MinimizeBudget
 from kerneltruth.tasks.spec import task
+
+EVALUATIONS = DiagnosisEffort().evaluations
 
 
 def operator(*dims, constraints=(), signature=None, **more):
