@@ -59,7 +59,7 @@ def audit(
     from kerneltruth.documents.runs import AuditDocument
     from kerneltruth.documents.suites import TimedSuiteDocument
     from kerneltruth.engine.requests import AuditRequest
-    from kerneltruth.engine.start import run_audit
+    from kerneltruth.engine.start import run
     from kerneltruth.report.audit_view import audit_view
 
     options = AuditRequest(
@@ -77,7 +77,7 @@ def audit(
         timed=timed,
         budget_s=budget,
     )
-    document = follow(run_audit(options), quiet=as_json)
+    document = follow(run(options), quiet=as_json)
     if isinstance(document, AuditDocument):
         show_document(document, audit_view, as_json)
         raise typer.Exit(exit_codes.of_audit(document))

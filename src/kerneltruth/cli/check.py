@@ -65,7 +65,7 @@ def check(
 ) -> None:
     """Judge one kernel file."""
     from kerneltruth.engine.requests import CheckRequest
-    from kerneltruth.engine.start import run_check
+    from kerneltruth.engine.start import run
     from kerneltruth.report.verdict_view import check_view
 
     options = CheckRequest(
@@ -84,7 +84,7 @@ def check(
         out=out,
         deadline_s=timeout,
     )
-    document = follow(run_check(options), quiet=as_json)
+    document = follow(run(options), quiet=as_json)
     show_document(document, check_view, as_json)
     from kerneltruth.report.outcomes import of_check
 

@@ -33,13 +33,18 @@ def replay(
 ) -> None:
     """Run findings again: same input digests, same verdict, same output bytes."""
     del seed
-    from kerneltruth.engine.replay import run_replay
+    from kerneltruth.engine.requests import ReplayRequest
+    from kerneltruth.engine.start import run
     from kerneltruth.report.verdict_view import replay_view
 
-    steps = run_replay(
-        findings, device=device, from_snapshot=from_snapshot, deadline_s=timeout, suite=suite
+    request = ReplayRequest(
+        paths=tuple(findings),
+        from_snapshot=from_snapshot,
+        suite=suite,
+        device=device,
+        deadline_s=timeout,
     )
-    document = follow(steps, quiet=as_json)
+    document = follow(run(request), quiet=as_json)
     show_document(document, replay_view, as_json)
     raise typer.Exit(exit_codes.of_replay(document))
 
@@ -61,18 +66,19 @@ def minimize(
 ) -> None:
     """Find the smallest failing case, and write a standalone script that shows it."""
     del seed
-    from kerneltruth.engine.minimize import run_minimize
+    from kerneltruth.engine.requests import MinimizeRequest
+    from kerneltruth.engine.start import run
     from kerneltruth.report.verdict_view import minimize_view
 
-    steps = run_minimize(
-        finding,
+    request = MinimizeRequest(
+        path=finding,
         script=script,
-        device=device,
         evaluations=evaluations,
-        deadline_s=timeout,
         suite=suite,
+        device=device,
+        deadline_s=timeout,
     )
-    document = follow(steps, quiet=as_json)
+    document = follow(run(request), quiet=as_json)
     show_document(document, minimize_view, as_json)
 
 

@@ -84,7 +84,7 @@ def run_(
     """Judge many candidates in stages: call, exe, perf. Resumes where it stopped."""
     from kerneltruth.documents.lines import Labels
     from kerneltruth.engine.requests import RunRequest, stages_until
-    from kerneltruth.engine.start import run_suite
+    from kerneltruth.engine.start import run
     from kerneltruth.report.run_view import run_view
 
     options = RunRequest(
@@ -105,7 +105,7 @@ def run_(
         executor=executor,
         address=address,
     )
-    document = follow(run_suite(options), quiet=as_json)
+    document = follow(run(options), quiet=as_json)
     show_document(document, run_view, as_json)
     from kerneltruth.report.outcomes import of_run
 

@@ -71,7 +71,7 @@ def time_(
 ) -> None:
     """Time one kernel file side by side with its baselines."""
     from kerneltruth.engine.requests import TimeRequest
-    from kerneltruth.engine.start import run_time
+    from kerneltruth.engine.start import run
     from kerneltruth.report.time_view import time_view
 
     options = TimeRequest(
@@ -88,6 +88,6 @@ def time_(
         out=out,
         deadline_s=timeout,
     )
-    document = follow(run_time(options), quiet=as_json)
+    document = follow(run(options), quiet=as_json)
     show_document(document, time_view, as_json)
     raise typer.Exit(exit_codes.of_time(document))

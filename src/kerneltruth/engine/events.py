@@ -1,8 +1,12 @@
-"""The event that long commands yield."""
+"""What a request comes to: steps, and then a document."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +20,7 @@ class Step:
     total: int
     text: str
     notable: bool = False
+
+
+# A stream of steps that ends in a document, which the generator returns.
+Events: TypeAlias = Generator[Step, None, D]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from kerneltruth.documents.records import Judgement
+from kerneltruth.documents.records import Finding, Judgement
 from kerneltruth.documents.verdicts import MinimizeDocument
 from kerneltruth.engine.devices import choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.events import Events, Step
 from kerneltruth.engine.replay import cache_for, candidate_of, finding_at, judge_again, targets_of
+from kerneltruth.engine.requests import MinimizeRequest
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.errors import EnvironmentFault, UserError
-from kerneltruth.explain.diagnosis import DiagnosisEffort, diagnose
+from kerneltruth.explain.diagnosis import Diagnosis, DiagnosisEffort, diagnose
 from kerneltruth.explain.reproducer.script import script as standalone_script
 from kerneltruth.oracle.bounds import Policy
 from kerneltruth.oracle.candidate_session import CandidateSession
@@ -37,80 +38,100 @@ from kerneltruth.tasks.registry import find
 SECONDS = 120.0
 
 
-def run_minimize(
-    path: Path,
-    *,
-    script: Path | None,
-    device: str,
-    evaluations: int,
-    deadline_s: float,
-    suite: str | None = None,
-) -> Generator[Step, None, MinimizeDocument]:
-    """Shrink a finding and write its script; returns the document of `minimize --json`."""
+def minimize_finding(request: MinimizeRequest) -> Events[MinimizeDocument]:
+    """Shrink a finding, and write its script."""
+    path = request.path
     if path.is_dir():
         raise UserError(f"{path} is a directory; name one finding, such as {path}/findings/ID.json")
-    with for_findings((load_finding(path),), suite):
-        return (yield from _minimize(path, script, device, evaluations, deadline_s))
+    with for_findings((load_finding(path),), request.suite):
+        return (yield from _minimize(request))
 
 
-def _minimize(
-    path: Path, script: Path | None, device: str, evaluations: int, deadline_s: float
-) -> Generator[Step, None, MinimizeDocument]:
+def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
+    path, total = request.path, request.evaluations
     finding = finding_at(path)
-    candidate = candidate_of(path, finding)
-    task = find(finding.task)
-    here = choose_device(device)
-    cache = cache_for(finding)
     evaluator = Evaluator(
-        device=here, targets=targets_of((finding,)), policy=Policy(), cache_root=cache_root()
+        device=choose_device(request.device),
+        targets=targets_of((finding,)),
+        policy=Policy(),
+        cache_root=cache_root(),
     )
     try:
         evaluator.start()
-        yield Step(done=0, total=evaluations, text="running the finding again")
-        controls = Controls(evaluator.runner, cache, control_of)
-        with CandidateSession(
-            task, candidate, evaluator.runner, cache, deadline_s=deadline_s, controls=controls
-        ) as session:
-            expectation = cache.get(task, finding.case)
-            verdict, _ = judge_again(session, finding, expectation)
-            if isinstance(verdict, UnsupportedHere | Infra):
-                raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
-            if not is_bad(verdict):
-                raise UserError(
-                    f"{path}: the finding does not fail here ({word(verdict)}); see `replay`"
-                )
-            failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
-            effort = DiagnosisEffort(evaluations=evaluations, seconds=SECONDS)
-            diagnosis = diagnose(session, failure, (), effort)
-            small = cache.get(task, diagnosis.minimal)
-            ruling, _, placed = session.call(small, config=finding.config)
-            text = standalone_script(
-                task=task,
-                candidate=candidate,
-                expectation=small,
-                placed=placed,
-                verdict=_shown(verdict, ruling.verdict),
-                explanation=finding.explanation or diagnosis.explanation,
-                config=finding.config,
-            )
-        target = script or path.with_suffix(".py")
-        _write(target, text)
-        yield Step(done=evaluations, total=evaluations, text=f"wrote {target}")
+        yield Step(done=0, total=total, text="running the finding again")
+        found = _find_smallest(evaluator, finding, request)
     finally:
         evaluator.close()
-    minimal = replace(diagnosis.minimal, strategy="minimized")
+    script = request.script or path.with_suffix(".py")
+    _write(script, found.script)
+    yield Step(done=total, total=total, text=f"wrote {script}")
+    minimal = replace(found.diagnosis.minimal, strategy="minimized")
     return MinimizeDocument(
         finding=str(path),
-        verdict=verdict.word,
-        kind=verdict.kind if isinstance(verdict, Failed) else None,
+        verdict=found.verdict.word,
+        kind=found.verdict.kind if isinstance(found.verdict, Failed) else None,
         case=finding.case,
         minimal=minimal,
         minimal_summary=minimal.summary(),
-        minimal_shown=diagnosis.shown,
-        evaluations=diagnosis.evaluations,
-        explanation=diagnosis.explanation,
-        script=str(target),
+        minimal_shown=found.diagnosis.shown,
+        evaluations=found.diagnosis.evaluations,
+        explanation=found.diagnosis.explanation,
+        script=str(script),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Smallest:
+    """The verdict here, what explains it, and the text of the script."""
+
+    verdict: Verdict
+    diagnosis: Diagnosis
+    script: str
+
+
+def _find_smallest(evaluator: Evaluator, finding: Finding, request: MinimizeRequest) -> _Smallest:
+    task, candidate = find(finding.task), candidate_of(request.path, finding)
+    cache = cache_for(finding)
+    with CandidateSession(
+        task,
+        candidate,
+        evaluator.runner,
+        cache,
+        deadline_s=request.deadline_s,
+        controls=Controls(evaluator.runner, cache, control_of),
+    ) as session:
+        verdict = _failing(session, finding, request.path)
+        failure = Judgement(case=finding.case, verdict=verdict, config=finding.config)
+        effort = DiagnosisEffort(evaluations=request.evaluations, seconds=SECONDS)
+        diagnosis = diagnose(session, failure, (), effort)
+        small = cache.get(task, diagnosis.minimal)
+        ruling, _, placed = session.call(small, config=finding.config)
+        script = standalone_script(
+            task=task,
+            candidate=candidate,
+            expectation=small,
+            placed=placed,
+            verdict=_shown(verdict, ruling.verdict),
+            explanation=finding.explanation or diagnosis.explanation,
+            config=finding.config,
+        )
+    return _Smallest(verdict=verdict, diagnosis=diagnosis, script=script)
+
+
+def _failing(session: CandidateSession, finding: Finding, path: Path) -> Verdict:
+    """The verdict on the finding's case here.
+
+    Raises:
+        EnvironmentFault: it cannot be judged here.
+        UserError: it is not bad.
+    """
+    expectation = session.cache.get(session.task, finding.case)
+    verdict, _ = judge_again(session, finding, expectation)
+    if isinstance(verdict, UnsupportedHere | Infra):
+        raise EnvironmentFault(f"{path} cannot run here: {verdict.reason}")
+    if not is_bad(verdict):
+        raise UserError(f"{path}: the finding does not fail here ({word(verdict)}); see `replay`")
+    return verdict
 
 
 def _shown(verdict: Verdict, smaller: Verdict) -> Verdict:

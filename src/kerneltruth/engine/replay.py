@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,8 +14,9 @@ from kerneltruth.documents.records import FailKind, Finding
 from kerneltruth.documents.verdicts import ReplayDocument, ReplayResult
 from kerneltruth.engine.devices import TARGETS, choose_device
 from kerneltruth.engine.evaluator import Evaluator
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.events import Events, Step
 from kerneltruth.engine.policy import choose_policy
+from kerneltruth.engine.requests import ReplayRequest
 from kerneltruth.engine.run_directory import environment
 from kerneltruth.engine.runners import cache_root
 from kerneltruth.engine.unfit_cases import refuse_unfit
@@ -38,25 +39,16 @@ from kerneltruth.tasks.registry import find
 _IN_BETWEEN = 8
 
 
-def run_replay(
-    paths: Iterable[Path],
-    *,
-    device: str,
-    from_snapshot: bool,
-    deadline_s: float,
-    suite: str | None = None,
-) -> Generator[Step, None, ReplayDocument]:
-    """Replay findings; yields steps and returns the document of `replay --json`."""
-    files = _files(paths)
-    with for_findings((load_finding(path) for path in files), suite):
-        return (yield from _replay_all(files, device, from_snapshot, deadline_s))
+def replay_findings(request: ReplayRequest) -> Events[ReplayDocument]:
+    """Run findings again; yields a step for each."""
+    files = _files(request.paths)
+    with for_findings((load_finding(path) for path in files), request.suite):
+        return (yield from _replay_all(files, request))
 
 
-def _replay_all(
-    files: Iterable[Path], device: str, from_snapshot: bool, deadline_s: float
-) -> Generator[Step, None, ReplayDocument]:
+def _replay_all(files: Iterable[Path], request: ReplayRequest) -> Events[ReplayDocument]:
     found = [(path, finding_at(path)) for path in files]
-    here = choose_device(device)
+    here = choose_device(request.device)
     targets = targets_of(finding for _, finding in found)
     evaluator = Evaluator(device=here, targets=targets, policy=Policy(), cache_root=cache_root())
     results: list[ReplayResult] = []
@@ -64,7 +56,7 @@ def _replay_all(
         evaluator.start()
         now = environment(here)
         for path, finding in found:
-            result = _replay(evaluator, path, finding, now, from_snapshot, deadline_s)
+            result = _replay(evaluator, path, finding, now, request)
             results.append(result)
             said = f"{finding.id}: {'reproduced' if result.reproduced else result.reason}"
             yield Step(done=len(results), total=len(found), text=said)
@@ -108,20 +100,40 @@ def _replay(
     evaluator: Evaluator,
     path: Path,
     finding: Finding,
-    now: dict[str, str | None],
-    from_snapshot: bool,
-    deadline_s: float,
+    now: Mapping[str, str | None],
+    request: ReplayRequest,
 ) -> ReplayResult:
-    task = find(finding.task)
-    candidate = candidate_of(path, finding)
+    task, candidate = find(finding.task), candidate_of(path, finding)
     cache = cache_for(finding)
     expectation = cache.get(task, finding.case)
-    digests = expectation.inputs.digests()
-    same_inputs = digests == finding.digests.inputs
-    result = ReplayResult(
+    result = _not_run(path, finding, expectation)
+    if request.from_snapshot:
+        expectation = _from_snapshot(cache, path, finding, expectation)
+    elif finding.digests.inputs and result.inputs == "differ":
+        return records.replace(result, reason=_what_differs(finding, expectation))
+    with CandidateSession(
+        task, candidate, evaluator.runner, cache, deadline_s=request.deadline_s
+    ) as session:
+        verdict, digest = judge_again(session, finding, expectation)
+    output = _output(finding, digest, now)
+    reason = _why_not_reproduced(finding, verdict, output)
+    return records.replace(
+        result,
+        verdict=verdict.word,
+        kind=_kind(verdict),
+        output=output,
+        reproduced=not reason,
+        reason=reason,
+    )
+
+
+def _not_run(path: Path, finding: Finding, expectation: Expectation) -> ReplayResult:
+    """What is known of a finding before its candidate runs."""
+    same = expectation.inputs.digests() == finding.digests.inputs
+    return ReplayResult(
         finding=str(path),
         id=finding.id,
-        inputs="same" if same_inputs else "differ",
+        inputs="same" if same else "differ",
         reference=_same(expectation.digest(), finding.digests.reference),
         recorded=finding.verdict.word,
         recorded_kind=_kind(finding.verdict),
@@ -131,33 +143,25 @@ def _replay(
         reproduced=False,
         reason="",
     )
-    if finding.digests.inputs and not same_inputs and not from_snapshot:
-        names = sorted(n for n, d in digests.items() if finding.digests.inputs.get(n) != d)
-        reason = (
-            f"the inputs made from the seed differ in {', '.join(names)}; "
-            "use --from-snapshot to run on the stored ones"
-        )
-        return records.replace(result, reason=reason)
-    if from_snapshot:
-        expectation = _from_snapshot(cache, path, finding, expectation)
-    with CandidateSession(
-        task, candidate, evaluator.runner, cache, deadline_s=deadline_s
-    ) as session:
-        verdict, digest = judge_again(session, finding, expectation)
-    output = _output(finding, digest, now)
-    reason = ""
-    if (verdict.word, _kind(verdict)) != (result.recorded, result.recorded_kind):
-        reason = f"the verdict is {verdict.word} {_kind(verdict) or ''}".strip()
-    elif output == "differ" and not _restless(finding.verdict):
-        reason = "same verdict, but other output bytes"
-    return records.replace(
-        result,
-        verdict=verdict.word,
-        kind=_kind(verdict),
-        output=output,
-        reproduced=not reason,
-        reason=reason,
+
+
+def _what_differs(finding: Finding, expectation: Expectation) -> str:
+    digests, recorded = expectation.inputs.digests(), finding.digests.inputs
+    names = sorted(n for n, d in digests.items() if recorded.get(n) != d)
+    return (
+        f"the inputs made from the seed differ in {', '.join(names)}; "
+        "use --from-snapshot to run on the stored ones"
     )
+
+
+def _why_not_reproduced(finding: Finding, verdict: Verdict, output: str) -> str:
+    """Empty where the verdict is the recorded one, and so are the output's bytes."""
+    recorded = finding.verdict
+    if (verdict.word, _kind(verdict)) != (recorded.word, _kind(recorded)):
+        return f"the verdict is {verdict.word} {_kind(verdict) or ''}".strip()
+    if output == "differ" and not _restless(recorded):
+        return "same verdict, but other output bytes"
+    return ""
 
 
 def _output(finding: Finding, digest: str | None, now: Mapping[str, str | None]) -> str:

@@ -18,7 +18,7 @@ SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
-    """What the command line says."""
+    """Judge one kernel file."""
 
     file: Path
     task: str | None = None
@@ -38,7 +38,7 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What the command line says.
+    """Judge many candidates in stages.
 
     Attributes:
         candidates: a file, a folder, or a run directory of KernelBench.
@@ -83,7 +83,7 @@ def stages_until(last: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """What the command line says."""
+    """Judge the corpus; or prove, or time, the functions of a suite."""
 
     device: str = "auto"
     seed: int = 0
@@ -102,7 +102,7 @@ class AuditRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRequest:
-    """What the command line says.
+    """Time one kernel file beside its baselines.
 
     Attributes:
         baselines: names of baselines; empty means the usual ones.
@@ -123,3 +123,38 @@ class TimeRequest:
     seed: int | None = None
     out: Path | None = None
     deadline_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """Run findings again.
+
+    Attributes:
+        paths: findings, or run directories.
+        from_snapshot: whether the stored inputs are used, not those that the seed gives.
+        suite: a suite that a user brings along, if it is not where findings were made.
+    """
+
+    paths: tuple[Path, ...]
+    from_snapshot: bool = False
+    suite: str | None = None
+    device: str = "auto"
+    deadline_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimizeRequest:
+    """Find the smallest failing case of a finding, and write a script that shows it.
+
+    Attributes:
+        script: where to write it; None means beside the finding.
+        evaluations: the most runs of the kernel.
+        suite: a suite that a user brings along, if it is not where the finding was made.
+    """
+
+    path: Path
+    script: Path | None = None
+    evaluations: int = 400
+    suite: str | None = None
+    device: str = "auto"
+    deadline_s: float = 20.0

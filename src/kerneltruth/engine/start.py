@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Generator
 from dataclasses import replace
+from typing import Any, TypeVar, overload
 
 from kerneltruth.documents.runs import AuditDocument, RunDocument
 from kerneltruth.documents.suites import SuiteDocument, TimedSuiteDocument
 from kerneltruth.documents.timing import TimeDocument
-from kerneltruth.documents.verdicts import CheckDocument
+from kerneltruth.documents.verdicts import CheckDocument, MinimizeDocument, ReplayDocument
 from kerneltruth.engine.devices import choose_device, choose_targets
-from kerneltruth.engine.events import Step
+from kerneltruth.engine.events import Events
 from kerneltruth.engine.requests import (
     EXECUTORS,
     AuditRequest,
     CheckRequest,
+    MinimizeRequest,
+    ReplayRequest,
     RunRequest,
     TimeRequest,
 )
@@ -27,9 +29,61 @@ from kerneltruth.engine.runners import begin, new_runner
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.runner.host import Runner
 
+D = TypeVar("D")
+AnyAudit = AuditDocument | SuiteDocument | TimedSuiteDocument
+Request = CheckRequest | RunRequest | AuditRequest | TimeRequest | ReplayRequest | MinimizeRequest
 
-def run_check(options: CheckRequest) -> Generator[Step, None, CheckDocument]:
-    """Judge one file; yields steps and returns the document of `check --json`."""
+
+@overload
+def run(request: CheckRequest) -> Events[CheckDocument]: ...
+@overload
+def run(request: RunRequest) -> Events[RunDocument]: ...
+@overload
+def run(request: AuditRequest) -> Events[AnyAudit]: ...
+@overload
+def run(request: TimeRequest) -> Events[TimeDocument]: ...
+@overload
+def run(request: ReplayRequest) -> Events[ReplayDocument]: ...
+@overload
+def run(request: MinimizeRequest) -> Events[MinimizeDocument]: ...
+def run(request: Request) -> Events[Any]:
+    """Do what is asked for; yields steps and returns the document of the command's `--json`.
+
+    Nothing is begun before the first step is taken; closing the generator ends what is at work.
+
+    Raises:
+        UserError: the request is wrong.
+        EnvironmentFault: this machine cannot do it.
+    """
+    match request:
+        case CheckRequest():
+            return _check(request)
+        case RunRequest():
+            return _run(request)
+        case AuditRequest():
+            return _audit(request)
+        case TimeRequest():
+            return _time(request)
+        case ReplayRequest():
+            return _replay(request)
+        case MinimizeRequest():
+            return _minimize(request)
+
+
+def on_one_thread(steps: Events[D]) -> Events[D]:
+    """Judge with one thread of torch, as judges side by side do; the caller's number comes back."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return (yield from steps)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(options: CheckRequest) -> Events[CheckDocument]:
+    """Judge one file."""
     start = time.monotonic()
     if options.domain not in ("core", "extended"):
         raise UserError(f"--domain {options.domain!r}: must be core or extended")
@@ -42,13 +96,13 @@ def run_check(options: CheckRequest) -> Generator[Step, None, CheckDocument]:
         begin(runner)
         from kerneltruth.engine.one_file import judge_file
 
-        return (yield from judge_file(options, runner, start))
+        return (yield from on_one_thread(judge_file(options, runner, start)))
     finally:
         runner.close()
 
 
-def run_suite(options: RunRequest) -> Generator[Step, None, RunDocument]:
-    """Judge every candidate; yields steps and returns the document of `run --json`."""
+def _run(options: RunRequest) -> Events[RunDocument]:
+    """Judge every candidate."""
     start = time.monotonic()
     if options.executor not in EXECUTORS:
         raise UserError(f"--executor {options.executor!r}: must be one of {', '.join(EXECUTORS)}")
@@ -67,15 +121,13 @@ def run_suite(options: RunRequest) -> Generator[Step, None, RunDocument]:
             begin(runner, timed="perf" in options.stages)
         from kerneltruth.engine.submissions import judge_submissions
 
-        return (yield from judge_submissions(options, runner, start))
+        return (yield from on_one_thread(judge_submissions(options, runner, start)))
     finally:
         runner.close()
 
 
-def run_audit(
-    options: AuditRequest,
-) -> Generator[Step, None, AuditDocument | SuiteDocument | TimedSuiteDocument]:
-    """Judge the corpus, or prove a suite; yields steps and returns the document of `--json`.
+def _audit(options: AuditRequest) -> Events[AnyAudit]:
+    """Judge the corpus, or prove or time a suite.
 
     Raises:
         UserError: there is no such suite, or it goes with none of the options.
@@ -98,17 +150,15 @@ def run_audit(
                 raise UserError("--out: a suite's proof keeps no run; use --json")
             from kerneltruth.engine.suite_audit import audit_suite
 
-            return (yield from audit_suite(options, runner, start))
+            return (yield from on_one_thread(audit_suite(options, runner, start)))
         from kerneltruth.engine.corpus_audit import audit_corpus
 
-        return (yield from audit_corpus(options, runner, start))
+        return (yield from on_one_thread(audit_corpus(options, runner, start)))
     finally:
         runner.close()
 
 
-def _time_suite(
-    options: AuditRequest, runner: Runner, start: float
-) -> Generator[Step, None, TimedSuiteDocument]:
+def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[TimedSuiteDocument]:
     if options.out is not None:
         raise UserError("--out: a timed suite keeps no run; use --json")
     if runner.device == "cpu":
@@ -119,11 +169,11 @@ def _time_suite(
     runner.start(("time",))
     from kerneltruth.engine.benchmark.timed_audit import time_suite
 
-    return (yield from time_suite(options, runner, start))
+    return (yield from on_one_thread(time_suite(options, runner, start)))
 
 
-def run_time(options: TimeRequest) -> Generator[Step, None, TimeDocument]:
-    """Time one file; yields steps and returns the document of `time --json`."""
+def _time(options: TimeRequest) -> Events[TimeDocument]:
+    """Time one file."""
     start = time.monotonic()
     if not options.file.is_file():
         what = "is a directory" if options.file.is_dir() else "there is no such file"
@@ -137,9 +187,23 @@ def run_time(options: TimeRequest) -> Generator[Step, None, TimeDocument]:
         runner.start(("time", "time_compiled") if _compiles(options) else ("time",))
         from kerneltruth.engine.benchmark.timed_file import time_file
 
-        return (yield from time_file(options, runner, start))
+        return (yield from on_one_thread(time_file(options, runner, start)))
     finally:
         runner.close()
+
+
+def _replay(request: ReplayRequest) -> Events[ReplayDocument]:
+    """Run findings again."""
+    from kerneltruth.engine.replay import replay_findings
+
+    return (yield from on_one_thread(replay_findings(request)))
+
+
+def _minimize(request: MinimizeRequest) -> Events[MinimizeDocument]:
+    """Shrink a finding."""
+    from kerneltruth.engine.minimize import minimize_finding
+
+    return (yield from on_one_thread(minimize_finding(request)))
 
 
 def _compiles(options: TimeRequest) -> bool:

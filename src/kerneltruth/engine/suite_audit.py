@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-import torch
 from msgspec.structs import asdict
 
 from kerneltruth.documents.suites import FlaggedCase, ProofSummary, SuiteDocument
@@ -53,7 +52,6 @@ def _audit_suite(
     options: AuditRequest, runner: Runner, start: float
 ) -> Generator[Step, None, SuiteDocument]:
     jobs = _jobs(options)
-    torch.set_num_threads(1)
     cache = ExpectationCache(Policy())
 
     until = math.inf if options.budget_s is None else start + options.budget_s

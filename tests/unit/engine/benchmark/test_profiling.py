@@ -8,7 +8,7 @@ import pytest
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.profiling import profile
 from kerneltruth.engine.requests import TimeRequest
-from kerneltruth.engine.start import run_time
+from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.candidate import read_candidate
 from kerneltruth.tasks.registry import find
@@ -48,7 +48,7 @@ def test_a_missing_profiler_is_named_in_one_line(monkeypatch, options):
     monkeypatch.setenv("PATH", "/nowhere")
     options.file.write_text("")
     with pytest.raises(EnvironmentFault, match="ncu is not installed"):
-        next(run_time(replace(options, profile=True)))
+        next(run(replace(options, profile=True)))
 
 
 def seen_of(kernel, source=SOFTMAX):

@@ -19,7 +19,7 @@ from kerneltruth.engine.benchmark.audited_shapes import AuditedShape, shapes_of
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
 from kerneltruth.engine.benchmark.timed_audit import _left, _summary, time_suite
 from kerneltruth.engine.requests import AuditRequest
-from kerneltruth.engine.start import run_audit
+from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault, UserError
 from kerneltruth.report import exit_codes
 from kerneltruth.report.timed_audit_view import timed_audit_view
@@ -254,14 +254,14 @@ def test_of_a_task_only_doubted_shapes_are_timed_once_more():
 
 def test_a_budget_is_one_of_suites():
     with pytest.raises(UserError, match="--suite"):
-        list(run_audit(AuditRequest(budget_s=5.0, device="cpu")))
+        list(run(AuditRequest(budget_s=5.0, device="cpu")))
 
 
 def test_without_a_gpu_there_is_one_line():
     with pytest.raises(EnvironmentFault, match="no GPU"):
-        list(run_audit(AuditRequest(suite="core", timed=True, device="cpu")))
+        list(run(AuditRequest(suite="core", timed=True, device="cpu")))
 
 
 def test_a_suite_must_be_named():
     with pytest.raises(UserError, match="--suite"):
-        list(run_audit(AuditRequest(timed=True, device="cpu")))
+        list(run(AuditRequest(timed=True, device="cpu")))
