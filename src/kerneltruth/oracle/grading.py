@@ -40,8 +40,6 @@ def grade_spots(
     calls: Sequence[Expectation],
     spots: Sequence[Sequence[int]],
     seen: Observation,
-    *,
-    device: str = "cpu",
 ) -> Verdict:
     """Judge some elements of what several calls gave, where that is possible (`spotwise`).
 
@@ -50,12 +48,11 @@ def grade_spots(
         calls: what each call must give as a whole; many may be the same.
         spots: of each output, which elements, row-major.
         seen: of each output a tensor with a line for each call.
-        device: where `expect_timed` kept its results.
     """
     odd = next((r for r in seen.results if isinstance(r, OtherResult)), None)
     if odd is not None:
         return Failed(kind="shape", detail=odd.text)
-    return grade(replace(task, contract=None), _at_spots(calls, spots), seen, device=device)
+    return grade(replace(task, contract=None), _at_spots(calls, spots), seen)
 
 
 def _at_spots(calls: Sequence[Expectation], spots: Sequence[Sequence[int]]) -> Expectation:
@@ -90,13 +87,10 @@ def _at(want: ExpectedOutput, spots: Sequence[int]) -> ExpectedOutput:
     return replace(want, reference=some(want.reference), rounded=some(want.rounded), bound=bound)
 
 
-def grade(
-    task: Task, expectation: Expectation, seen: Observation, *, device: str = "cpu"
-) -> Verdict:
+def grade(task: Task, expectation: Expectation, seen: Observation) -> Verdict:
     """Judge what a timed call gave; the inputs that it wrote are among what was seen.
 
-    `device` is where `expect_timed` kept its results. Where the claims raise an error for the
-    reference too, the judge cannot tell: that is `Infra`.
+    Where the claims raise an error for the reference too, the judge cannot tell: that is `Infra`.
     """
     if seen.ended != "returned":
         return rule(task, expectation, {}, seen, deadline_s=0.0).verdict
@@ -113,6 +107,7 @@ def grade(
         # Fewer bytes to write are less work.
         form = got.interface[0]
         return Failed(kind=form.kind, detail=form.detail, output=form.output)
+    device = expectation.timed_on or "cpu"
     with quietly(), torch.device(device):
         return _values(task, expectation, tuple(t.to(device) for t in got.tensors), device)
 

@@ -61,7 +61,7 @@ def test_what_a_timed_call_of_pytorch_gives_is_right_on_another_device(key, tmp_
     drawn = inputs.at(task, case, choices)
     with second_device():
         expectation = expect_timed(task, case, drawn, device=NAME)
-        there = grade(task, expectation, seen, device=NAME)
+        there = grade(task, expectation, seen)
     assert isinstance(there, Passed), there
 
 
@@ -72,9 +72,9 @@ def test_what_is_kept_of_one_device_serves_another(tmp_path, monkeypatch):
     choices = inputs.draw(stream(1, "known", task.key), 1)[0]
     seen = timed_call(task, case, inputs, choices, tmp_path, monkeypatch)
     drawn = inputs.at(task, case, choices)
-    here = grade(task, expect_timed(task, case, drawn, device="cpu"), seen, device="cpu")
+    here = grade(task, expect_timed(task, case, drawn, device="cpu"), seen)
     with second_device():
-        there = grade(task, expect_timed(task, case, drawn, device=NAME), seen, device=NAME)
+        there = grade(task, expect_timed(task, case, drawn, device=NAME), seen)
     assert here == there == Passed()
 
 

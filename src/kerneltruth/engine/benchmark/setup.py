@@ -160,7 +160,7 @@ class TimingSetup:
 
     def _judged(self, graded: Callable[..., Verdict]) -> Verdict:
         try:
-            return graded(device=self.device)
+            return graded()
         except Exception as error:
             # Memory, or a mistake in a task: the candidate's fault is a verdict.
             return Infra(reason=f"{type(error).__name__}: {error}".splitlines()[0])

@@ -246,7 +246,7 @@ def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(setup, monkeyp
     made = setup()
     shown = showing(made, lambda x: x.clamp(min=0))
 
-    def broken(*about, device):
+    def broken(*about):
         raise TypeError("a mistake of ours")
 
     monkeypatch.setattr("kerneltruth.engine.benchmark.setup.grade", broken)
