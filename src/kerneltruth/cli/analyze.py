@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import AsJson, show_document
+from kerneltruth.cli.options import AsJson, KeptRound, NoDevice, StudySeed, show_document
 
 
 @app.command()
@@ -25,19 +25,15 @@ def analyze(
     k: Annotated[
         list[str] | None, typer.Option("--k", metavar="K,...", help="For pass@k; default 1,5,10.")
     ] = None,
-    keep: Annotated[
-        str, typer.Option("--keep", help="Which round is an answer: best or last.")
-    ] = "best",
+    keep: KeptRound = "best",
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all attempts here.")] = None,
     parquet: Annotated[
         Path | None, typer.Option("--parquet", help="Write all attempts here; needs pyarrow.")
     ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Show how to cite the suite.")] = False,
     as_json: AsJson = False,
-    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="Of resampling and shuffling.")
-    ] = 0,
+    device: NoDevice = "auto",
+    seed: StudySeed = 0,
 ) -> None:
     """Analyse runs: rates, pass@k, fast_p, illusions, deviance, rounds, devices."""
     del device

@@ -12,6 +12,7 @@ from kerneltruth.cli.options import (
     Device,
     Out,
     Seed,
+    Targets,
     Timeout,
     Workers,
     follow,
@@ -51,9 +52,7 @@ def audit(
     baselines: Annotated[
         bool, typer.Option(help="Run the peers' checks on the same kernels.")
     ] = True,
-    target: Annotated[
-        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
-    ] = None,
+    target: Targets = None,
 ) -> None:
     """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
     from kerneltruth.documents.runs import AuditDocument

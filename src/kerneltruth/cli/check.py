@@ -15,6 +15,10 @@ from kerneltruth.cli.options import (
     DrawnSeed,
     JUnit,
     Out,
+    SearchedSuite,
+    Strategies,
+    Targets,
+    TaskName,
     Timeout,
     follow,
     hand_over,
@@ -27,18 +31,12 @@ from kerneltruth.report import exit_codes
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="The kernel file to judge.")],
-    task: Annotated[
-        str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
-    ] = None,
+    task: TaskName = None,
+    suite: SearchedSuite = None,
     dtype: Annotated[
         list[str] | None, typer.Option("--dtype", help="Only these dtypes (repeatable).")
     ] = None,
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
-    ] = None,
+    strategy: Strategies = None,
     cases: Annotated[
         int | None,
         typer.Option(
@@ -52,9 +50,7 @@ def check(
         bool, typer.Option(help="Whether fp32 matrix products may use TF32, Triton's default.")
     ] = True,
     domain: Annotated[str, typer.Option("--domain", help="core or extended.")] = "extended",
-    target: Annotated[
-        list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
-    ] = None,
+    target: Targets = None,
     junit: JUnit = None,
     annotations: Annotations = False,
     as_json: AsJson = False,

@@ -12,6 +12,8 @@ from kerneltruth.cli.options import (
     AsJson,
     Device,
     FindingsSuite,
+    NoDevice,
+    NoSeed,
     Timeout,
     follow,
     show_document,
@@ -28,7 +30,7 @@ def replay(
     suite: FindingsSuite = None,
     as_json: AsJson = False,
     device: Device = "auto",
-    seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
+    seed: NoSeed = None,
     timeout: Timeout = 20.0,
 ) -> None:
     """Run findings again: same input digests, same verdict, same output bytes."""
@@ -61,7 +63,7 @@ def minimize(
     suite: FindingsSuite = None,
     as_json: AsJson = False,
     device: Device = "auto",
-    seed: Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")] = None,
+    seed: NoSeed = None,
     timeout: Timeout = 20.0,
 ) -> None:
     """Find the smallest failing case, and write a standalone script that shows it."""
@@ -86,7 +88,7 @@ def minimize(
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run directories.")],
     as_json: AsJson = False,
-    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    device: NoDevice = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
 ) -> None:
     """Compare runs of the same thing, on several devices or again: verdicts and speedups."""

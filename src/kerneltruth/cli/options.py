@@ -50,6 +50,24 @@ Timeout = Annotated[
         "--timeout", min=0.1, max=MOST_S, help="Seconds allowed for one call of a kernel."
     ),
 ]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
+]
+SearchedSuite = Annotated[
+    str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
+]
+Strategies = Annotated[
+    list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
+]
+Targets = Annotated[
+    list[str] | None, typer.Option("--target", help="Compile for this target (repeatable).")
+]
+NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
+NoSeed = Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")]
+StudySeed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Of resampling and shuffling.")
+]
+KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
 
 JUnit = Annotated[
     Path | None, typer.Option("--junit", help="Write the outcomes here, as JUnit XML.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import AsJson, show_document
+from kerneltruth.cli.options import AsJson, KeptRound, NoDevice, StudySeed, show_document
 
 
 @app.command()
@@ -21,14 +21,10 @@ def report(
         bool, typer.Option("--leaderboard", help="Rank methods, and show the best kernels.")
     ] = False,
     title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
-    keep: Annotated[
-        str, typer.Option("--keep", help="Which round is an answer: best or last.")
-    ] = "best",
+    keep: KeptRound = "best",
     as_json: AsJson = False,
-    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="Of resampling and shuffling.")
-    ] = 0,
+    device: NoDevice = "auto",
+    seed: StudySeed = 0,
 ) -> None:
     """Make one page of runs, which opens in a browser and needs no network."""
     del device

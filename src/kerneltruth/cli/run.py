@@ -15,6 +15,7 @@ from kerneltruth.cli.options import (
     DrawnSeed,
     JUnit,
     Out,
+    Strategies,
     Timeout,
     Workers,
     follow,
@@ -39,9 +40,7 @@ def run_(
             "--cases", min=1, help="Cases per candidate (16, or more where the task promises more)."
         ),
     ] = None,
-    strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", help="Only these strategies (repeatable).")
-    ] = None,
+    strategy: Strategies = None,
     stage: Annotated[
         str, typer.Option("--stage", help="How far to go: call, exe or perf.")
     ] = "perf",

@@ -9,6 +9,7 @@ import typer
 from kerneltruth.cli.application import app
 from kerneltruth.cli.options import (
     AsJson,
+    NoDevice,
     show_document,
 )
 
@@ -20,7 +21,7 @@ def tasks(
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,
     as_json: AsJson = False,
-    device: Annotated[str, typer.Option("--device", help="Ignored.")] = "auto",
+    device: NoDevice = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
 ) -> None:
     """List the tasks, or show one."""

@@ -8,19 +8,23 @@ from typing import Annotated
 import typer
 
 from kerneltruth.cli.application import app
-from kerneltruth.cli.options import MOST_S, AsJson, Device, follow, show_document
+from kerneltruth.cli.options import (
+    MOST_S,
+    AsJson,
+    Device,
+    SearchedSuite,
+    TaskName,
+    follow,
+    show_document,
+)
 from kerneltruth.report import exit_codes
 
 
 @app.command(name="time")
 def time_(
     file: Annotated[Path, typer.Argument(help="The kernel file to time.")],
-    task: Annotated[
-        str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option("--suite", help="Where to look for the task: see `tasks`.")
-    ] = None,
+    task: TaskName = None,
+    suite: SearchedSuite = None,
     dtype: Annotated[
         str | None, typer.Option("--dtype", help="Working dtype; the task's first by default.")
     ] = None,
