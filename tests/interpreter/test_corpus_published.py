@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kerneltruth.corpus import ENTRIES, published, rows_and_matrices, source
+from kerneltruth.corpus import ENTRIES, network_layers, published, source
 from kerneltruth.corpus.entry import filename
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
@@ -17,7 +17,7 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
-OURS = (*published.ENTRIES, *rows_and_matrices.ENTRIES)
+OURS = (*published.ENTRIES, *network_layers.ENTRIES)
 NAN = float("nan")
 WIDE = (-3.0, -1.0, 0.5, 2.0)
 

@@ -1,4 +1,4 @@
-"""The strategies: what each asks for at its k-th turn."""
+"""The strategies: the draft that each makes at its k-th turn."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ _LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offs
 
 
 def _layouts_of(task: Task) -> tuple[str, ...]:
-    """The layouts of a task: of images, that with the channels last comes first."""
+    """The layouts of a task; for images, channels last comes first."""
     has_images = any(len(spec.usual) == 4 for spec in task.tensors)
     found = ("channels_last", *_LAYOUTS) if has_images else _LAYOUTS
     promised = task.promises.layouts
@@ -252,7 +252,7 @@ _STRUCTURED = (
 
 
 def _structured(scene: Scene, k: int) -> Draft | None:
-    """Each recipe in turn, first those of which the task's prompt speaks, in each mode."""
+    """Each recipe in turn and in each mode, those that the task's prompt names first."""
     promised = scene.task.promises.recipes
     first = [(recipe, mode) for mode in _modes(scene.task) for recipe in promised]
     deck = [(recipe, 0) for recipe, _ in first]

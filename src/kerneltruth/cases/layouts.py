@@ -121,7 +121,7 @@ def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
 def _poison_around(
     count: int, before: int, after: int, dtype: str, seed: int, *, small: bool
 ) -> Array:
-    """As many elements as `poison` makes, of which all but some at both ends are left as they are.
+    """As many elements as `poison` makes; all but some at both ends keep their contents.
 
     Making all of it would take longer than anything else that is done with a large tensor.
     """

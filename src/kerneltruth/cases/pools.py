@@ -4,7 +4,7 @@ A pool is drawn once for a case, with the recipes that fill ordinary cases. A wi
 elsewhere holds other values of the same mixture, so a call's contents cost one copy, can be had
 again by whoever has the pool, and come up no second time. Where the elements depend on each other
 (a triangular matrix, rows that sum to 1) a pool is a number of whole draws, and what is drawn from
-them is told apart by a factor.
+them differs by a factor.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices(Sequence[Choice]):
-    """A choice for each of many calls, kept by column: a lap has hundreds.
+    """A choice for each of many calls, kept by column: a batch has hundreds.
 
     Attributes:
         starts: of each call.

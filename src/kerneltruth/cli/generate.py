@@ -84,10 +84,10 @@ def generate(
         float | None, typer.Option("--rate", min=0.01, help="Requests per minute at most.")
     ] = None,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, max=256, help="Requests on their way at once.")
+        int, typer.Option("--concurrency", min=1, max=256, help="Requests open at once.")
     ] = 8,
     retries: Annotated[
-        int, typer.Option("--retries", min=0, help="Further calls where one brings no answer.")
+        int, typer.Option("--retries", min=0, help="Further calls after one without an answer.")
     ] = 6,
     reply_timeout: Annotated[
         float, typer.Option("--reply-timeout", min=0.1, help="Seconds allowed for one answer.")
@@ -99,7 +99,8 @@ def generate(
         int | None, typer.Option("--budget-tokens", min=1, help="Tokens in all, both ways.")
     ] = None,
     budget_seconds: Annotated[
-        float | None, typer.Option("--budget-seconds", min=0, help="No call leaves after that.")
+        float | None,
+        typer.Option("--budget-seconds", min=0, help="Send no call after that."),
     ] = None,
     price_prompt: Annotated[
         float | None, typer.Option("--price-prompt", min=0, help="Per million tokens.")

@@ -42,7 +42,7 @@ Workers = Annotated[
 ]
 FindingsSuite = Annotated[
     str | None,
-    typer.Option("--suite", help="kernelbench:PATH or the like, if not where it was judged."),
+    typer.Option("--suite", help="Where the suite is now, such as kernelbench:PATH."),
 ]
 Timeout = Annotated[
     float,
@@ -65,7 +65,7 @@ Targets = Annotated[
 NoDevice = Annotated[str, typer.Option("--device", help="Ignored.")]
 NoSeed = Annotated[int | None, typer.Option("--seed", help="Ignored: findings hold it.")]
 StudySeed = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Of resampling and shuffling.")
+    int, typer.Option("--seed", min=0, metavar="N", help="Seed of resampling and shuffling.")
 ]
 KeptRound = Annotated[str, typer.Option("--keep", help="Which round is an answer: best or last.")]
 

@@ -59,17 +59,17 @@ def run_(
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", help="Label where a candidate brings none.")
+        str | None, typer.Option("--method", help="Label of candidates that have none.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="Label where a candidate brings none.")
+        str | None, typer.Option("--model", help="Label of candidates that have none.")
     ] = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if any candidate is not right.")
     ] = False,
     executor: Annotated[str, typer.Option("--executor", help="local or ray.")] = "local",
     address: Annotated[
-        str | None, typer.Option("--address", help="Of a Ray cluster: ray://HOST:PORT or auto.")
+        str | None, typer.Option("--address", help="The Ray cluster: ray://HOST:PORT or auto.")
     ] = None,
     junit: JUnit = None,
     annotations: Annotations = False,

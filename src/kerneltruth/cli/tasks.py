@@ -16,7 +16,7 @@ from kerneltruth.cli.options import (
 
 @app.command()
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="One task, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this task in full.")] = None,
     suite: Annotated[
         str | None, typer.Option("--suite", help="Only this; or kernelbench:PATH, flashinfer:PATH.")
     ] = None,

@@ -45,17 +45,22 @@ def time_(
         ),
     ] = 2.0,
     measure_again: Annotated[
-        bool, typer.Option("--measure-again", help="Forget what was measured of this device.")
+        bool,
+        typer.Option("--measure-again", help="Measure this device again."),
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Have Nsight Compute look at the kernels, too.")
+        bool, typer.Option("--profile", help="Profile the kernels with Nsight Compute, too.")
     ] = False,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Annotated[
         int | None,
         typer.Option(
-            "--seed", min=0, max=2**64 - 1, metavar="N", help="Of contents and order; default: any."
+            "--seed",
+            min=0,
+            max=2**64 - 1,
+            metavar="N",
+            help="Seed of the timing; default: any.",
         ),
     ] = None,
     out: Annotated[
@@ -68,8 +73,8 @@ def time_(
             "--timeout",
             min=0.1,
             max=MOST_S,
-            help="Seconds allowed for a lap of calls; first calls, which compile, get 300 at least "
-            "and loading 60.",
+            help="Seconds allowed for a batch of calls; first calls, which compile, get at "
+            "least 300, and loading 60.",
         ),
     ] = 30.0,
 ) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from kerneltruth.corpus import pointwise, published, reductions, rows_and_matrices, structured
+from kerneltruth.corpus import (
+    indexing_and_pooling,
+    network_layers,
+    pointwise,
+    published,
+    reductions,
+)
 from kerneltruth.corpus.entry import Entry, source
 
 ENTRIES: tuple[Entry, ...] = (
     *published.ENTRIES,
-    *rows_and_matrices.ENTRIES,
+    *network_layers.ENTRIES,
     *pointwise.ENTRIES,
     *reductions.ENTRIES,
-    *structured.ENTRIES,
+    *indexing_and_pooling.ENTRIES,
 )
 
 __all__ = ["ENTRIES", "Entry", "source"]

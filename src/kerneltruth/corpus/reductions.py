@@ -1,4 +1,4 @@
-"""Kernels that sum, count, scan, rank or normalise: losses, scans, top-k, row scales."""
+"""Losses, scans, top-k and row scales: kernels that sum, count, scan, rank or normalise."""
 
 from __future__ import annotations
 

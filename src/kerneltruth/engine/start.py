@@ -163,7 +163,7 @@ def _time_suite(options: AuditRequest, runner: Runner, start: float) -> Events[T
         raise UserError("--out: a timed suite keeps no run; use --json")
     if runner.device == "cpu":
         raise EnvironmentFault(
-            "--timed: there is no GPU, and what a busy host takes says nothing of the clock; run "
+            "--timed: needs a GPU, because times of a busy host do not test the clock; run "
             "this where `kerneltruth doctor` shows a device"
         )
     runner.start(("time",))

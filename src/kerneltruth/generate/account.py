@@ -1,4 +1,4 @@
-"""What answers have cost, and what they may cost: calls, tokens, seconds, money."""
+"""What answers cost, and the limits: calls, tokens, seconds, money."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Prices:
     completion: float
 
     def of(self, prompt: int, completion: int) -> float:
-        """The cost of so many tokens."""
+        """The cost of these numbers of tokens."""
         return (prompt * self.prompt + completion * self.completion) / 1e6
 
 
 @dataclass(slots=True)
 class Account:
-    """What was spent, over all sittings of a generation.
+    """What all commands of a generation spent.
 
     Attributes:
         calls: requests sent, those among them that brought no answer.
@@ -45,7 +45,7 @@ class Account:
     estimated: int = 0
 
     def add_answer(self, tries: int, usage: Usage | None, size: int) -> None:
-        """Count an answer; `size` is the bytes of what was said both ways."""
+        """Count an answer; `size` is the bytes of request and answer."""
         self.calls += tries
         self.answers += 1
         if usage is None:
@@ -56,7 +56,7 @@ class Account:
             self.completion += usage.completion
 
     def document(self, prices: Prices | None) -> SpendingRecord:
-        """The account as the command prints it; null is what nobody knows."""
+        """The account as the command prints it; null is unknown."""
         known = self.unreported == 0
         cost = prices.of(self.prompt, self.completion) if prices and known else None
         return SpendingRecord(
@@ -76,7 +76,7 @@ class SpendingLimits:
 
     Attributes:
         seconds: of one sitting; a request that is on its way by then is waited for.
-        reply_tokens: what one answer may have at most, as the endpoint is told.
+        reply_tokens: the most tokens of one answer, which every request states.
     """
 
     calls: int | None = None
@@ -119,18 +119,18 @@ class Budget:
         return refusal
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether the time is up after so many seconds, so that waiting that long is in vain."""
+        """Whether the time ends within this many seconds, so that a wait is in vain."""
         return self._until is not None and self._clock() + seconds >= self._until
 
     def settle(self, request: Request, reply: Reply | None) -> None:
-        """Book what an admitted call has cost; `reply` is None where none came."""
+        """Record the cost of an admitted call; `reply` is None if it brought no answer."""
         self._free(request)
         if reply is not None:
             size = text_size(request.messages) + byte_count(reply.text)
             self._account.add_answer(0, reply.usage, size)
 
     def withdraw(self, request: Request) -> None:
-        """Give an admitted call back: it was never sent."""
+        """Return an admitted call that was never sent."""
         self._free(request)
         self._account.calls -= 1
 

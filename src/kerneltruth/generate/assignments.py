@@ -1,4 +1,4 @@
-"""Which tasks a generation asks for, and how each is put to the model."""
+"""Which tasks a generation asks for, and the brief of each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
 
 
 def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
-    """The keys of the chosen tasks; of those that a recording has, unless tasks are named.
+    """The keys of the chosen tasks; without named tasks, only those that a recording has.
 
     Raises:
         UserError: one is unknown, or none is left.
@@ -62,7 +62,7 @@ def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
 
 
 def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str, str]:
-    """How each task is put to the model.
+    """The brief of each task.
 
     Raises:
         UserError: a task says of itself only what its reference says, which is not to be shown.

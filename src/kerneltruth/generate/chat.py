@@ -1,4 +1,4 @@
-"""What is said to a model, and what comes back: values only, no network and no clock."""
+"""Requests to a model and its replies: values only, no network and no clock."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """What tells it apart from the other requests of a generation."""
+        """What identifies it within a generation."""
         return f"{self.task} s{self.sample} r{self.round}"
 
 
@@ -111,7 +111,7 @@ class ApiError:
 
 
 class ChatModel(Protocol):
-    """What answers requests, several at once."""
+    """A model that answers several requests at once."""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""The directory of a generation: what was asked, the transcript, and the answers to be judged.
+"""The directory of a generation: the request, the transcript, and the answers to be judged.
 
 `generation.json` says what it is; `exchanges.jsonl` is the transcript; `answers.jsonl` holds the
 submissions that `run --candidates` reads, and `best.jsonl`, of `refine`, only each chain's best.
@@ -54,7 +54,7 @@ def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
 
 
 def _identity(asked: GenerationManifest) -> str:
-    """A hash of what a resumed generation must have asked for too: not how much of it."""
+    """A hash of what a resumed generation must share; counts may differ."""
     said = cast(dict[str, Json], plain(asked))
     return content_hash({name: value for name, value in said.items() if name not in _MAY_DIFFER})
 
@@ -62,7 +62,7 @@ def _identity(asked: GenerationManifest) -> str:
 def _refuse_another(path: Path, identity: str) -> None:
     if _read(path).identity != identity:
         raise UserError(
-            f"--out {path}: it holds a generation that asked something else (its suite, method, "
+            f"--out {path}: it holds a generation of another request (its suite, method, "
             "model, endpoint, sampling or prompts); name a new directory"
         )
 
@@ -75,7 +75,7 @@ def _read(path: Path) -> GenerationManifest:
 
 
 def close_generation(path: Path, document: GenerateDocument) -> None:
-    """Note in the manifest what came of it."""
+    """Write the account into the manifest."""
     result = GenerationResult(
         answers=document.answers,
         unanswered=document.unanswered,
@@ -102,5 +102,5 @@ def publish(path: Path, name: str, lines: Iterable[object]) -> int:
 
 
 def how_to_go_on(path: Path) -> str:
-    """What to do after an interrupt."""
+    """How to resume after an interrupt."""
     return f"repeat the command with --out {shlex.quote(str(path))} to go on"

@@ -60,7 +60,7 @@ class Endpoint:
 
     @property
     def label(self) -> str:
-        """The name that the endpoint is asked for."""
+        """The model's name at the endpoint."""
         return self._name
 
     async def close(self) -> None:
@@ -107,8 +107,8 @@ class Endpoint:
                     return stream.reply()
                 chunks = [chunk async for chunk in _limited(response.iter_bytes())]
                 return read_completion(b"".join(chunks))
-            # Of what the transport raises in the middle of a body the client makes no error of
-            # its own, and the transport's library differs by version.
+            # The client does not wrap errors that the transport raises in the middle of a body, and
+            # the transport's library differs by version.
             except Exception as error:
                 said = str(error) or type(error).__name__
                 return ApiError(scope="call", detail=f"the answer broke off: {said}")

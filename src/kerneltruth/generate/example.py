@@ -1,4 +1,4 @@
-"""A worked example for a prompt: a tiny input of a task, and what the reference makes of it.
+"""A worked example for a prompt: a tiny input of a task, and the reference's result.
 
 The input is drawn for this purpose alone, from a stream that no case of the judge shares, at sizes
 of at most a few elements; attributes have their defaults.
@@ -21,7 +21,7 @@ from kerneltruth.oracle.reference import evaluate, quietly
 from kerneltruth.tasks.model import Task
 from kerneltruth.tasks.registry import FOREIGN
 
-# Of one example, inputs and outputs together.
+# The most numbers of one example, inputs and outputs together.
 MOST_NUMBERS = 96
 # Different ones first, so that it can be seen which dim is which.
 _DISTINCT = (2, 3, 4, 5)

@@ -1,4 +1,4 @@
-"""A generation: chains of answers asked for in waves, until each is at its end."""
+"""A generation: chains of answers, requested in waves until each chain ends."""
 
 from __future__ import annotations
 
@@ -171,11 +171,11 @@ class _Generation:
         )
 
     def close(self) -> None:
-        """Give up what is in flight."""
+        """Cancel open requests."""
         self._pool.close()
 
     def run(self) -> Iterator[Step]:
-        """Ask in waves; between them the judge looks at what came, where the method needs it."""
+        """Ask in waves; between them the judge reviews the answers if the method needs it."""
         while True:
             if self._reviewer is not None:
                 yield from self._review(self._reviewer)
@@ -251,7 +251,7 @@ class _Generation:
         return f"{account.calls} calls, {account.prompt + account.completion} tokens"
 
     def raise_if_refused(self, path: Path) -> None:
-        """End the command where the endpoint answers nobody.
+        """End the command if the endpoint refuses every request.
 
         Raises:
             UserError: it refuses what the user gave.
@@ -266,7 +266,7 @@ class _Generation:
                 f"then {how_to_go_on(path)}"
             )
         raise EnvironmentFault(
-            f"the endpoint brings no answer: {error.detail}; {how_to_go_on(path)}"
+            f"the endpoint gives no answer: {error.detail}; {how_to_go_on(path)}"
         )
 
     def document(self, suite: str, path: Path, tasks: int, seconds: float) -> GenerateDocument:

@@ -1,4 +1,4 @@
-"""From what the judge found of an answer to what the model is told of it."""
+"""From an attempt to the review that the model gets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.verdict import word
 from kerneltruth.tasks.model import Task
 
-# Of a counterexample whose numbers are shown; of a larger one the shapes are.
+# The most elements of a counterexample whose numbers are shown; a larger one shows shapes.
 MOST_NUMBERS = 32
 # Variations of a task have names that the candidate does not know.
 _HIDDEN_NAME = re.compile(r" = _\w+")
@@ -78,7 +78,7 @@ def _argument(value: object, small: bool) -> str:
 
 
 def _detail(attempt: Attempt) -> str:
-    """What the verdict says of its reason."""
+    """The verdict's reason."""
     error = getattr(attempt.verdict, "error", "")
     text = next(
         (str(t) for n in ("detail", "reason") if (t := getattr(attempt.verdict, n, None))), ""

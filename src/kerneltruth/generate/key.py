@@ -17,7 +17,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Key:
-    """A secret that prints as nothing, and takes itself out of what others say."""
+    """A secret that prints as nothing, and that removes itself from other texts."""
 
     __slots__ = ("_text",)
 

@@ -1,4 +1,4 @@
-"""How often requests may leave: so many a minute, and not while the endpoint asks for a pause."""
+"""The rate of requests: a number a minute, and none while the endpoint asks for a pause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Pace:
-    """Gives each request its moment: one every 60 / `per_minute` seconds, so that none burst."""
+    """Spaces requests: one every 60 / `per_minute` seconds, without bursts."""
 
     def __init__(
         self, per_minute: float | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -24,5 +24,5 @@ class Pace:
         return at - now
 
     def hold(self, seconds: float) -> None:
-        """Let nothing leave for a while."""
+        """Send nothing for a while."""
         self._next = max(self._next, self._clock() + seconds)

@@ -1,4 +1,4 @@
-"""Prompts: versioned templates, filled with what a task's declaration says in public.
+"""Prompts: versioned templates, filled from the public part of a task's declaration.
 
 A version is a folder of texts with `$names` (`string.Template`). What a generation was asked with
 is part of its identity, so that its answers are never mixed with answers to other words.
@@ -75,7 +75,7 @@ class Prompts:
 
     @property
     def sha256(self) -> str:
-        """Of all texts."""
+        """The hash of all texts."""
         return content_hash(dict(self.texts))
 
     def fill(self, template: str, /, **words: str) -> str:
@@ -85,11 +85,11 @@ class Prompts:
         return _GAPS.sub("\n\n", text)
 
     def system(self) -> str:
-        """What is said before all else."""
+        """The system message."""
         return self.fill("system")
 
     def feedback(self, review: Review, *, worse: Review | None) -> str:
-        """What a model is told of its answer.
+        """The feedback on an answer.
 
         Args:
             review: of the answer that it is shown, the best so far.

@@ -1,4 +1,4 @@
-"""The offline model: it says again what was said before, in recorded replies.
+"""The offline model, which answers from recorded replies.
 
 A recording is JSON lines with an object each: `task`, `sample` and `round` (0 unless given), the
 reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`. The transcript of a
@@ -33,7 +33,7 @@ class Recording:
 
     @property
     def tasks(self) -> frozenset[str]:
-        """The tasks that it has answers for, as the recording names them."""
+        """The tasks with recorded replies, as the recording names them."""
         return frozenset(task for task, _, _ in self._replies)
 
     async def call(self, request: Request) -> Reply | ApiError:

@@ -127,7 +127,7 @@ def _first_choice(data: Any) -> Mapping[str, Any] | None:
 
 
 def _text(value: Any) -> str:
-    """A text; of a list of parts, those that are text."""
+    """A text; for a list of parts, the text among them."""
     if isinstance(value, list):
         parts = (p.get("text") for p in value if isinstance(p, Mapping))
         value = "".join(p for p in parts if isinstance(p, str))

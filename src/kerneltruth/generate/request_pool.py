@@ -63,7 +63,7 @@ class RetryPolicy:
     longest_s: float = 300.0
 
     def wait_s(self, tries: int, error: ApiError, rng: random.Random) -> float | None:
-        """The wait before another call, or None where there is to be none."""
+        """The wait before another call, or None if there is none."""
         if error.scope != "call" or tries > self.retries:
             return None
         if error.wait_s is not None:
@@ -74,7 +74,7 @@ class RetryPolicy:
 
 
 class RequestPool:
-    """Asks a model many things at once, in an event loop that runs while outcomes are waited for.
+    """Sends requests to a model side by side, in an event loop that runs while callers wait.
 
     Attributes:
         fatal: the error that ended everything, if there was one.
@@ -123,7 +123,7 @@ class RequestPool:
         self._tasks: dict[asyncio.Task[Outcome], int] = {}
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Ask everything; outcomes come as they are, and one for each request."""
+        """Send all requests; yields one outcome for each, as it comes."""
         loop = self._runner.get_loop()
         self._tasks = {loop.create_task(self._slotted(r)): n for n, r in enumerate(requests)}
         pending = set(self._tasks)
@@ -139,12 +139,12 @@ class RequestPool:
         self._stopped.set()
 
     def wait(self) -> None:
-        """Wait for what is in flight, whose outcomes are recorded; after `stop`."""
+        """Wait for open requests, whose outcomes are recorded; after `stop`."""
         if self._tasks:
             self._runner.run(asyncio.wait(self._tasks))
 
     def close(self) -> None:
-        """Give up what is in flight, and close the model's connections."""
+        """Cancel open requests, and close the model's connections."""
         for task in self._tasks:
             task.cancel()
         with self._runner:

@@ -1,4 +1,4 @@
-"""What a generation is asked for. Light to import: no torch here."""
+"""The request of a generation. Light to import: no torch here."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Asking:
 
     @property
     def restricts(self) -> bool:
-        """Whether not all tasks are meant."""
+        """Whether it names tasks or categories."""
         return bool(self.tasks or self.categories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateRequest:
-    """What the command line says.
+    """The options of the command line.
 
     Attributes:
         model: a name that the endpoint knows, or `replay:FILE`.

@@ -1,4 +1,4 @@
-"""What the judge says of an answer, as the next round is told of it."""
+"""The judge's review of an answer, as the next round's feedback."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Review:
 
     @property
     def says_something(self) -> bool:
-        """Whether the next round can be told anything."""
+        """Whether it holds feedback for the next round."""
         return self.outcome not in NO_VERDICT and (not self.is_right or bool(self.timings))
 
     @property

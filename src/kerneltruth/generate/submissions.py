@@ -1,4 +1,4 @@
-"""`generate --method import`: what others produced, put into the form of a generation."""
+"""`generate --method import`: existing submissions in the form of a generation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def import_submissions(
 
 
 def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
-    """The submissions for the chosen tasks; those for others are passed over."""
+    """The submissions for the chosen tasks; others are skipped."""
     assert options.source is not None
     data_set = data_set_of(suite)
     definitions = data_set.definitions if data_set else None

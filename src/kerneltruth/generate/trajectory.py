@@ -1,4 +1,4 @@
-"""The methods: what to ask next, given what came of one chain of answers so far.
+"""The methods: the next request of a chain, given its answers so far.
 
 A method is a value without state, so that a generation that was stopped goes on from its
 transcript alone. `one_shot` asks once; `best_of_n` asks n times, independently; `refine` shows the
@@ -24,7 +24,7 @@ BEST_OF_N_TEMPERATURE = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One round of a chain: an answer, and what the judge says of it where it was asked."""
+    """One round of a chain: an answer, and its review if the judge was asked."""
 
     reply: Reply
     review: Review | None = None
@@ -57,7 +57,7 @@ class Method:
     def next(
         self, task: str, sample: int, turns: Sequence[Turn], brief: str, prompts: Prompts
     ) -> Request | None:
-        """The next request of a chain, or None where it is at its end.
+        """The next request of a chain, or None at its end.
 
         Args:
             task: the task's key.
@@ -97,7 +97,7 @@ def method_of(name: str, *, samples: int | None, rounds: int | None) -> Method:
     if rounds is not None and rounds < 2:
         raise UserError(f"--rounds {rounds}: refine needs 2 or more; one answer alone is one_shot")
     if samples is not None and samples > 1 and name == "one_shot":
-        raise UserError(f"--samples {samples}: one_shot asks once; for several there is best_of_n")
+        raise UserError(f"--samples {samples}: one_shot asks once; use best_of_n for several")
     match name:
         case "one_shot":
             return Method(name="one_shot")
@@ -108,12 +108,12 @@ def method_of(name: str, *, samples: int | None, rounds: int | None) -> Method:
 
 
 def best_of(turns: Sequence[Turn]) -> int:
-    """Which round is best; of equals the last, since it has been thought over."""
+    """Which round is best; the last one among equals."""
     ranks = [(-1, 0, 0.0) if t.review is None else t.review.rank for t in turns]
     return max(range(len(turns)), key=lambda i: (ranks[i], i))
 
 
 def _goes_on(turns: Sequence[Turn]) -> bool:
-    """Whether a judge has something to say of the best round, and no round went without verdict."""
+    """Whether the best round has feedback, and every round a verdict."""
     best = turns[best_of(turns)].review
     return best is not None and best.says_something and all(t.review is not None for t in turns)

@@ -1,7 +1,7 @@
 """The transcript of a generation: every exchange in full, on disk before it is used.
 
 `exchanges.jsonl` is append-only, with a line for each answer, for each request that brought none,
-and for each verdict that a next round was told of. A generation that was stopped, or killed, reads
+and for each verdict that became feedback. A generation that was stopped, or killed, reads
 it and goes on: what has an answer is not asked again.
 """
 
@@ -71,7 +71,7 @@ class Exchange:
 
 
 class Transcript:
-    """The log of a generation, and what it says so far.
+    """The log of a generation, read and appended.
 
     Attributes:
         account: what its answers have cost.
@@ -115,7 +115,7 @@ class Transcript:
             yield Exchange(task=task, sample=sample, round=turn, reply=reply)
 
     def refuse_other_briefs(self, briefs: Mapping[str, str], path: Path) -> None:
-        """Make sure that a task is put as it was before.
+        """Refuse a task whose prompt has changed.
 
         Raises:
             UserError: one is not, as after an upgrade that says it better.
@@ -123,7 +123,7 @@ class Transcript:
         for task, brief in briefs.items():
             if self._briefs.get(task, brief_hash := _hash(brief)) != brief_hash:
                 raise UserError(
-                    f"--out {path}: {task} was put to the model in other words; name a new "
+                    f"--out {path}: the prompt for {task} has changed; name a new "
                     "directory, since answers to different questions are not one sample"
                 )
 
@@ -178,7 +178,7 @@ class Transcript:
 
 
 def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
-    """What of a line stays in memory: not the conversation, whose size alone matters.
+    """The part of a line that stays in memory: the conversation's size, not its text.
 
     Raises:
         UserError: it is damaged.

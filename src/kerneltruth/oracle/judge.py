@@ -207,7 +207,7 @@ def returned_outputs(
     if not results and written and not any(in_place):
         return Returned(tensors=tuple(after.values()))
     if len(results) > len(expected):
-        # As SGD does for the momentum that it was told to do without.
+        # As SGD does for a momentum that is switched off.
         results = tuple(r for r in results if not _is_none(r))
     if len(results) == len(expected):
         # What an operator in place returns beside is a courtesy; what it wrote is judged.

@@ -1,4 +1,4 @@
-"""Memory that other processes may read and nobody can change any more.
+"""Memory that other processes may read and that no process can change any more.
 
 A candidate that could write to what the next one is given would spoil it. Linux seals such memory
 for good (`memfd_create(2)`), and every process of the same user can open it by its path.
@@ -17,7 +17,7 @@ _ADD_SEALS = 1033
 _SEAL, _SHRINK, _GROW, _WRITE = 0x1, 0x2, 0x4, 0x8
 
 
-# While the kernel itself holds a page for a moment, nobody may seal it.
+# Sealing fails for a moment while the kernel itself holds a page.
 TRIES = 40
 PAUSE_S = 0.05
 

@@ -153,7 +153,7 @@ class Zygote:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Have Ctrl-C wait: a process that was begun, and of which nobody knows, nobody would end."""
+    """Defer SIGINT, so that a half-started zygote cannot leak."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -183,7 +183,9 @@ def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[Non
     said = suite or foreign[0].environment.get(FROM_SUITE)
     if said is None or not is_foreign(said):
         named = FOREIGN[foreign[0].task.partition("/")[0]]
-        raise UserError(f"task {foreign[0].task!r} is of a suite of yours: pass --suite {named}")
+        raise UserError(
+            f"task {foreign[0].task!r} belongs to a suite of yours: pass --suite {named}"
+        )
     with opened(said):
         known = listed_of(said.partition(":")[0])
         for finding in foreign:

@@ -202,7 +202,7 @@ def find(key: str, suite: str | None = None) -> Task:
     if slash and (prefix in _MODULES or prefix in _registered):
         return find(key, prefix)
     if slash and prefix in FOREIGN:
-        raise UserError(f"task {key!r} is of a suite of yours: pass --suite {FOREIGN[prefix]}")
+        raise UserError(f"task {key!r} belongs to a suite of yours: pass --suite {FOREIGN[prefix]}")
     core = tasks_of(CORE)
     if key in core:
         return core[key]

@@ -91,7 +91,7 @@ def test_other_words_for_a_task_are_another_question(path, request_of, tmp_path)
     filled(path, request_of).close()
     again = Transcript(path)
     again.refuse_other_briefs({"suite/relu": "Write relu.", "suite/new": "x"}, tmp_path)
-    with pytest.raises(UserError, match="in other words"):
+    with pytest.raises(UserError, match="the prompt for suite/relu has changed"):
         again.refuse_other_briefs({"suite/relu": "Please write relu."}, tmp_path)
 
 

@@ -354,7 +354,7 @@ def differing(out, spec):
 def check(outputs):
     """What is wrong with the outputs, one line each."""
     if len(outputs) != len(EXPECTED):
-        return [f"it returned {len(outputs)} outputs, {len(EXPECTED)} are due"]
+        return [f"it returned {len(outputs)} outputs; expected {len(EXPECTED)}"]
     problems = []
     for i, (out, spec) in enumerate(zip(outputs, EXPECTED)):
         if not torch.is_tensor(out):

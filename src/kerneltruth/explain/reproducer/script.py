@@ -77,7 +77,7 @@ def script(
 
 
 def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:
-    """The settings that say what is passed in and what is due."""
+    """The settings that describe the arguments and the expected outputs."""
     case, inputs = expectation.case, expectation.inputs
     backward = task.wants_gradients(case.settings)
     written = task.written(inputs.scalars, inputs.tensors)

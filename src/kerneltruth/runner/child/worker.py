@@ -215,7 +215,7 @@ class Worker:
             return Observation(ended="returned", binaries=loaded.binaries())
         rows = self._tracks.get(errand.slot)
         if rows is None:
-            return Observation(ended="lost", message="a lap came before its stock")
+            return Observation(ended="lost", message="a batch came before its inputs")
         if isinstance(errand, CountOperators):
             (call,) = self._calls(None, [rows.offered(errand.buffer)])
             return operators.observed(call, self._device)

@@ -1,8 +1,8 @@
 """The memory that kernels may touch, for launches that run in the interpreter.
 
 A launch may touch the tensors that it is given, and those whose address the candidate asked for.
-Of an input, and of what `guards` allocated, that is the part between the guard bands; of any other
-tensor all of its storage, so that a view may reach wherever its base does.
+For an input, and for memory that `guards` allocated, that is the part between the guard bands; for
+any other tensor it is all of its storage, so that a view may reach wherever its base does.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Real kernels come with host code that asks for CUDA: `assert x.is_cuda`, `device
 computes, so tensors on the CPU claim to be on `cuda:0`, and torch.cuda and Triton's driver answer
 as a GPU would (`gpu.FACTS`).
 
-A torch function mode answers for tensors and turns devices back into the CPU before torch sees
+A torch function mode intercepts calls and turns devices back into the CPU before torch sees
 them, so torch's own code never meets the claim. A tensor that the candidate made on the host
 (`torch.empty(n)` without a device, `x.cpu()`) keeps saying so: on a GPU it would be a different
 kind of thing, and a kernel that mixes the two up fails there.

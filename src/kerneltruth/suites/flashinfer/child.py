@@ -62,7 +62,7 @@ def _in_order(returned: Any, names: Sequence[str]) -> list[Any]:
     else:
         found = list(returned) if isinstance(returned, tuple | list) else [returned]
     if len(found) != len(names):
-        raise ValueError(f"the reference returns {len(found)} outputs, {len(names)} are due")
+        raise ValueError(f"the reference returns {len(found)} outputs; expected {len(names)}")
     return found
 
 

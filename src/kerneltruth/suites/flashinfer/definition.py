@@ -83,7 +83,7 @@ class Definition:
 
     @property
     def sha256(self) -> str:
-        """Of all that a verdict depends on."""
+        """The hash of all that a verdict depends on."""
         parts = (self.name, dict(self.axes), self.inputs, self.outputs, self.constraints)
         text = repr((*parts, self.reference))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -50,7 +50,7 @@ class Problem:
 
     @property
     def sha256(self) -> str:
-        """Of the source."""
+        """The hash of the source."""
         return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
 
 

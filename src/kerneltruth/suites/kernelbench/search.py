@@ -30,7 +30,7 @@ _OF_STRUCTURE = (1, 2, 3, 5)
 _ATTEMPTS = 40
 # One set in this many also changes what the model is.
 _STRUCTURE_EVERY = 3
-# Of the sets to show a fault in.
+# The most sets of sizes to show a fault in.
 _LEAST = (1, 2, 3, 4, 5, 8)
 _SMALLEST = 12
 # If this many values give a model other weights, all do: the number counts layers.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kerneltruth.corpus import pointwise, reductions, structured
+from kerneltruth.corpus import indexing_and_pooling, pointwise, reductions
 from kerneltruth.corpus.entry import Entry, source
 from kerneltruth.documents.case import Case
 from kerneltruth.oracle.bounds import Policy
@@ -23,7 +23,9 @@ from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.core import TASKS
 from kerneltruth.tasks.spec import Scalar
 
-ENTRIES = {e.name: e for e in (*pointwise.ENTRIES, *reductions.ENTRIES, *structured.ENTRIES)}
+ENTRIES = {
+    e.name: e for e in (*pointwise.ENTRIES, *reductions.ENTRIES, *indexing_and_pooling.ENTRIES)
+}
 CONTROLS = [e for e in ENTRIES.values() if e.role == "control"]
 BUGS = [e for e in ENTRIES.values() if e.role == "bug"]
 

@@ -1,4 +1,4 @@
-"""Illusions of activations, normalizations, reductions, products and attention, with controls."""
+"""Layers of networks: activations, normalizations, reductions, products and attention."""
 
 from __future__ import annotations
 

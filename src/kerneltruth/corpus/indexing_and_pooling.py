@@ -1,4 +1,4 @@
-"""Kernels that pick, move and resample: indexing, transposition, pooling, interpolation."""
+"""Indexing, transposition, pooling and interpolation."""
 
 from __future__ import annotations
 
