@@ -162,8 +162,6 @@ def named(name: str) -> tuple[Task, ...]:
 
 def by_entry(suite: str) -> dict[str, Task]:
     """The tasks of a suite by the names of functions that stand for them in a candidate."""
-    if suite in _registered:
-        return {}
     tasks = tasks_of(suite).values()
     return {t.name: t for t in tasks} | {t.entry: t for t in tasks}
 

@@ -90,6 +90,12 @@ def test_looking_up_a_core_task_imports_no_other_suite():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_a_registered_suites_tasks_are_known_by_their_entries_too(monkeypatch):
+    task = registry.find("gelu")
+    monkeypatch.setattr(registry, "_registered", {"mine": {"mine/gelu": task}})
+    assert registry.by_entry("mine") == {"gelu": task, task.entry: task}
+
+
 @pytest.fixture
 def foreign(monkeypatch):
     """A suite that a user brings along; asking for the second of its tasks would fail."""
