@@ -54,7 +54,7 @@ def pss_bytes(pid: int) -> int | None:
 
 
 class Sampler:
-    """Watches a tree of processes from a thread, until it is told to stop."""
+    """Watches a tree of processes from a thread, until it is stopped."""
 
     def __init__(self, root: int) -> None:
         self.peak = 0

@@ -29,7 +29,7 @@ STOPPED = 130
 # How often results are counted.
 LOOK_S = 0.2
 FIGURES = ("median", "mean", "most")
-# Of these the seconds with the device alone, baselines ready.
+# The part of these seconds with the device alone, baselines ready.
 ALONE = tuple(f"alone: {figure}" for figure in FIGURES)
 TASKS = ("softmax", "gelu", "matmul", "sum")
 
@@ -47,7 +47,7 @@ def write_submissions(path: Path, attempts: int) -> None:
 def stopped_after(
     command: list[str], seconds: float, results: Path
 ) -> tuple[int, str, list[tuple[float, int]]]:
-    """Run a command, as by Ctrl-C stopped after so many seconds.
+    """Run a command, and stop it as by Ctrl-C after this many seconds.
 
     Gives its exit code, what it said, and when it had how many results.
     """

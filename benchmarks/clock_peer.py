@@ -181,7 +181,7 @@ def main() -> int:
 
 
 def tell(found: list[dict[str, Any]], repetitions: int, device: str, results: Path) -> None:
-    """Publish what is there after so many repetitions."""
+    """Publish the results after this many repetitions."""
     facts = machine.facts(device)
     rows = []
     for f in found:

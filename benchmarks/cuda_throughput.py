@@ -147,7 +147,7 @@ def main() -> int:
     parser = machine.parser(__doc__.splitlines()[0])
     parser.add_argument("--suite", required=True, help="kernelbench:PROBLEMS")
     parser.add_argument("--candidates", type=Path, required=True)
-    parser.add_argument("--limit", type=int, help="judge so many of them")
+    parser.add_argument("--limit", type=int, help="judge this many of them")
     parser.add_argument("--cases", type=int, help="cases of each; the usual number if left out")
     parser.add_argument("--workers", type=int, help="judges; one per core if left out")
     parser.add_argument("--deadline", type=float, default=3600.0, help="seconds, then stopped")

@@ -40,7 +40,7 @@ from kerneltruth.tasks.spec import Task
 
 @dataclass(slots=True, kw_only=True)
 class Agreement:
-    """Of the cases of one dtype and layout: how they ended, and how far apart the outputs were."""
+    """How the cases of one dtype and layout ended, and how far apart the outputs were."""
 
     ended: Counter[str] = field(default_factory=Counter)
     worst: float = 0.0

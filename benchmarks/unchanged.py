@@ -29,7 +29,7 @@ import machine
 
 ROOT = machine.HERE.parent
 SUITES = ("core", "kernelbenchx", "tritonbench", "earlier")
-# Of a document: what differs between two runs of the same code.
+# Keys of a document that differ between two runs of the same code.
 TIMES_AND_PATHS = frozenset(
     {"seconds", "cases_per_second", "run", "runs", "finding", "path", "started", "ended", "version"}
 )

@@ -2,7 +2,7 @@
 
 `right` is the kernel as it stands in `kernels/`; faults are those of `faults.py`, joined by `+`.
 Beside them there are answers that are no kernel at all: see `record.py`. For `refine` the rounds of
-one chain are listed, and a later one repairs what an earlier one was told of, or does not.
+one chain are listed, and a later one repairs what the feedback named, or does not.
 """
 
 # task: (one_shot, best_of_n, refine)

@@ -95,7 +95,7 @@ def write_run(
     makers: Sequence[Maker] = MAKERS,
     timed: bool = True,
 ) -> Path:
-    """Write a run of about so many attempts; the makers' samples are repeated until there are."""
+    """Write a run of about this many attempts, repeating the makers' samples."""
     rng = random.Random(f"{seed}/{device}")
     for name in ("findings", "candidates", "inputs"):
         (folder / name).mkdir(parents=True)

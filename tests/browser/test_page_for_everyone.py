@@ -17,7 +17,7 @@ def visit(chromium, study):
 
 
 def named(tree, roles):
-    """Names of what readers are told of, by role."""
+    """Names that a screen reader says, by role."""
     return [
         (node["role"]["value"], node.get("name", {}).get("value", ""))
         for node in tree

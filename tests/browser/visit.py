@@ -28,11 +28,11 @@ class Visit:
         return found
 
     def console(self):
-        """What the console was told, and forgets."""
+        """What the console printed since the last call."""
         return [f"{e['level']}: {e['message']}" for e in self.browser.get_log("browser")]
 
     def requests(self):
-        """The addresses that were asked for, and are forgotten."""
+        """The addresses requested since the last call."""
         events = [json.loads(e["message"])["message"] for e in self.browser.get_log("performance")]
         return [
             e["params"]["request"]["url"]

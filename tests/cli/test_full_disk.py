@@ -27,7 +27,7 @@ def tiny_disk(tmp_path):
 
 
 def fill(folder, *, leave):
-    """Write until so many bytes are free."""
+    """Write until this many bytes are free."""
     free = os.statvfs(folder)
     size = free.f_bavail * free.f_frsize - leave
     (folder / "filling").write_bytes(bytes(max(size, 0)))

@@ -1,4 +1,4 @@
-"""Options that make no sense are told in one line, before anything is begun."""
+"""Options that make no sense give one line of error, before any work begins."""
 
 import pytest
 

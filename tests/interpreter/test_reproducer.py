@@ -254,7 +254,7 @@ SCRIPTS = {
     "triton half": lambda: written(RIGHT, dtype="float16", layout="row_gaps"),
 }
 
-# Imports torch once and forks for each script, which is what makes so many of them affordable.
+# Imports torch once and forks for each script, so that many of them are affordable.
 BATCH = """
 import os, runpy, sys, torch
 for path in sys.argv[1:]:

@@ -75,7 +75,7 @@ IDLE = {
     "pseudoinverse_svd": ("full_matrices",),
     "solve_symmetric_ldl": ("hermitian",),
 }
-# Of all rows it is the first two that are multiplied.
+# It multiplies the first two of all rows.
 IDLE_DIMS = {"matrix_multiply_and_row_dot": ("M",)}
 
 

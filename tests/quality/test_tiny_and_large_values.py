@@ -126,7 +126,7 @@ def test_the_naive_formula_of_one_mode_is_caught(evaluator, key):
     name = WITHIN[key]
     right = eager_of(TASKS[key]).source
     assert f"F.{name}(" in right
-    # Of its own name, so that a task's function of that name stays what it is.
+    # It has its own name, so that a task's function of that name stays what it is.
     naive = NAIVE[name].replace(f"def {name}", f"def naive_{name}")
     found = verdict(evaluator, key, naive + right.replace(f"F.{name}(", f"naive_{name}("))
     assert isinstance(found, Failed), found

@@ -30,7 +30,7 @@ def result(task="relu", outcome="pass", **changes):
 
 
 def counted(**failed):
-    """Counts by dtype: so many of ten cases failed."""
+    """Counts by dtype: this many of ten cases failed."""
     return {d: DtypeCount(cases=10, returned=10, failed=n) for d, n in failed.items()}
 
 

@@ -177,7 +177,7 @@ def test_the_two_ends_of_a_rate_by_dtype_hold_what_one_end_alone_would_miss():
         low, high = wilson(sum(came), len(came))
         alone += low <= TRUE_HALF <= high
     assert held == 40
-    # Of those that came to it alone, which is what an estimate without the others would be.
+    # The share among those that came to it alone, which ignores the others.
     assert alone < 20
 
 

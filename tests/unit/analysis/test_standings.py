@@ -11,7 +11,7 @@ from kerneltruth.analysis.standings import best_kernels, places
 
 
 def answers(method, right, wrong=0, start=0):
-    """One answer to each of so many tasks."""
+    """One answer to each of this many tasks."""
     outcomes = ["pass"] * right + ["fail"] * wrong
     return [result(f"t{start + i}", o, method=method) for i, o in enumerate(outcomes)]
 

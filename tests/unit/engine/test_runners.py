@@ -6,7 +6,7 @@ from kerneltruth.engine.runners import begin
 
 
 class Starts:
-    """A runner that says what it was told to start."""
+    """A runner that records what it starts."""
 
     def __init__(self, device, targets=()):
         self.device, self.targets, self.modes = device, targets, ()

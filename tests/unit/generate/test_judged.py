@@ -1,4 +1,4 @@
-"""What the judge found, as the model is told of it."""
+"""From an attempt to the review that the model gets."""
 
 import pytest
 from msgspec.structs import replace

@@ -31,7 +31,7 @@ def due(key, recipe, **given):
 
 
 def on_a_gpu(function, x, ulps, bias):
-    """A function in float32 that is off by so many ulps by chance, and some upwards."""
+    """A function in float32 with random errors of this many ulps, and some upwards."""
     chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     exact = function(x.double())
     return (exact * (1 + EPS * (bias + ulps * (2 * chance - 1)))).float().double()

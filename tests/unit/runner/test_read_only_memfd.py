@@ -40,7 +40,7 @@ def test_a_child_process_reads_it_by_its_path(sealed):
 
 @pytest.fixture
 def refusing(monkeypatch):
-    """Make so many attempts to seal fail; gives who was asked."""
+    """Make this many attempts to seal fail; returns the descriptors."""
 
     def refuse(times, number):
         asked, seal = [], fcntl.fcntl

@@ -1,4 +1,4 @@
-"""Who may use a device at once: processes at gates, which say when they are inside."""
+"""Processes that may use a device at once: each waits at a gate, and says when it is inside."""
 
 import multiprocessing
 import os

@@ -25,7 +25,7 @@ TABLE = """{"outcome": "timed"}
 
 @pytest.fixture
 def ncu(tmp_path, monkeypatch):
-    """Stands in for ncu: prints what it is told, and keeps its arguments."""
+    """Stands in for ncu: prints what a test sets, and keeps its arguments."""
 
     def install(printed):
         program = tmp_path / "bin" / "ncu"

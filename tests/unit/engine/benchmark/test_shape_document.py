@@ -20,7 +20,7 @@ BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
 
 
 class DeviceWatch:
-    """Saw nothing, or what it is told."""
+    """Saw nothing, or what a test sets."""
 
     def __init__(self, *flags):
         self._flags = list(flags)
