@@ -1,13 +1,15 @@
-"""Every bug of the corpus is caught, within the cases that the audit grants it."""
+"""Every bug of the corpus is caught, and in the obligation that it was planted against."""
 
 import pytest
 
 from kerneltruth.corpus import ENTRIES
+from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.oracle.verdict import is_bad
 
+BREAKS = {e.name: e.breaks for e in ENTRIES if e.role == "bug"}
 BUGS = [e.name for e in sorted(ENTRIES, key=lambda e: e.task) if e.role == "bug"]
 
-CASES = 32
+CASES = AuditRequest().cases
 
 
 def test_the_corpus_has_at_least_34_bugs():
@@ -18,5 +20,18 @@ def test_the_corpus_has_at_least_34_bugs():
 def test_a_bug_is_caught(evaluate, name):
     attempt = evaluate(name, cases=CASES)
     assert is_bad(attempt.verdict), attempt
-    assert attempt.failed == 1
     assert attempt.failure is not None
+    assert attempt.profile[BREAKS[name]].status == "broken"
+
+
+def test_bugs_are_planted_against_obligations_of_many_kinds():
+    assert {key.partition(".")[0] for key in BREAKS.values()} >= {
+        "published",
+        "shapes",
+        "values",
+        "attributes",
+        "dtypes",
+        "layouts",
+        "specials",
+        "memory",
+    }

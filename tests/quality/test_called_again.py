@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kerneltruth.cases.materialize import materialize
-from kerneltruth.cases.strategies import generate
+from kerneltruth.cases.published import published_case
 from kerneltruth.engine.evaluator import EvaluationRequest
 from kerneltruth.oracle.case_loop import Plan
 from kerneltruth.oracle.verdict import Failed, Passed
@@ -112,7 +112,7 @@ def fused_hardshrink_dropout(input, p=0.5, training=True, inplace=False, lambd=0
 
 def test_what_a_fresh_child_has_wrong_too_is_no_state_and_no_pass(evaluator):
     task = TASKS["kernelbenchx/relu"]
-    first = next(generate(task, seed=0, count=1, dtypes=("float32",)))
+    first = published_case(task, seed=0, device="cpu")
     inputs = materialize(task, replace(first, seed=first.seed ^ 1))
     value = float(inputs.tensors["input"].reshape(-1)[0])
     found = verdict(evaluator, task.key, WRONG_ON_ONE.format(value=value))

@@ -21,3 +21,5 @@ def test_a_control_is_clean(evaluate, name):
     attempt = evaluate(name, cases=CASES, seed=20)
     assert attempt.verdict == Passed(), attempt.failure
     assert attempt.cases >= CASES
+    assert {e.status for e in attempt.profile.values()} <= {"held", "not_tried", "not_applicable"}
+    assert attempt.profile["published"].status == "held"

@@ -35,7 +35,7 @@ def audit(
     ] = None,
     cases: Annotated[
         int | None,
-        typer.Option("--cases", min=1, help="Cases per kernel (32), or per task and dtype (16)."),
+        typer.Option("--cases", min=1, help="Cases per kernel (33), or per task and dtype (16)."),
     ] = None,
     suite: Annotated[
         str | None,
@@ -68,7 +68,7 @@ def audit(
         workers=workers,
         deadline_s=timeout,
         only=tuple(only or ()),
-        cases=cases or (32 if suite is None else 16),
+        cases=cases or (33 if suite is None else 16),
         promises=suite is not None and cases is None,
         baselines=baselines,
         targets=tuple(target or ("sm_90",)),

@@ -18,6 +18,7 @@ class Entry:
         task: the task that it claims to compute.
         role: a control must never be flagged, a bug must be caught.
         fault: what is wrong, in a few words; None for a control.
+        breaks: the obligation that the fault breaks first; None for a control.
         control: the control that does the same without the fault; None for a control.
         note: where the fault shows, or what the control is about.
     """
@@ -28,11 +29,14 @@ class Entry:
     fault: str | None
     control: str | None
     note: str
+    breaks: str | None = None
 
     def __post_init__(self) -> None:
         is_bug = self.role == "bug"
-        if is_bug != (self.fault is not None) or is_bug != (self.control is not None):
-            raise InternalError(f"{self.name}: a bug, and only a bug, has a fault and a control")
+        if any(is_bug != (said is not None) for said in (self.fault, self.control, self.breaks)):
+            raise InternalError(
+                f"{self.name}: a bug, and only a bug, has a fault, a control and what it breaks"
+            )
 
 
 def control(name: str, task: str, note: str) -> Entry:
@@ -40,9 +44,17 @@ def control(name: str, task: str, note: str) -> Entry:
     return Entry(name=name, task=task, role="control", fault=None, control=None, note=note)
 
 
-def bug(name: str, task: str, *, control: str, fault: str, note: str) -> Entry:
+def bug(name: str, task: str, *, control: str, fault: str, breaks: str, note: str) -> Entry:
     """Declare a wrong kernel."""
-    return Entry(name=name, task=task, role="bug", fault=fault, control=control, note=note)
+    return Entry(
+        name=name,
+        task=task,
+        role="bug",
+        fault=fault,
+        control=control,
+        note=note,
+        breaks=breaks,
+    )
 
 
 def filename(entry: Entry) -> str:

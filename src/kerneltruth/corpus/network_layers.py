@@ -26,6 +26,7 @@ ENTRIES: tuple[Entry, ...] = (
         "tanh",
         control="tanh",
         fault="(exp(2x) - 1) / (exp(2x) + 1)",
+        breaks="values",
         note="NaN for x > 44",
     ),
     bug(
@@ -33,6 +34,7 @@ ENTRIES: tuple[Entry, ...] = (
         "tanh",
         control="tanh",
         fault="the output takes the strides of a transposed input and is written as if contiguous",
+        breaks="layouts",
         note="transposed input",
     ),
     bug(
@@ -40,6 +42,7 @@ ENTRIES: tuple[Entry, ...] = (
         "sigmoid",
         control="sigmoid",
         fault="exp(x) / (1 + exp(x))",
+        breaks="values",
         note="NaN for x > 88",
     ),
     bug(
@@ -47,6 +50,7 @@ ENTRIES: tuple[Entry, ...] = (
         "sigmoid",
         control="sigmoid",
         fault="reads the input as if contiguous",
+        breaks="layouts",
         note="non-contiguous input",
     ),
     bug(
@@ -54,6 +58,7 @@ ENTRIES: tuple[Entry, ...] = (
         "silu",
         control="silu",
         fault="x exp(x) / (1 + exp(x))",
+        breaks="values",
         note="NaN for x > 88",
     ),
     bug(
@@ -61,6 +66,7 @@ ENTRIES: tuple[Entry, ...] = (
         "silu",
         control="silu_grid_stride",
         fault="at most 8 programs, and no loop",
+        breaks="memory",
         note="more than 4096 elements",
     ),
     bug(
@@ -68,6 +74,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softplus",
         control="softplus",
         fault="log(1 + exp(x))",
+        breaks="values",
         note="infinite for x > 88",
     ),
     bug(
@@ -75,16 +82,23 @@ ENTRIES: tuple[Entry, ...] = (
         "softplus",
         control="softplus",
         fault="beta is taken to be 1",
+        breaks="attributes",
         note="beta other than 1",
     ),
     bug(
-        "relu_nan_swallowed", "relu", control="relu", fault="NaN becomes 0", note="NaN in the input"
+        "relu_nan_swallowed",
+        "relu",
+        control="relu",
+        fault="NaN becomes 0",
+        breaks="specials",
+        note="NaN in the input",
     ),
     bug(
         "relu_in_place",
         "relu",
         control="relu_strided",
         fault="overwrites its input",
+        breaks="memory",
         note="negative elements",
     ),
     bug(
@@ -92,6 +106,7 @@ ENTRIES: tuple[Entry, ...] = (
         "relu",
         control="relu_strided",
         fault="returns the input itself where nothing is negative",
+        breaks="memory",
         note="no negative element",
     ),
     bug(
@@ -99,6 +114,7 @@ ENTRIES: tuple[Entry, ...] = (
         "elu",
         control="elu",
         fault="the negative branch is missing",
+        breaks="values",
         note="negative elements",
     ),
     bug(
@@ -106,6 +122,7 @@ ENTRIES: tuple[Entry, ...] = (
         "elu",
         control="elu",
         fault="selects the branch by multiplying with 0 or 1",
+        breaks="values",
         note="NaN for x > 88",
     ),
     bug(
@@ -113,6 +130,7 @@ ENTRIES: tuple[Entry, ...] = (
         "gelu",
         control="gelu",
         fault="the grid is n // BLOCK",
+        breaks="memory",
         note="element counts not a multiple of 1024",
     ),
     bug(
@@ -120,6 +138,7 @@ ENTRIES: tuple[Entry, ...] = (
         "gelu",
         control="gelu",
         fault="always the approximation by tanh",
+        breaks="published",
         note="about 5e-4 near |x| = 2",
     ),
     bug(
@@ -127,6 +146,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softmax",
         control="softmax",
         fault="the maximum is not subtracted",
+        breaks="values",
         note="elements over 88",
     ),
     bug(
@@ -134,6 +154,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softmax",
         control="softmax",
         fault="takes the column stride to be 1",
+        breaks="layouts",
         note="transposed or strided input",
     ),
     bug(
@@ -141,6 +162,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softmax",
         control="softmax_online",
         fault="the last partial block is left out of the sum",
+        breaks="shapes",
         note="N not a multiple of 256",
     ),
     bug(
@@ -148,6 +170,7 @@ ENTRIES: tuple[Entry, ...] = (
         "log_softmax",
         control="log_softmax",
         fault="the maximum is not subtracted",
+        breaks="values",
         note="elements over 88",
     ),
     bug(
@@ -155,6 +178,7 @@ ENTRIES: tuple[Entry, ...] = (
         "logsumexp",
         control="logsumexp",
         fault="the maximum is not subtracted",
+        breaks="values",
         note="elements over 88",
     ),
     bug(
@@ -162,6 +186,7 @@ ENTRIES: tuple[Entry, ...] = (
         "layer_norm",
         control="layernorm",
         fault="variance as E[x^2] - E[x]^2",
+        breaks="values",
         note="mean large against the deviation",
     ),
     bug(
@@ -169,6 +194,7 @@ ENTRIES: tuple[Entry, ...] = (
         "layer_norm",
         control="layernorm",
         fault="padded lanes join the variance",
+        breaks="shapes",
         note="N not a power of two",
     ),
     bug(
@@ -176,6 +202,7 @@ ENTRIES: tuple[Entry, ...] = (
         "layer_norm",
         control="layernorm",
         fault="one block of 1024 per row",
+        breaks="shapes",
         note="N > 1024",
     ),
     bug(
@@ -183,22 +210,39 @@ ENTRIES: tuple[Entry, ...] = (
         "rms_norm",
         control="rmsnorm",
         fault="squares and sums in the input's dtype",
+        breaks="specials",
         note="fp16 above 255; long rows",
     ),
-    bug("rmsnorm_no_eps", "rms_norm", control="rmsnorm", fault="eps is missing", note="zero rows"),
+    bug(
+        "rmsnorm_no_eps",
+        "rms_norm",
+        control="rmsnorm",
+        fault="eps is missing",
+        breaks="values",
+        note="zero rows",
+    ),
     bug(
         "rmsnorm_eps_outside",
         "rms_norm",
         control="rmsnorm",
         fault="eps is added after the square root",
+        breaks="attributes",
         note="rows of small amplitude",
     ),
-    bug("l2norm_no_eps", "l2_norm", control="l2norm", fault="eps is missing", note="zero rows"),
+    bug(
+        "l2norm_no_eps",
+        "l2_norm",
+        control="l2norm",
+        fault="eps is missing",
+        breaks="values",
+        note="zero rows",
+    ),
     bug(
         "sum_half_accumulator",
         "sum",
         control="sum",
         fault="accumulates in the input's dtype",
+        breaks="dtypes.float16",
         note="long fp16 or bf16 rows of one sign",
     ),
     bug(
@@ -206,6 +250,7 @@ ENTRIES: tuple[Entry, ...] = (
         "sum",
         control="sum",
         fault="returns a view of the input where N is 1",
+        breaks="memory",
         note="N = 1",
     ),
     bug(
@@ -213,6 +258,7 @@ ENTRIES: tuple[Entry, ...] = (
         "mean",
         control="mean",
         fault="divides by the padded size",
+        breaks="shapes",
         note="N not a power of two",
     ),
     bug(
@@ -220,6 +266,7 @@ ENTRIES: tuple[Entry, ...] = (
         "mean",
         control="mean",
         fault="accumulates in the input's dtype",
+        breaks="dtypes.bfloat16",
         note="long fp16 or bf16 rows of one sign",
     ),
     bug(
@@ -227,6 +274,7 @@ ENTRIES: tuple[Entry, ...] = (
         "std",
         control="std",
         fault="variance as E[x^2] - E[x]^2",
+        breaks="values",
         note="mean large against the deviation",
     ),
     bug(
@@ -234,6 +282,7 @@ ENTRIES: tuple[Entry, ...] = (
         "std",
         control="std",
         fault="0 where no degree of freedom is left",
+        breaks="shapes",
         note="N = 1 with correction 1",
     ),
     bug(
@@ -241,6 +290,7 @@ ENTRIES: tuple[Entry, ...] = (
         "row_max",
         control="row_max",
         fault="NaN is dropped",
+        breaks="specials",
         note="NaN in a row",
     ),
     bug(
@@ -248,6 +298,7 @@ ENTRIES: tuple[Entry, ...] = (
         "row_max",
         control="row_max",
         fault="masked lanes are loaded as 0",
+        breaks="values",
         note="negative rows, N not a multiple of 512",
     ),
     bug(
@@ -255,6 +306,7 @@ ENTRIES: tuple[Entry, ...] = (
         "argmax",
         control="argmax",
         fault="the last of equal maxima",
+        breaks="values",
         note="ties",
     ),
     bug(
@@ -262,6 +314,7 @@ ENTRIES: tuple[Entry, ...] = (
         "matmul",
         control="matmul_ieee",
         fault="reads beyond K in the last block",
+        breaks="memory",
         note="K not a multiple of 32",
     ),
     bug(
@@ -269,6 +322,7 @@ ENTRIES: tuple[Entry, ...] = (
         "matmul",
         control="matmul_ieee",
         fault="the last partial block of K is left out",
+        breaks="shapes",
         note="K not a multiple of 32",
     ),
     bug(
@@ -276,6 +330,7 @@ ENTRIES: tuple[Entry, ...] = (
         "matmul",
         control="matmul_ieee",
         fault="accumulates in the input's dtype",
+        breaks="dtypes.float16",
         note="large or cancelling products in fp16 and bf16",
     ),
     bug(
@@ -283,6 +338,7 @@ ENTRIES: tuple[Entry, ...] = (
         "addmm",
         control="addmm",
         fault="alpha and beta are taken to be 1",
+        breaks="attributes",
         note="alpha or beta other than 1",
     ),
     bug(
@@ -290,6 +346,7 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="attention",
         fault="scales by the padded head size",
+        breaks="shapes",
         note="D not a power of two",
     ),
     bug(
@@ -297,6 +354,7 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="flash_attention",
         fault="keys beyond N get the score 0",
+        breaks="shapes",
         note="N not a multiple of 16",
     ),
     bug(
@@ -304,6 +362,7 @@ ENTRIES: tuple[Entry, ...] = (
         "causal_attention",
         control="causal_attention",
         fault="the mask is aligned with the last key",
+        breaks="shapes",
         note="M other than N",
     ),
 )

@@ -26,6 +26,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softmax",
         control="numpy_softmax",
         fault="padded columns join the sum",
+        breaks="shapes",
         note="N not a multiple of 64",
     ),
     bug(
@@ -33,6 +34,7 @@ ENTRIES: tuple[Entry, ...] = (
         "softmax",
         control="softmax",
         fault="masked lanes are loaded as 0, not -inf",
+        breaks="shapes",
         note="N not a power of two",
     ),
     bug(
@@ -40,6 +42,7 @@ ENTRIES: tuple[Entry, ...] = (
         "gelu",
         control="gelu",
         fault="the leading 0.5 is missing",
+        breaks="published",
         note="everywhere but at 0",
     ),
     bug(
@@ -47,6 +50,7 @@ ENTRIES: tuple[Entry, ...] = (
         "silu",
         control="silu",
         fault="sigmoid(2x) for sigmoid(x)",
+        breaks="published",
         note="everywhere but at 0",
     ),
     bug(
@@ -54,6 +58,7 @@ ENTRIES: tuple[Entry, ...] = (
         "rms_norm",
         control="rmsnorm",
         fault="divides by the mean square",
+        breaks="published",
         note="rows whose mean square is not 1",
     ),
     bug(
@@ -61,6 +66,7 @@ ENTRIES: tuple[Entry, ...] = (
         "l2_norm",
         control="l2norm",
         fault="divides by the squared norm",
+        breaks="published",
         note="rows whose norm is not 1",
     ),
     bug(
@@ -68,6 +74,7 @@ ENTRIES: tuple[Entry, ...] = (
         "leaky_relu",
         control="leaky_relu",
         fault="slope 0.1 whatever is asked",
+        breaks="values",
         note="negative elements",
     ),
     bug(
@@ -75,6 +82,7 @@ ENTRIES: tuple[Entry, ...] = (
         "matmul",
         control="matmul",
         fault="`acc =` for `acc +=`",
+        breaks="published",
         note="K > 32",
     ),
     bug(
@@ -82,6 +90,7 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="attention",
         fault="scores are not divided by sqrt(D)",
+        breaks="published",
         note="D > 1",
     ),
     bug(
@@ -89,6 +98,7 @@ ENTRIES: tuple[Entry, ...] = (
         "attention",
         control="flash_attention",
         fault="the accumulator is not rescaled",
+        breaks="published",
         note="N > 16",
     ),
 )

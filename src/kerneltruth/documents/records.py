@@ -45,6 +45,7 @@ VerdictWord = Literal[
     "infra",
 ]
 Headers = Literal["lean", "full"]
+Status = Literal["held", "broken", "refused", "not_tried", "not_applicable"]
 Environment = dict[str, str | None]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -279,6 +280,23 @@ class DtypeCount(Model, frozen=True, kw_only=True):
     failed: int = 0
 
 
+class ProfileEntry(Model, frozen=True, kw_only=True):
+    """What became of one obligation (see `oracle.obligations`).
+
+    Attributes:
+        promised: whether the task's prompt promises it.
+        cases: how many cases held.
+        reason: why it was refused or not tried.
+        failure: the first case that breaks it, or that is refused.
+    """
+
+    status: Status
+    promised: bool
+    cases: int = 0
+    reason: str | None = None
+    failure: Judgement | None = None
+
+
 class Attempt(Model, frozen=True, kw_only=True):
     """One candidate judged: exactly one verdict, and everything a result line needs.
 
@@ -303,6 +321,9 @@ class Attempt(Model, frozen=True, kw_only=True):
         headers: of CUDA C++, which of PyTorch's headers it was built with: few, or all.
         own_weights: why a model was judged with the weights that its constructor draws; None where
             it was given the judge's.
+        profile: what became of each obligation, by name, such as `dtypes.float16`; empty where an
+            earlier version judged.
+        score: from 0 to 1, by the profile (see `oracle.score`).
     """
 
     task: str
@@ -327,6 +348,8 @@ class Attempt(Model, frozen=True, kw_only=True):
     torch_only: bool = False
     headers: Headers | None = None
     own_weights: str | None = None
+    profile: dict[str, ProfileEntry] = field(default_factory=dict)
+    score: Number | None = None
 
 
 class Digests(Model, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import field
 
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import Model, Number
-from kerneltruth.documents.records import VerdictWord
+from kerneltruth.documents.records import Status, VerdictWord
 
 
 class RightCount(Model, frozen=True, kw_only=True):
@@ -30,6 +30,18 @@ class RunCandidate(Model, frozen=True, kw_only=True):
     stages: dict[str, str]
     torch_only: bool
     same_as: str | None
+    profile: dict[str, Status] = field(default_factory=dict)
+    score: Number | None = None
+
+
+class ObligationCounts(Model, frozen=True, kw_only=True):
+    """How many candidates ended an obligation in each status."""
+
+    held: int = 0
+    broken: int = 0
+    refused: int = 0
+    not_tried: int = 0
+    not_applicable: int = 0
 
 
 class NoValidBaseline(Model, frozen=True, kw_only=True):
@@ -68,15 +80,21 @@ class RunDocument(Model, frozen=True, kw_only=True):
     attempts_per_hour: Number | None
     device: str
     run: str
+    obligations: dict[str, ObligationCounts] = field(default_factory=dict)
 
 
 class AuditKernel(Model, frozen=True, kw_only=True):
-    """One kernel of the corpus: what it is, and what the judge and the peers' checks say."""
+    """One kernel of the corpus: what it is, and what the judge and the peers' checks say.
+
+    A bug is `caught` if it is wrong and breaks the `obligation` that it was planted against.
+    """
 
     name: str
     task: str
     role: Literal["control", "bug"]
     fault: str | None
+    obligation: str | None
+    caught: bool
     verdict: VerdictWord
     kind: str | None
     cases: int

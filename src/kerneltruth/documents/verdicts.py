@@ -12,6 +12,7 @@ from kerneltruth.documents.records import (
     Cause,
     ErrorStats,
     FailKind,
+    Status,
     VerdictWord,
 )
 
@@ -33,6 +34,19 @@ class InterfaceDocument(Model, frozen=True, kw_only=True):
     core: int
     first: Case
     first_summary: str
+
+
+class ObligationDocument(Model, frozen=True, kw_only=True):
+    """What became of one obligation; `case` is the first that breaks it, or that is refused."""
+
+    status: Status
+    promised: bool
+    cases: int
+    reason: str | None
+    kind: FailKind | None
+    detail: str
+    case: Case | None
+    case_summary: str | None
 
 
 class CheckDocument(Model, frozen=True, kw_only=True):
@@ -58,6 +72,8 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     skipped: dict[str, int]
     own_weights: str | None
     interface: tuple[InterfaceDocument, ...]
+    profile: dict[str, ObligationDocument]
+    score: Number | None
     finding: str | None
     failing: Case | None
     failing_summary: str | None

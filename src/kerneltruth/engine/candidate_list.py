@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from kerneltruth.documents.lines import ResultLine, StagesRecord, read_line
 from kerneltruth.documents.model import Json
-from kerneltruth.documents.records import VerdictWord
-from kerneltruth.documents.runs import RightCount, RunCandidate
+from kerneltruth.documents.records import Status, VerdictWord
+from kerneltruth.documents.runs import ObligationCounts, RightCount, RunCandidate
 from kerneltruth.engine.stages import NOT_RUN, said
 
 STAGES = ("call", "exe", "perf")
@@ -18,6 +19,7 @@ WRONG = "wrong"
 WHEN_TIMED = "when_timed"
 # Characters of a reason in a list of many.
 MOST_SAID = 300
+WORST_FIRST: tuple[Status, ...] = ("broken", "refused", "held", "not_tried", "not_applicable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class ListedLine:
     reason: str
     torch_only: bool
     same_as: str | None
+    profile: dict[str, Status] = field(default_factory=dict)
+    score: float | None = None
 
     @classmethod
     def of(cls, data: dict[str, Json]) -> ListedLine:
@@ -64,6 +68,8 @@ class ListedLine:
             reason=((attempt.explanation if attempt else "") or detail).partition("\n")[0],
             torch_only=bool(line.torch_only),
             same_as=line.same_as or None,
+            profile={k: e.status for k, e in attempt.profile.items()} if attempt else {},
+            score=attempt.score if attempt else None,
         )
 
 
@@ -107,7 +113,25 @@ def _candidate(line: ListedLine, judged: ListedLine) -> RunCandidate:
         stages={stage: said for stage, said in outcomes.items() if said is not None},
         torch_only=line.torch_only,
         same_as=line.same_as,
+        profile=judged.profile,
+        score=judged.score,
     )
+
+
+def by_obligation(candidates: Iterable[RunCandidate]) -> dict[str, ObligationCounts]:
+    """How many candidates hold, break and refuse each obligation.
+
+    Of an obligation's parts, such as dtypes, the worst status counts.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for candidate in candidates:
+        worst: dict[str, Status] = {}
+        for key, status in candidate.profile.items():
+            name = key.partition(".")[0]
+            worst[name] = min(worst.get(name, status), status, key=WORST_FIRST.index)
+        for name, status in worst.items():
+            counts.setdefault(name, Counter())[status] += 1
+    return {name: ObligationCounts(**own) for name, own in counts.items()}
 
 
 def right_of(candidates: Sequence[RunCandidate]) -> RightCount:

@@ -144,7 +144,7 @@ def _document(
     controls = [k for k in kernels if k.role == "control"]
     bugs = [k for k in kernels if k.role == "bug"]
     clean = sum(k.verdict == "pass" for k in controls)
-    caught = sum(k.verdict in _CAUGHT for k in bugs)
+    caught = sum(k.caught for k in bugs)
     notes: Counter[str] = Counter()
     for kernel in kernels:
         notes["cases declined by the kernel (extended domain)"] += kernel.declined
@@ -189,6 +189,8 @@ def _kernel(entry: Entry, line: ResultLine) -> AuditKernel:
         task=entry.task,
         role=entry.role,
         fault=entry.fault,
+        obligation=entry.breaks,
+        caught=wrong and attempt.profile[entry.breaks or ""].status in ("broken", "refused"),
         verdict=verdict.word,
         kind=verdict.kind if isinstance(verdict, Failed) else None,
         cases=attempt.cases,

@@ -13,8 +13,13 @@ from kerneltruth.cases.strategies import dtypes_of, generate
 from kerneltruth.documents.case import Domain
 from kerneltruth.documents.lines import ResultLine, attempt_in, read_line
 from kerneltruth.documents.model import content_hash, plain
-from kerneltruth.documents.records import Attempt, Failed, Judgement
-from kerneltruth.documents.verdicts import CheckDocument, DeclinedCase, InterfaceDocument
+from kerneltruth.documents.records import Attempt, Failed, Judgement, ProfileEntry, Verdict
+from kerneltruth.documents.verdicts import (
+    CheckDocument,
+    DeclinedCase,
+    InterfaceDocument,
+    ObligationDocument,
+)
 from kerneltruth.engine.evaluator import EvaluationRequest, Evaluator, without_diagnosis
 from kerneltruth.engine.events import Step
 from kerneltruth.engine.policy import bounded_dtypes, choose_policy
@@ -164,7 +169,7 @@ def _document(
         output=failed.output if failed else None,
         causes=failed.causes if failed else (),
         inputs=failed.inputs if failed else (),
-        detail=_detail(attempt),
+        detail=_said(attempt.verdict),
         explanation=attempt.explanation,
         cases=attempt.cases,
         failed=attempt.failed,
@@ -172,6 +177,8 @@ def _document(
         void=attempt.void,
         skipped=attempt.skipped,
         own_weights=attempt.own_weights,
+        profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
+        score=attempt.score,
         interface=tuple(
             InterfaceDocument(**asdict(note), first_summary=note.first.summary())
             for note in attempt.interface
@@ -192,8 +199,23 @@ def _document(
     )
 
 
-def _detail(attempt: Attempt) -> str:
+def _obligation(entry: ProfileEntry) -> ObligationDocument:
+    failure = entry.failure
+    verdict = failure.verdict if failure else None
+    return ObligationDocument(
+        status=entry.status,
+        promised=entry.promised,
+        cases=entry.cases,
+        reason=entry.reason,
+        kind=verdict.kind if isinstance(verdict, Failed) else None,
+        detail="" if verdict is None else _said(verdict),
+        case=failure.case if failure else None,
+        case_summary=failure.case.summary() if failure else None,
+    )
+
+
+def _said(verdict: Verdict) -> str:
     for name in ("detail", "reason"):
-        if hasattr(attempt.verdict, name):
-            return str(getattr(attempt.verdict, name))
+        if hasattr(verdict, name):
+            return str(getattr(verdict, name))
     return ""

@@ -91,7 +91,7 @@ class AuditRequest:
     workers: int | None = None
     deadline_s: float = 20.0
     only: tuple[str, ...] = ()
-    cases: int = 32
+    cases: int = 33
     promises: bool = False
     baselines: bool = True
     targets: tuple[str, ...] = ("sm_90",)

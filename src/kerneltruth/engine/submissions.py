@@ -18,7 +18,7 @@ from kerneltruth.documents.records import Attempt, CandidateRef
 from kerneltruth.documents.runs import NotRead, NoValidBaseline, RunCandidate, RunDocument
 from kerneltruth.documents.timing import CandidateTimes
 from kerneltruth.engine.benchmark.baselines import check_baselines
-from kerneltruth.engine.candidate_list import ListedLine, listed, right_of
+from kerneltruth.engine.candidate_list import ListedLine, by_obligation, listed, right_of
 from kerneltruth.engine.devices import device_name
 from kerneltruth.engine.evaluator import Evaluation, EvaluationRequest, Evaluator, lost, not_timed
 from kerneltruth.engine.events import Step
@@ -283,6 +283,7 @@ class _Run:
             stages={stage: dict(c) for stage, c in self._counts.items()},
             by_category={name: right_of(own) for name, own in sorted(of_category.items())},
             torch_only=right_of([c for c in candidates if c.torch_only]),
+            obligations=by_obligation(candidates),
             no_valid_baseline=not_valid(lines),
             repeated_sources=sum(line.same_as is not None for line in lines),
             infra=sum(candidate.verdict == "infra" for candidate in candidates),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
+from kerneltruth.cases.promised import domain_of
+from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import enough_cases, generate
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.documents.model import model_of
@@ -24,6 +26,8 @@ from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
 from kerneltruth.oracle.probes import probe
+from kerneltruth.oracle.profile import Outcome, ProfileBuilder, outcome_of
+from kerneltruth.oracle.score import score
 from kerneltruth.oracle.tally import Tally
 from kerneltruth.oracle.verdict import (
     CompileError,
@@ -55,13 +59,13 @@ class Plan:
     Attributes:
         seed: master seed of the cases.
         strategies: names of strategies; empty means all of them.
-        cases: how many cases to judge.
+        cases: how many cases to judge, the published inputs among them.
         promises: whether more are judged where that is what it takes to try each of the task's
             promises once.
         dtypes: restriction of the dtypes; None means the task's.
         domain: "core" judges the core only.
         deadline_s: wall time allowed for one call.
-        stop_at_first: whether the first failing case ends the session.
+        stop_at_first: whether an obligation ends at its first failing case.
         compile: whether every launch is also compiled for the runner's targets.
     """
 
@@ -81,6 +85,11 @@ class Plan:
             return self.cases
         return enough_cases(task, least=self.cases, device=device, **self.chosen())
 
+    def asks(self, published: Case) -> bool:
+        """Whether the published inputs are among what is to be tried."""
+        dtypes = self.dtypes is None or published.dtype in self.dtypes
+        return dtypes and (not self.strategies or "default" in self.strategies)
+
     def chosen(self) -> dict[str, Any]:
         """The arguments of `generate` that choose the cases."""
         return {
@@ -92,17 +101,19 @@ class Plan:
 
 
 def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
-    """Judge a candidate on the planned cases; the last event is `AttemptEnded`."""
+    """Judge a candidate on the planned cases; the last event is `AttemptEnded`.
+
+    An obligation ends at its own first broken case, and the others go on.
+    """
     start = time.monotonic()
-    tally = Tally()
+    loop = _CaseLoop(session, plan)
+    tally = loop.tally
     early = _load_verdict(session.loaded(), load_allowance(session.candidate))
     if early is None:
-        for judgement in _judge_cases(session, plan, tally):
+        for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)
-            tally.add(judgement)
-            if plan.stop_at_first and tally.failure is not None:
-                break
         tally.convict_of_form()
+    profile = loop.profile.profile(None if early is None else f"{word(early)} on loading")
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
@@ -128,6 +139,8 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             own_weights=session.own_weights,
             void=dict(tally.void),
             interface=tuple(noted.note() for noted in tally.noted.values()),
+            profile=profile,
+            score=score(profile),
         )
     )
 
@@ -150,37 +163,190 @@ def _load_verdict(loaded: Observation, allowed_s: float) -> Verdict | None:
             return CompileError(detail=detail)
 
 
-def _judge_cases(session: CandidateSession, plan: Plan, tally: Tally) -> Iterator[Judgement]:
-    device = session.runner.device
-    total = session.cache.count(
-        (session.task.key, plan, device), lambda: plan.total(session.task, device)
-    )
-    right: list[Expectation] = []
-    for count, case in enumerate(_cases(session, plan, total)):
-        if tally.cases >= total:
-            break
-        expectation = session.cache.get(session.task, case)
-        if expectation.invalid is not None:
-            tally.skipped[f"the operator rejects the case: {expectation.invalid}"] += 1
-            continue
-        cannot = session.cannot_take(expectation)
-        if cannot is not None:
-            tally.skipped[cannot] += 1
-            continue
-        if expectation.unrefereeable is not None:
-            yield Judgement(case=case, verdict=Unrefereeable(reason=expectation.unrefereeable))
-            continue
-        for config in _configs(session, count):
-            judgement = _judge_one(session, plan, expectation, config, tally.noted.keys())
-            if session.keeps_its_weights(case, judgement.verdict):
+class _CaseLoop:
+    """The cases of one candidate in turn.
+
+    Attributes:
+        tally: counts of what was judged.
+        profile: what became of each obligation.
+    """
+
+    def __init__(self, session: CandidateSession, plan: Plan) -> None:
+        self.tally = Tally()
+        self.profile = ProfileBuilder(
+            task=session.task,
+            published=published_case(session.task, seed=plan.seed, device=session.runner.device),
+            fails=self._fails_alike,
+        )
+        self._session = session
+        self._plan = plan
+        self._outcomes: dict[str, Outcome | None] = {}
+        self._right: list[Expectation] = []
+
+    def judgements(self) -> Iterator[Judgement]:
+        """Judge case by case until the planned number, or until nothing more can be learned."""
+        session, plan = self._session, self._plan
+        task, device = session.task, session.runner.device
+        total = session.cache.count((task.key, plan, device), lambda: plan.total(task, device))
+        for count, planned in enumerate(self._cases(total)):
+            if self.tally.cases >= total or self.profile.is_over:
                 break
-            yield judgement
-            if is_bad(judgement.verdict) and plan.stop_at_first:
+            case = self.profile.open_part(planned) if plan.stop_at_first else planned
+            if case is None or case.identity in self._outcomes:
+                continue
+            for judgement in self._judge(case, count):
+                yield judgement
+                if isinstance(judgement.verdict, TimedOut) and plan.stop_at_first:
+                    # Each further call may take as long.
+                    return
+        if self._right and not self.profile.is_over:
+            yield from self._call_again()
+
+    def _judge(self, case: Case, count: int) -> Iterator[Judgement]:
+        """Judge a case under each configuration whose turn it is."""
+        session = self._session
+        expectation = session.cache.get(session.task, case)
+        unfit = _unfit(session, expectation)
+        if unfit is not None:
+            self.tally.skipped[unfit] += 1
+            return
+        if expectation.unrefereeable is not None:
+            unsettled = Unrefereeable(reason=expectation.unrefereeable)
+            yield from self._counted(Judgement(case=case, verdict=unsettled))
+            return
+        for config in _configs(session, count):
+            judgement = self._judge_one(expectation, config)
+            if session.keeps_its_weights(case, judgement.verdict):
+                return
+            yield from self._counted(judgement)
+            if is_bad(judgement.verdict) and self._plan.stop_at_first:
                 return
             if isinstance(judgement.verdict, Passed) and config == 0:
-                _keep(right, expectation)
-    if tally.failure is None:
-        yield from _called_again(session, plan, tally, right)
+                _keep(self._right, expectation)
+
+    def _counted(self, judgement: Judgement) -> Iterator[Judgement]:
+        """Count a judgement; what is refused beyond the core may be refused in it, too."""
+        self.tally.add(judgement)
+        self._outcomes[judgement.case.identity] = outcome_of(judgement.verdict)
+        simplest = self.profile.add(judgement) if self._plan.stop_at_first else None
+        yield judgement
+        if simplest is None or judgement.case.domain == "core":
+            return
+        simplest = replace(simplest, domain=domain_of(self._session.task, simplest))
+        if simplest.domain == "core":
+            expectation = self._session.cache.get(self._session.task, simplest)
+            yield from self._counted(self._judge_one(expectation, judgement.config))
+
+    def _fails_alike(self, like: Judgement, case: Case) -> bool:
+        """Whether a case ends as a judged one did: wrong, or refused."""
+        case = replace(case, domain=domain_of(self._session.task, case))
+        if case.identity not in self._outcomes:
+            self._outcomes[case.identity] = self._outcome(case, like.config)
+        return self._outcomes[case.identity] == outcome_of(like.verdict)
+
+    def _outcome(self, case: Case, config: int) -> Outcome | None:
+        expectation = self._session.cache.get(self._session.task, case)
+        if expectation.unrefereeable is not None or _unfit(self._session, expectation) is not None:
+            return None
+        _, verdict = self._call(expectation, config)
+        outcome = outcome_of(verdict)
+        if outcome in (None, "held") or self._session.objection(expectation, verdict) is None:
+            return outcome
+        return None
+
+    def _call_again(self) -> Iterator[Judgement]:
+        """Make the further calls of right cases that alone show some faults."""
+        session, first = self._session, self._right[0]
+        kept = kept_from_before(session, first, config=0, models=session.controls is not None)
+        if isinstance(kept, Failed):
+            yield from self._counted(_of_several_calls(first, kept))
+            return
+        if kept is not None:
+            yield from self._counted(self._judge_one(kept, 0))
+        drawn = telling(self._right) if session.task.random else None
+        same = None if drawn is None else drawn_alike(session, drawn, config=0)
+        if drawn is not None and same is not None:
+            yield from self._counted(_of_several_calls(drawn, same))
+        self.profile.add_repeated(1)
+
+    def _cases(self, total: int) -> Iterator[Case]:
+        """The published inputs, then the rest with the block sizes that their launch shows.
+
+        Three times as many are offered as are wanted, so that cases that cannot be judged are
+        replaced.
+        """
+        session, plan = self._session, self._plan
+        settings = {**plan.chosen(), "device": session.runner.device}
+        seen: set[str] = set()
+        first: Case | None = self.profile.published
+        if not plan.asks(self.profile.published):
+            first = next(generate(session.task, count=1, **settings), None)
+        if first is not None:
+            seen.add(first.identity)
+            yield first
+            if session.own_weights is not None and (again := session.as_taken(first)) is not None:
+                yield again
+        blocks = tuple(sorted(session.blocks))
+        for case in generate(
+            session.task, count=3 * total, blocks=blocks, thresholds=session.thresholds, **settings
+        ):
+            if case.identity not in seen:
+                seen.add(case.identity)
+                if (taken := session.as_taken(case)) is not None:
+                    yield taken
+
+    def _judge_one(self, expectation: Expectation, config: int) -> Judgement:
+        """Judge one case under one configuration."""
+        session = self._session
+        start = time.monotonic()
+        ruling, verdict = self._call(expectation, config)
+        judgement = Judgement(
+            case=expectation.case,
+            verdict=verdict,
+            stats=ruling.stats,
+            config=config,
+            seconds=time.monotonic() - start,
+            interface=ruling.interface,
+        )
+        # PyTorch does not share the mismatches of form that are noted.
+        noted = self.tally.noted.keys()
+        new_form = any((m.kind, m.output) not in noted for m in ruling.interface)
+        if is_bad(verdict) or new_form:
+            objection = session.objection(expectation, verdict)
+            if objection is not None:
+                return replace(judgement, verdict=Void(reason=objection))
+        if is_bad(verdict):
+            session.convicted = session.convicted or ((expectation.case.identity, config), ruling)
+            probes = probe(session, expectation, ruling, config=config)
+            judgement = replace(judgement, verdict=probes.refine(verdict))
+            kept = kept_from_others(session, expectation, judgement.verdict, config=config)
+            if kept is not None:
+                return replace(_of_several_calls(expectation, kept), config=config)
+        elif not (expectation.case.domain == "core" and ruling.interface):
+            return judgement
+        return with_digests(judgement, expectation, ruling)
+
+    def _call(self, expectation: Expectation, config: int) -> tuple[Ruling, Verdict]:
+        """Call and compile: the ruling on the call, and the verdict on both."""
+        session = self._session
+        ruling, observation, _ = session.call(expectation, config=config)
+        verdict = ruling.verdict
+        if self._plan.compile and session.runner.targets and not is_bad(verdict):
+            refused = session.compile(expectation, observation.launches, config)
+            if refused is not None:
+                core = expectation.case.domain == "core"
+                verdict = refused if core else Declined(reason=refused.detail)
+        beyond = session.task.beyond(expectation.case.settings)
+        if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
+            verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
+        return ruling, verdict
+
+
+def _unfit(session: CandidateSession, expectation: Expectation) -> str | None:
+    """Why the case is put to no candidate, or not to one in this language."""
+    if expectation.invalid is not None:
+        return f"the operator rejects the case: {expectation.invalid}"
+    return session.cannot_take(expectation)
 
 
 def _keep(right: list[Expectation], expectation: Expectation) -> None:
@@ -189,24 +355,6 @@ def _keep(right: list[Expectation], expectation: Expectation) -> None:
         right.pop()
     if not right or not expectation.is_large:
         right.append(expectation)
-
-
-def _called_again(
-    session: CandidateSession, plan: Plan, tally: Tally, right: Sequence[Expectation]
-) -> Iterator[Judgement]:
-    """What only further calls of right cases show to be wrong."""
-    if not right:
-        return
-    kept = kept_from_before(session, right[0], config=0, models=session.controls is not None)
-    if isinstance(kept, Failed):
-        yield _of_several_calls(right[0], kept)
-        return
-    if kept is not None:
-        yield _judge_one(session, plan, kept, 0, tally.noted.keys())
-    drawn = telling(right) if session.task.random and tally.failure is None else None
-    same = None if drawn is None else drawn_alike(session, drawn, config=0)
-    if drawn is not None and same is not None:
-        yield _of_several_calls(drawn, same)
 
 
 def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
@@ -218,29 +366,6 @@ def _of_several_calls(expectation: Expectation, verdict: Failed) -> Judgement:
     )
 
 
-def _cases(session: CandidateSession, plan: Plan, total: int) -> Iterator[Case]:
-    """The planned cases: one first, to see the launch, then the rest with its block sizes.
-
-    Three times as many are offered as are wanted, so that cases that cannot be judged are replaced.
-    """
-    settings = {**plan.chosen(), "device": session.runner.device}
-    seen: set[str] = set()
-    first = next(generate(session.task, count=1, **settings), None)
-    if first is not None:
-        seen.add(first.identity)
-        yield first
-        if session.own_weights is not None and (again := session.as_taken(first)) is not None:
-            yield again
-    blocks = tuple(sorted(session.blocks))
-    for case in generate(
-        session.task, count=3 * total, blocks=blocks, thresholds=session.thresholds, **settings
-    ):
-        if case.identity not in seen:
-            seen.add(case.identity)
-            if (taken := session.as_taken(case)) is not None:
-                yield taken
-
-
 def _configs(session: CandidateSession, count: int) -> Iterator[int]:
     """Which configurations of an autotuned kernel a case runs under: all in turn over the cases.
 
@@ -249,50 +374,6 @@ def _configs(session: CandidateSession, count: int) -> Iterator[int]:
     yield count % session.configs
     if count == 0:
         yield from range(1, min(session.configs, CONFIGS_ON_FIRST_CASE))
-
-
-def _judge_one(
-    session: CandidateSession,
-    plan: Plan,
-    expectation: Expectation,
-    config: int,
-    noted: Collection[tuple[str, str]],
-) -> Judgement:
-    """Judge one case; `noted` has the mismatches of form that PyTorch does not share."""
-    start = time.monotonic()
-    ruling, observation, _ = session.call(expectation, config=config)
-    verdict = ruling.verdict
-    core = expectation.case.domain == "core"
-    if plan.compile and session.runner.targets and not is_bad(verdict):
-        refused = session.compile(expectation, observation.launches, config)
-        if refused is not None:
-            verdict = refused if core else Declined(reason=refused.detail)
-    beyond = session.task.beyond(expectation.case.settings)
-    if beyond is not None and (is_bad(verdict) or isinstance(verdict, UnsupportedHere)):
-        verdict = Declined(reason=f"{_what(verdict)}; {beyond}")
-    judgement = Judgement(
-        case=expectation.case,
-        verdict=verdict,
-        stats=ruling.stats,
-        config=config,
-        seconds=time.monotonic() - start,
-        interface=ruling.interface,
-    )
-    new_form = any((m.kind, m.output) not in noted for m in ruling.interface)
-    if is_bad(verdict) or new_form:
-        objection = session.objection(expectation, verdict)
-        if objection is not None:
-            return replace(judgement, verdict=Void(reason=objection))
-    if is_bad(verdict):
-        session.convicted = (expectation.case.identity, config), ruling
-        probes = probe(session, expectation, ruling, config=config)
-        judgement = replace(judgement, verdict=probes.refine(verdict))
-        kept = kept_from_others(session, expectation, judgement.verdict, config=config)
-        if kept is not None:
-            return replace(_of_several_calls(expectation, kept), config=config)
-    elif not (core and ruling.interface):
-        return judgement
-    return with_digests(judgement, expectation, ruling)
 
 
 def _what(verdict: Verdict) -> str:

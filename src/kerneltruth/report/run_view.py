@@ -15,6 +15,7 @@ from kerneltruth.report.exit_codes import is_wrong
 from kerneltruth.report.figures import several, visible
 
 MOST_BROKEN = 20
+STATUSES = ("held", "broken", "refused", "not_tried")
 MOST_FAILING = 20
 MOST_REASON = 200
 MOST_REASONS = 10
@@ -29,6 +30,8 @@ _NOT_JUDGED = {
 def run_view(document: RunDocument) -> RenderableType:
     """Tables of counts, each with its denominator."""
     parts: list[RenderableType] = [_stages(document), _categories(document)]
+    if document.obligations:
+        parts.append(_obligations(document))
     parts += _failing(document)
     broken = document.broken
     for item in broken[:MOST_BROKEN]:
@@ -106,4 +109,17 @@ def _categories(document: RunDocument) -> Table:
     table.add_column("right", justify="right")
     for name, counts in document.by_category.items():
         table.add_row(name, f"{counts.right} of {counts.attempts}")
+    return table
+
+
+def _obligations(document: RunDocument) -> Table:
+    """How many candidates hold, break and refuse each obligation, of those that have it."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("obligation", overflow="fold")
+    for status in STATUSES:
+        table.add_column(status.replace("_", " "), justify="right")
+    for name, counts in document.obligations.items():
+        own = [getattr(counts, status) for status in STATUSES]
+        if any(own):
+            table.add_row(name, *(str(count or "") for count in own))
     return table

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,6 +14,7 @@ from kerneltruth.documents.verdicts import (
     CheckDocument,
     DeclinedCase,
     MinimizeDocument,
+    ObligationDocument,
     ReplayDocument,
 )
 from kerneltruth.report.figures import PLAIN_TORCH
@@ -40,6 +42,7 @@ def check_view(document: CheckDocument) -> RenderableType:
         others = ", ".join(document.also_in)
         table.add_row("", f"the same name stands for {others} too: choose with --task")
     table.add_row("cases", f"{document.cases} judged, {document.failed} failed")
+    _profile(table, document.profile)
     _declined(table, document.declined)
     _noted(table, document)
     for reason, count in document.void.items():
@@ -48,6 +51,8 @@ def check_view(document: CheckDocument) -> RenderableType:
         table.add_row("not judged", f"{count}: {reason}")
     if document.worst_ratio is not None and document.verdict == "pass":
         table.add_row("margin", f"largest error is {document.worst_ratio:.2f} of its bound")
+    if document.score is not None:
+        table.add_row("score", f"{document.score:.3f}")
     if document.binaries:
         built = sum(b.ok for b in document.binaries)
         targets = ", ".join(sorted({b.target for b in document.binaries}))
@@ -64,6 +69,25 @@ def _smallest(table: Table, document: CheckDocument | MinimizeDocument) -> None:
         table.add_row("smallest", document.minimal_summary)
         if document.minimal_shown:
             table.add_row("", document.minimal_shown)
+
+
+def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
+    """What is held in a row, what is broken or refused with a case each, the rest by its reason."""
+    by_status: defaultdict[str, dict[str, ObligationDocument]] = defaultdict(dict)
+    for key, entry in profile.items():
+        by_status[entry.status][key] = entry
+    if by_status["held"]:
+        table.add_row("held", ", ".join(by_status["held"]))
+    for status in ("broken", "refused"):
+        for key, entry in by_status[status].items():
+            asked = "" if entry.promised else ", which the prompt does not promise"
+            said = entry.kind or entry.reason or entry.detail
+            table.add_row(status, f"{key}: {said} on {entry.case_summary}{asked}")
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for key, entry in by_status["not_tried"].items():
+        reasons[entry.reason or ""].append(key)
+    for reason, keys in reasons.items():
+        table.add_row("not tried", f"{', '.join(keys)}: {reason}")
 
 
 def _noted(table: Table, document: CheckDocument) -> None:

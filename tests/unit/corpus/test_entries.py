@@ -66,5 +66,5 @@ def test_every_file_is_declared():
 
 
 def test_a_bug_without_a_control_is_refused():
-    with pytest.raises(InternalError, match="has a fault and a control"):
+    with pytest.raises(InternalError, match="has a fault, a control"):
         Entry(name="x", task="relu", role="bug", fault="wrong", control=None, note="")

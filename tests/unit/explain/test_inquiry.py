@@ -17,13 +17,19 @@ from scripted import RELU, returned, session_of
 
 
 def diagnosed(answer, seconds=60.0, **runner):
-    """Each call's arguments with how often it was made, and the failing and the smallest case."""
+    """How often each call was made to judge the failing case, and then to explain it.
+
+    Also the explanation, the failure, and how many calls there were before.
+    """
     session = session_of(RELU, answer, **runner)
-    *_, ended = evaluate_cases(session, Plan(cases=8, dtypes=("float32",)))
+    *_, ended = evaluate_cases(
+        session, Plan(cases=8, dtypes=("float32",), strategies=("boundary",))
+    )
     failure = ended.attempt.failure
     before = len(session.runner.calls)
     found = diagnose(session, failure, (), DiagnosisEffort(evaluations=200, seconds=seconds))
-    return Counter(call.arguments for call in session.runner.calls), found, failure, before
+    (judged, *_), explaining = session.runner.calls[:before], session.runner.calls[before:]
+    return Counter(c.arguments for c in (judged, *explaining)), found, failure, before
 
 
 def test_a_kind_that_most_wrong_elements_give_shrinks_though_others_show_something_else():
@@ -43,8 +49,7 @@ def raises(call):
 
 
 def test_no_case_is_called_twice():
-    calls, found, failure, before = diagnosed(raises)
-    assert before == 1
+    calls, found, failure, _ = diagnosed(raises)
     assert found.minimal.identity != failure.case.identity
     assert len(calls) > 1
     assert set(calls.values()) == {1}

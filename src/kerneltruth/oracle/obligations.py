@@ -1,0 +1,197 @@
+"""Obligations: the promises that cases test, and what a case asks beyond the published inputs.
+
+A case departs from the benchmark's own inputs in some ways: another size, another dtype, a
+transposed layout. Each way is a departure, and belongs to one obligation. A kernel that fails a
+case breaks the obligation of the departure without which it is right (see `blame`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from kerneltruth.cases.recipes import RECIPES
+from kerneltruth.documents.case import Case
+from kerneltruth.oracle.verdict import Failed, FailKind, Verdict
+from kerneltruth.tasks.model import CALL
+from kerneltruth.tasks.spec import Scalar, Task
+
+Obligation = Literal[
+    "published",
+    "shapes",
+    "values",
+    "attributes",
+    "dtypes",
+    "layouts",
+    "specials",
+    "empty",
+    "gradients",
+    "interface",
+    "memory",
+    "repeatable",
+]
+OBLIGATIONS: tuple[Obligation, ...] = get_args(Obligation)
+# Obligations of which a prompt may promise a part; the rest is an entry of its own.
+IN_PARTS = frozenset({"shapes", "attributes", "layouts"})
+BEYOND = "beyond"
+# What breaks an obligation whatever the inputs.
+OF_KIND: Mapping[FailKind, Obligation] = {
+    "count": "interface",
+    "type": "interface",
+    "shape": "interface",
+    "dtype": "interface",
+    "device": "interface",
+    "input_mutated": "memory",
+    "out_of_bounds": "memory",
+    "uninitialized": "memory",
+    "aliased_output": "memory",
+    "nondeterministic": "repeatable",
+    "kept_state": "repeatable",
+    "same_draw": "repeatable",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """One way in which a case departs from the published inputs.
+
+    Attributes:
+        obligation: that it belongs to.
+        part: the dtype, or `beyond` where the prompt promises another part of the obligation.
+        promised: whether the task's prompt promises it.
+    """
+
+    obligation: Obligation
+    part: str = ""
+    promised: bool = True
+
+    @property
+    def key(self) -> str:
+        """The entry of a profile: `layouts`, `dtypes.float16`, `attributes.beyond`."""
+        return f"{self.obligation}.{self.part}" if self.part else self.obligation
+
+
+def departures(task: Task, case: Case, published: Case) -> tuple[Departure, ...]:
+    """How a case departs from the published one, the most unusual way first."""
+    return tuple(_departures(task, case, published))
+
+
+def _departures(task: Task, case: Case, published: Case) -> Iterator[Departure]:
+    special = RECIPES[case.recipe].domain != "core"
+    if special:
+        yield Departure(obligation="specials", promised=False)
+    if 0 in case.sizes.values():
+        yield Departure(obligation="empty", promised=task.promises.empty)
+    if task.wants_gradients(case.settings):
+        yield Departure(obligation="gradients", promised=task.is_core(case.settings))
+    if case.layout != published.layout:
+        known = task.promises.layouts
+        yield _in_parts("layouts", promised=case.layout in known, some=bool(known))
+    if case.dtype != published.dtype:
+        promised = case.dtype in task.promised_dtypes
+        yield Departure(obligation="dtypes", part=case.dtype, promised=promised)
+    chosen, forms = _other_settings(task, case, published)
+    if chosen or set(case.left_out) - set(published.left_out):
+        yield _in_parts("attributes", promised=task.is_core(chosen), some=True)
+    if case.literals or (case.recipe != published.recipe and not special):
+        yield Departure(obligation="values")
+    if forms or case.dims != published.dims:
+        yield _in_parts("shapes", promised=task.is_core(forms), some=True)
+
+
+def _in_parts(obligation: Obligation, *, promised: bool, some: bool) -> Departure:
+    part = BEYOND if some and not promised else ""
+    return Departure(obligation=obligation, part=part, promised=promised)
+
+
+def _other_settings(
+    task: Task, case: Case, published: Case
+) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
+    """The settings that are not the published ones: of the caller's attributes, and of forms.
+
+    A form is a hidden attribute, such as the number of dims, or which of them broadcast.
+    """
+    usual = published.settings
+    hidden = {a.name for a in task.attributes if a.hidden}
+    chosen: dict[str, Scalar] = {}
+    forms: dict[str, Scalar] = {}
+    for name, value in case.settings.items():
+        if value == usual[name] and type(value) is type(usual[name]):
+            continue
+        if name == CALL and task.wants_gradients(case.settings):
+            continue
+        (forms if name in hidden and name != CALL else chosen)[name] = value
+    return chosen, forms
+
+
+def without(task: Task, case: Case, departure: Departure, published: Case) -> Case | None:
+    """The case without one of its departures; None where the task has no such case."""
+    found = _without(task, case, departure, published)
+    return found if task.allows(found.sizes, found.settings) else None
+
+
+def _without(task: Task, case: Case, departure: Departure, published: Case) -> Case:
+    usual = published.settings
+    chosen, forms = _other_settings(task, case, published)
+    match departure.obligation:
+        case "specials" | "values":
+            return replace(case, recipe=published.recipe, literals=())
+        case "empty":
+            return case.with_dims(**{s: _some(task, s) for s, n in case.dims if n == 0})
+        case "gradients":
+            return case.with_attributes(**{CALL: usual[CALL]})
+        case "layouts":
+            return replace(case, layout=published.layout)
+        case "dtypes":
+            return replace(case, dtype=published.dtype)
+        case "attributes":
+            kept = tuple(n for n in case.absent if n not in case.left_out)
+            settings = {name: usual[name] for name in chosen}
+            return replace(case.with_attributes(**settings), absent=published.left_out + kept)
+        case _:
+            settings = {name: usual[name] for name in forms}
+            return case.with_dims(**published.sizes).with_attributes(**settings)
+
+
+def _some(task: Task, symbol: str) -> int:
+    """A small size in the place of 0."""
+    dim = task.dim(symbol)
+    least = max(dim.low, 3)
+    return least if dim.high is None else min(least, dim.high)
+
+
+def most_ordinary(task: Task, case: Case, published: Case, fails: Callable[[Case], bool]) -> Case:
+    """The failing case with as few departures as it takes; the most unusual goes first.
+
+    Args:
+        task: of the case.
+        case: that fails.
+        published: the case that none departs from.
+        fails: whether a simpler case fails in the same way.
+    """
+    for departure in departures(task, case, published):
+        simpler = without(task, case, departure, published)
+        if simpler is not None and fails(simpler):
+            case = simpler
+    return case
+
+
+def blame(verdict: Verdict, causes: Sequence[Departure]) -> Departure:
+    """The obligation that a failing case breaks.
+
+    What fails beyond the prompt only is placed there, whatever its kind. Within it a stray write is
+    a matter of `memory`, a missing output one of `interface`.
+
+    Args:
+        verdict: on the case.
+        causes: the departures that it takes; see `most_ordinary`.
+    """
+    beyond = next((d for d in causes if not d.promised), None)
+    if beyond is not None:
+        return beyond
+    if isinstance(verdict, Failed) and verdict.kind in OF_KIND:
+        return Departure(obligation=OF_KIND[verdict.kind])
+    return causes[0] if causes else Departure(obligation="published")

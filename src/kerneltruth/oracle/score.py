@@ -1,0 +1,51 @@
+"""One number for a profile, for trainers that need more than pass or fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kerneltruth.documents.records import ProfileEntry
+
+# What an obligation earns. A refusal harms nobody; a wrong result does, even after many right ones.
+HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
+# Shares of a kernel that keeps all that its prompt promises, of one that does not, and of the rest.
+PASSING, FAILING, BEYOND = 0.9, 0.8, 0.1
+
+
+def score(profile: Mapping[str, ProfileEntry]) -> float:
+    """Score a profile from 0 to 1, by the mean of what its obligations earn.
+
+    A kernel that holds all that its prompt promises earns 0.9, any other one 0.8 times the mean
+    over these obligations. What lies beyond the prompt adds 0.1 times its mean. Held earns 1,
+    refused 0.5, broken up to 0.25 by how many cases held, not tried nothing. To break or refuse one
+    more obligation never raises it.
+    """
+    counted = {k: e for k, e in profile.items() if _is_tried_at_all(k, e)}
+    promised = [_earned(e) for e in counted.values() if e.promised]
+    beyond = [_earned(e) for e in counted.values() if not e.promised]
+    if not promised:
+        return 0.0
+    whole = all(e.status == "held" for e in counted.values() if e.promised)
+    base = PASSING if whole else FAILING * _mean(promised)
+    return round(base + BEYOND * _mean(beyond or promised), 6)
+
+
+def _is_tried_at_all(key: str, entry: ProfileEntry) -> bool:
+    """Gradients that no prompt promises are tried of nobody."""
+    return entry.status != "not_applicable" and (entry.promised or key != "gradients")
+
+
+def _earned(entry: ProfileEntry) -> float:
+    match entry.status:
+        case "held":
+            return HELD
+        case "refused":
+            return REFUSED
+        case "broken":
+            return BROKEN_AT_MOST * entry.cases / (entry.cases + 1)
+        case _:
+            return 0.0
+
+
+def _mean(earned: list[float]) -> float:
+    return sum(earned) / len(earned)

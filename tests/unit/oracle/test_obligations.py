@@ -1,0 +1,134 @@
+"""Which obligations a case tests, and which of them a failing kernel breaks."""
+
+import pytest
+from msgspec.structs import replace
+from scripted import MATMUL, RELU, case_of, declare
+
+from kerneltruth.cases.published import published_case
+from kerneltruth.cases.strategies import generate
+from kerneltruth.oracle.obligations import (
+    Departure,
+    blame,
+    departures,
+    most_ordinary,
+    without,
+)
+from kerneltruth.oracle.verdict import Crashed, Failed, RuntimeFault
+from kerneltruth.tasks.promises import Promises
+from kerneltruth.tasks.registry import suites, tasks_of
+
+PUBLISHED = published_case(RELU, seed=0, device="cpu")
+LEAKY = declare(
+    "leaky(x[M, N], weight[N]?, slope=0.1)",
+    lambda x, weight, slope: x,
+    promises=Promises(layouts=("transposed",)),
+    attributes={"slope": (0.1, 0.2)},
+    extended={"slope": (0.2,)},
+)
+
+
+def keys(case, task=RELU):
+    published = published_case(task, seed=0, device="cpu")
+    return [d.key for d in departures(task, case, published)]
+
+
+def test_the_published_inputs_depart_in_nothing():
+    for suite in suites():
+        for task in tasks_of(suite).values():
+            assert departures(task, *[published_case(task, seed=0, device="cpu")] * 2) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"N": 7}, "shapes"),
+        ({"recipe": "ties"}, "values"),
+        ({"recipe": "nan_injected"}, "specials"),
+        ({"recipe": "uniform"}, "values"),
+        ({"dtype": "float16"}, "dtypes.float16"),
+        ({"layout": "strided"}, "layouts"),
+        ({"M": 0}, "empty"),
+    ],
+)
+def test_each_departure_belongs_to_an_obligation(change, named):
+    found = keys(case_of(RELU, **{"recipe": PUBLISHED.recipe, **change}))
+    assert [key for key in found if key != "shapes" or "N" in change] == [named]
+
+
+def test_what_the_prompt_does_not_promise_is_beyond_what_it_does():
+    at = case_of(LEAKY, attributes=(("slope", 0.1),), recipe=PUBLISHED.recipe)
+    assert keys(at, LEAKY) == []
+    assert keys(replace(at, layout="transposed"), LEAKY) == ["layouts"]
+    assert keys(replace(at, layout="strided"), LEAKY) == ["layouts.beyond"]
+    assert keys(at.with_attributes(slope=0.2), LEAKY) == ["attributes.beyond"]
+    assert keys(replace(at, absent=("weight",)), LEAKY) == ["attributes"]
+
+
+@pytest.mark.parametrize("suite", suites())
+def test_a_case_is_of_the_core_exactly_if_all_of_its_departures_are_promised(suite):
+    for task in tasks_of(suite).values():
+        published = published_case(task, seed=0, device="cpu")
+        for case in generate(task, seed=0, count=24):
+            promised = all(d.promised for d in departures(task, case, published))
+            assert promised == (case.domain == "core"), case.summary()
+
+
+@pytest.mark.parametrize("suite", suites())
+def test_a_departure_that_is_taken_out_is_gone(suite):
+    for task in tasks_of(suite).values():
+        published = published_case(task, seed=0, device="cpu")
+        for case in generate(task, seed=0, count=24):
+            for departure in departures(task, case, published):
+                simpler = without(task, case, departure, published)
+                assert simpler is None or departure not in departures(task, simpler, published)
+
+
+def test_a_failing_case_keeps_the_departures_that_it_takes():
+    case = case_of(RELU, N=9, dtype="float16", layout="strided", recipe="ties")
+    fails_if = lambda *needs: lambda c: set(needs) <= {c.dtype, c.layout, c.recipe}
+    at = lambda *needs: keys(most_ordinary(RELU, case, PUBLISHED, fails_if(*needs)))
+    assert at("strided") == ["layouts"]
+    assert at("float16", "ties") == ["dtypes.float16", "values"]
+    assert at() == []
+
+
+def test_a_case_stays_as_it_is_where_the_task_has_none_without_the_departure():
+    square = declare("square(x[M, N])", lambda x: x, constraints=("M == N", "M != 4"))
+    published = case_of(square, M=3, N=3)
+    case = case_of(square, M=5, N=5, dtype="float16")
+    assert most_ordinary(square, case, published, lambda c: c.dtype == "float16") == replace(
+        case, dims=published.dims
+    )
+
+
+LAYOUTS = Departure(obligation="layouts", promised=False)
+SHAPES = Departure(obligation="shapes")
+HALF = Departure(obligation="dtypes", part="float16")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "causes", "blamed"),
+    [
+        (Failed(kind="value", detail=""), (), "published"),
+        (Failed(kind="value", detail=""), (SHAPES,), "shapes"),
+        (Failed(kind="value", detail=""), (HALF, SHAPES), "dtypes.float16"),
+        (Failed(kind="value", detail=""), (HALF, LAYOUTS), "layouts"),
+        (Failed(kind="out_of_bounds", detail=""), (SHAPES,), "memory"),
+        (Failed(kind="out_of_bounds", detail=""), (LAYOUTS,), "layouts"),
+        (Failed(kind="count", detail=""), (), "interface"),
+        (Failed(kind="same_draw", detail=""), (), "repeatable"),
+        (Crashed(signal=11, detail=""), (SHAPES,), "shapes"),
+        (RuntimeFault(error="E", detail=""), (HALF,), "dtypes.float16"),
+    ],
+)
+def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
+    verdict, causes, blamed
+):
+    assert blame(verdict, causes).key == blamed
+
+
+def test_the_published_case_is_as_large_as_a_device_allows():
+    large = declare("large(x[M, N])", lambda x: x, benchmark={"M": 4096, "N": 4096})
+    here, there = (published_case(large, seed=0, device=d) for d in ("cpu", "cuda:0"))
+    assert here.sizes["M"] * here.sizes["N"] < there.sizes["M"] * there.sizes["N"]
+    assert published_case(MATMUL, seed=0, device="cpu").sizes == MATMUL.benchmark.dims

@@ -1,0 +1,159 @@
+"""What becomes of each obligation while a candidate's cases are judged."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scripted import RELU, declare, session_of
+
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.profile import (
+    SAME_WITHOUT,
+    UNPROMISED_GRADIENTS,
+    UNREACHED,
+    WRONG_AS_PUBLISHED,
+    obligations_of,
+)
+from kerneltruth.oracle.verdict import word
+from kerneltruth.runner.protocol import Observation
+from kerneltruth.tasks.registry import suites, tasks_of
+
+REFUSAL = Observation(ended="raised", error="ValueError", message="not contiguous")
+SCALED = declare(
+    "scaled(x[M, N], scale=2.0)",
+    lambda x, scale: x * scale,
+    attributes={"scale": (2.0, 0.5)},
+)
+
+
+def right(call):
+    return call.tensors["x"].clamp(min=0)
+
+
+def attempt_of(answer, task=RELU, cases=48, plan=None, **runner):
+    session = session_of(task, answer, **runner)
+    *_, ended = evaluate_cases(session, replace(plan or Plan(), cases=cases))
+    return ended.attempt
+
+
+def statuses(attempt):
+    return {key: entry.status for key, entry in attempt.profile.items()}
+
+
+def with_status(attempt, status):
+    return [key for key, found in statuses(attempt).items() if found == status]
+
+
+def is_dense(call):
+    (argument,) = call.arguments
+    return argument.strides == (argument.shape[1], 1)
+
+
+def test_a_right_candidate_holds_all_that_is_tried():
+    attempt = attempt_of(right)
+    assert with_status(attempt, "broken") == with_status(attempt, "refused") == []
+    assert {"published", "shapes", "values", "layouts", "specials", "memory", "repeatable"} <= {
+        *with_status(attempt, "held")
+    }
+    assert attempt.profile["gradients"].reason == UNPROMISED_GRADIENTS
+
+
+def test_a_candidate_that_is_wrong_on_strided_input_alone_breaks_that_alone():
+    attempt = attempt_of(lambda call: right(call) if is_dense(call) else right(call) + 100)
+    assert with_status(attempt, "broken") == ["layouts"]
+    assert attempt.profile["layouts"].failure.case.layout != "contiguous"
+    assert attempt.profile["dtypes.float16"].status == "held"
+    # The others go on within the same budget of cases.
+    assert attempt.cases == 48
+
+
+def test_a_refusal_is_no_break():
+    attempt = attempt_of(lambda call: right(call) if is_dense(call) else REFUSAL)
+    assert with_status(attempt, "broken") == []
+    assert with_status(attempt, "refused") == ["layouts"]
+    assert attempt.profile["layouts"].reason == "ValueError: not contiguous"
+    assert word(attempt.verdict) == "pass"
+
+
+def test_two_faults_break_two_obligations():
+    def answer(call):
+        off = 100 * (not is_dense(call)) + 100 * bool(call.tensors["x"].isnan().any())
+        return right(call) + off
+
+    assert with_status(attempt_of(answer), "broken") == ["layouts", "specials"]
+
+
+def test_wrong_everywhere_is_wrong_as_published_and_nothing_else_is_claimed():
+    attempt = attempt_of(lambda call: right(call) + 100)
+    assert with_status(attempt, "broken") == ["published"]
+    assert attempt.profile["values"].reason == SAME_WITHOUT
+    assert attempt.profile["layouts"].reason == WRONG_AS_PUBLISHED
+
+
+def test_a_fault_of_one_attribute_value_is_of_the_attributes():
+    attempt = attempt_of(lambda call: call.tensors["x"] * 2.0, task=SCALED)
+    assert with_status(attempt, "broken") == ["attributes"]
+
+
+def test_an_ordinary_case_that_is_refused_counts_where_a_special_one_showed_it():
+    plan = Plan(strategies=("nan_injected",))
+    attempt = attempt_of(lambda call: REFUSAL, plan=plan)
+    assert word(attempt.verdict) == "runtime_error"
+    assert "specials" not in with_status(attempt, "refused")
+
+
+def test_no_more_is_called_after_a_call_that_does_not_return():
+    calls = []
+
+    def hangs_on_strides(call):
+        calls.append(call)
+        return right(call) if is_dense(call) else Observation(ended="timeout")
+
+    attempt = attempt_of(hangs_on_strides)
+    assert word(attempt.verdict) == "timeout"
+    assert with_status(attempt, "broken") == ["layouts"]
+    assert sum(not is_dense(call) for call in calls) == 1
+
+
+def test_stray_writes_are_a_matter_of_memory():
+    def writes(call):
+        hit = Observation(ended="returned", guards_hit=("x",), results=())
+        return hit if call.tensors["x"].shape[1] > 30 else right(call)
+
+    assert "memory" in with_status(attempt_of(writes), "broken")
+
+
+def test_another_dtype_of_right_values_breaks_the_interface():
+    attempt = attempt_of(lambda call: right(call).double())
+    assert with_status(attempt, "broken") == ["interface"]
+    assert attempt.profile["values"].status == "held"
+
+
+def test_what_does_not_load_has_no_obligation_tried():
+    failed = Observation(ended="load_failed", error="SyntaxError", message="bad")
+    attempt = attempt_of(right, loaded=failed)
+    assert set(statuses(attempt).values()) == {"not_tried", "not_applicable"}
+    assert attempt.profile["published"].reason == "compile_error on loading"
+
+
+def test_what_the_budget_does_not_reach_is_not_tried():
+    attempt = attempt_of(right, cases=2)
+    assert attempt.profile["layouts"].reason == UNREACHED
+
+
+@pytest.mark.parametrize("suite", suites())
+def test_every_task_has_the_obligations_that_no_operator_is_without(suite):
+    for task in tasks_of(suite).values():
+        keys = [d.key for d in obligations_of(task)]
+        assert len(set(keys)) == len(keys)
+        assert {"published", "shapes", "interface", "memory", "repeatable"} <= {*keys}
+
+
+def test_an_operator_of_integers_has_no_special_values():
+    keys = {d.key for d in obligations_of(tasks_of("core")["gcd"])}
+    assert not keys & {"specials", "gradients"}
+
+
+def test_the_same_seed_gives_the_same_profile():
+    answer = lambda call: torch.where(call.tensors["x"] > 9, 0, right(call))
+    assert statuses(attempt_of(answer)) == statuses(attempt_of(answer))

@@ -1,0 +1,65 @@
+"""The score of a profile."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kerneltruth.documents.records import ProfileEntry
+from kerneltruth.oracle.score import score
+
+HELD = ProfileEntry(status="held", promised=True, cases=3)
+BEYOND = replace(HELD, promised=False)
+entries = st.builds(
+    ProfileEntry,
+    status=st.sampled_from(["held", "refused", "broken", "not_tried", "not_applicable"]),
+    promised=st.booleans(),
+    cases=st.integers(0, 40),
+)
+profiles = st.dictionaries(
+    st.sampled_from(["published", "shapes", "values", "layouts", "specials", "gradients"]), entries
+)
+
+
+def test_a_kernel_that_holds_everything_scores_1():
+    assert score({"published": HELD, "layouts": BEYOND}) == 1
+
+
+def test_gradients_that_no_prompt_promises_cost_nothing():
+    untried = ProfileEntry(status="not_tried", promised=False)
+    assert score({"published": HELD, "layouts": BEYOND, "gradients": untried}) == 1
+
+
+@pytest.mark.parametrize("status", ["refused", "broken", "not_tried"])
+def test_one_broken_promise_scores_below_every_kernel_that_keeps_its_prompt(status):
+    fails = {str(i): HELD for i in range(20)} | {
+        "shapes": ProfileEntry(status=status, promised=True, cases=40),
+        "layouts": BEYOND,
+    }
+    passes = {"published": HELD, "layouts": ProfileEntry(status="not_tried", promised=False)}
+    assert score(fails) < score(passes)
+
+
+def test_a_refusal_is_better_than_a_wrong_result_and_worse_than_a_right_one():
+    of = lambda status: score({"a": HELD, "b": ProfileEntry(status=status, promised=True)})
+    assert of("not_tried") <= of("broken") < of("refused") < of("held")
+
+
+def test_more_right_cases_before_the_first_wrong_one_score_more():
+    of = lambda cases: score({"a": ProfileEntry(status="broken", promised=True, cases=cases)})
+    assert of(0) < of(1) < of(20) < 0.25
+
+
+@given(profiles)
+def test_a_score_lies_between_0_and_1(profile):
+    assert 0 <= score(profile) <= 1
+
+
+@given(profiles, st.data())
+def test_to_break_one_more_obligation_never_raises_it(profile, data):
+    held = [key for key, entry in profile.items() if entry.status in ("held", "refused")]
+    if not held:
+        return
+    key = data.draw(st.sampled_from(held))
+    broken = replace(profile[key], status="broken")
+    assert score(profile | {key: broken}) <= score(profile)
