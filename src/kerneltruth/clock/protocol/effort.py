@@ -1,4 +1,4 @@
-"""What timing one case may cost, and how sure its ratios are to be."""
+"""What timing one case may cost, and how narrow its intervals must be."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from kerneltruth.errors import InternalError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What a benchmark may cost, and how sure it is to be.
+    """What a benchmark may cost, and how narrow its intervals must be.
 
     Attributes:
-        lap_s: device time of the longest batches, where rows suffice for it.
-        graph_lap_s: the same where calls are short enough for graphs: their batches scatter more.
+        batch_s: device time of the longest batches, where memory suffices for it.
+        graph_batch_s: the same where calls are short enough for graphs; their batches scatter more.
         blocks: fewest and most blocks.
         precision: half-width of the ratios' intervals, in logs and before the machine's noise, at
             which a benchmark ends.
         budget_s: seconds after which no further block begins, past the fewest.
-        graph_below_s: if a call of anyone takes less, calls are captured in CUDA graphs where all
-            sides and memory allow it.
-        memory_bytes: for the rows of one side.
-        flush_bytes: read before each batch, at least.
+        graph_below_s: if a call of any side takes less, all calls are captured in CUDA graphs,
+            where all sides and memory allow it.
+        memory_bytes: for the input buffers of one side.
+        flush_bytes: at least so much memory is read before each batch.
         shown: how many batches have their last result graded.
         spot_checks: how many batches are spot-checked during the fewest blocks; more where a batch
             has few calls. They are not measured.
         repeats: how many disturbed blocks are repeated.
-        deadline_s: for one batch.
+        deadline_s: time limit of a batch.
+        first_call_s: time limit of first calls, which compile, if that is longer.
         warm: whether calls on inputs that the caches hold are timed, too.
-        near: how near to 1, in logs, a ratio that is no tie is looked at in other processes, too.
+        near: a ratio that is no tie, and this near to 1 in logs, is confirmed in new processes.
     """
 
     batch_s: float = 0.004
@@ -43,6 +44,7 @@ class Effort:
     spot_checks: int = 2
     repeats: int = 20
     deadline_s: float = 30.0
+    first_call_s: float = 300.0
     warm: bool = True
     near: float = 0.1
 

@@ -1,15 +1,20 @@
-"""Who takes part in a benchmark, on what inputs, with what effort, and what is seen of a batch."""
+"""The sides of a benchmark, candidate and baselines: their children, and batches as seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Protocol
 
 from kerneltruth.cases.pools import Choice
 from kerneltruth.clock.protocol.operators import Operators
+from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.runner.timing.messages import SpotCheck
+
+# Calls that take longer are made as rarely as possible.
+SLOW_S = 0.1
 
 
 class TimedChild(Protocol):
@@ -22,21 +27,24 @@ class TimedChild(Protocol):
         ...
 
     def restart(self) -> None:
-        """Begin anew in a fresh process."""
+        """Start a fresh process in place of this one."""
         ...
 
     def close(self, *, wait: bool = True) -> None:
-        """End; without `wait` this is only asked for."""
+        """End it; without `wait` this only asks it to end."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch: its calls, the judge's seconds around it, and what the child claims.
+    """One batch as measured.
 
     Attributes:
-        host_s: until all calls were enqueued.
-        ahead_s: for which the device was kept busy before the first.
+        calls: how many it made.
+        wall_s: seconds on the judge's clock, from asking for it to its answer.
+        device_s: seconds of its calls by the device's events, as the child claims.
+        host_s: seconds until all calls were enqueued, as the child claims.
+        head_start_s: seconds for which the device was kept busy before the first call.
     """
 
     calls: int
@@ -53,14 +61,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownResult:
-    """A result of a measured batch: which inputs the call had, and what it gave."""
+    """The result of a batch's final call: `at` says on which inputs, `seen` what it gave."""
 
     at: dict[str, Choice]
     seen: Observation
 
 
 class SideError(Exception):
-    """A side could not go on; the observation says why."""
+    """A side cannot go on; the observation says why."""
 
     def __init__(self, name: str, seen: Observation) -> None:
         super().__init__(f"{name}: {seen.ended}: {seen.message or ''}"[:400])
@@ -68,62 +76,118 @@ class SideError(Exception):
         self.seen = seen
 
 
+class Readiness(Enum):
+    """What a side's child holds for the calls of a benchmark."""
+
+    NEW = "nothing"
+    COMPILED = "inputs, and the entry has compiled"
+    WARMED_UP = "spare buffers beside these"
+    READY = "buffers for the calls of batches"
+
+
+class ChildEvent(Enum):
+    """What changes the readiness of a side."""
+
+    WARMED_UP = "its first two calls are done"
+    ALLOCATED = "buffers for batches are allocated"
+    FREED = "its buffers are freed"
+    RESTARTED = "a fresh process has taken the place of its child"
+
+
+_READINESS = {
+    **{(before, ChildEvent.RESTARTED): Readiness.NEW for before in Readiness},
+    (Readiness.NEW, ChildEvent.WARMED_UP): Readiness.WARMED_UP,
+    (Readiness.COMPILED, ChildEvent.WARMED_UP): Readiness.WARMED_UP,
+    (Readiness.WARMED_UP, ChildEvent.ALLOCATED): Readiness.READY,
+    (Readiness.READY, ChildEvent.ALLOCATED): Readiness.READY,
+    (Readiness.NEW, ChildEvent.FREED): Readiness.NEW,
+    (Readiness.COMPILED, ChildEvent.FREED): Readiness.COMPILED,
+    (Readiness.WARMED_UP, ChildEvent.FREED): Readiness.COMPILED,
+    (Readiness.READY, ChildEvent.FREED): Readiness.COMPILED,
+}
+
+
+class Graphs(Enum):
+    """Whether the calls of a side are in CUDA graphs."""
+
+    UNTRIED = "nobody has tried to capture them"
+    CAPTURED = "they are captured"
+    REFUSED = "they cannot be captured"
+
+
 @dataclass(slots=True, kw_only=True)
 class Side:
-    """One side of a benchmark and what is known of it.
+    """One side of a benchmark, and what is known of it.
 
     Attributes:
-        slot: where its child keeps this benchmark's rows.
+        slot: where its child keeps this benchmark's buffers.
         compiled: see `PrepareInputs`.
+        readiness: what its child holds; `advance` changes it.
+        buffers: how many its child holds for calls; 0 unless it is `READY`.
+        graphs: whether its calls are in graphs; `why_not_captured` says why they are not.
+        groups: the buffers of each graph.
         first_s: the judge's seconds of its first call, which compiles; `second_s` of the next.
-        stocked: whether its child holds what rows are filled with, and has compiled.
-        warmed: whether it has spare rows beside that, and others are yet to be made.
-        rows: that it has for calls; 0 before they are made.
-        captured: whether its calls are in graphs; None before that was tried. `why_not` says more.
-        groups: the rows of each graph.
-        sample: which of its calls are sampled now.
-        peak_bytes: of memory that one call allocates beyond its inputs.
-        warm_up_s: of a call, as the warm-up showed it; `launch_s` the host's part, where it was
-            quickest.
-        waits: whether its calls wait for the device, so that its host cannot get ahead.
-        warm_s: of a call on inputs that the caches hold, where that was measured.
-        settled: of which kinds of batches there were some on these rows: of graphs, or not.
-        examined: whether it is asked what it runs, to tell whether it is a valid baseline; `ran` is
-            what it said.
+        warm_up_s: seconds of a call, as estimated before the first batch; `launch_s` those of its
+            host, at its quickest.
+        warm_s: seconds of a call on inputs that the caches hold; None if not measured.
+        waits: whether its calls wait for the device, so its host cannot get ahead.
+        spot_check: which of its calls are checked now.
+        peak_bytes: memory that one call allocates beyond its inputs.
+        tuned: the kinds of batches (of graphs, or not) whose head start was tuned on its buffers.
+        examined: whether it is a function of PyTorch whose operators are counted, to tell whether
+            it is a valid baseline; `ran` holds the counts.
     """
 
     name: str
     child: TimedChild
     slot: int = 0
     compiled: str | None = None
+    readiness: Readiness = Readiness.NEW
+    buffers: int = 0
+    graphs: Graphs = Graphs.UNTRIED
+    why_not_captured: str | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
     first_s: float = 0.0
     second_s: float = 0.0
     warm_up_s: float = 0.0
     launch_s: float = 0.0
-    waits: bool = False
     warm_s: float | None = None
-    has_inputs: bool = False
-    warmed_up: bool = False
-    buffers: int = 0
-    captured: bool | None = None
-    groups: tuple[tuple[int, ...], ...] = ()
+    waits: bool = False
     spot_check: SpotCheck | None = None
-    why_not: str | None = None
     peak_bytes: int = 0
-    settled: set[bool] = field(default_factory=set)
+    tuned: set[bool] = field(default_factory=set)
     examined: bool = False
     ran: Operators | None = None
 
-    def forget_buffers(self) -> None:
-        """Its child has them no more; whether calls can be captured stays known if they cannot."""
-        self.settled.clear()
-        self.buffers, self.warmed_up, self.captured = 0, False, self.captured and None
+    def advance(self, event: ChildEvent, *, buffers: int = 0) -> None:
+        """Follow an event of the child; every event but a warm-up replaces its buffers.
+
+        A refusal to be captured stays known; captured graphs go with the buffers.
+
+        Raises:
+            InternalError: the event is impossible in this state.
+        """
+        after = _READINESS.get((self.readiness, event))
+        if after is None:
+            raise InternalError(f"{self.name}: {event.name} cannot follow {self.readiness.name}")
+        self.readiness = after
+        if event is ChildEvent.WARMED_UP:
+            return
+        self.buffers = buffers
+        self.tuned.clear()
+        if self.graphs is Graphs.CAPTURED:
+            self.graphs = Graphs.UNTRIED
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether calls take so long that as few as possible are made."""
+        return self.warm_up_s > SLOW_S
 
     def do(self, message: Errand, deadline_s: float) -> Observation:
         """Have the child do one thing.
 
         Raises:
-            ContestError: it did not return.
+            SideError: it did not return.
         """
         seen = self.child.errand(message, deadline_s=deadline_s)
         if seen.ended == "timeout":
@@ -134,7 +198,7 @@ class Side:
 
 
 class Measurements(Protocol):
-    """What was timed so far; see `schedule.benchmark.Benchmark`."""
+    """What was measured so far; see `schedule.benchmark.InterleavedBenchmark`."""
 
     @property
     def sides(self) -> Sequence[Side]:

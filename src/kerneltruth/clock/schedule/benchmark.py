@@ -12,6 +12,7 @@ work therefore leaves it out there, too.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,8 +40,10 @@ from kerneltruth.clock.protocol.buffers import (
 )
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import BenchInputs, Contents
-from kerneltruth.clock.protocol.sides import Batch, ShownResult, Side
-from kerneltruth.clock.schedule.batch_runner import SLOW_S, BatchRunner
+from kerneltruth.clock.protocol.sides import Batch, Readiness, ShownResult, Side
+from kerneltruth.clock.schedule.batch_runner import BatchRunner
+from kerneltruth.clock.schedule.blocks import BatchesOf, Blocks, OverheadsOf
+from kerneltruth.clock.schedule.phase import BenchmarkStep, Phase, after, after_failure
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 
 # If calls are sampled and results have more elements, they are shown once: that takes a while.
@@ -65,12 +68,9 @@ class InterleavedBenchmark:
             none where it cannot, and nothing is sampled.
         graphs: whether the calls are captured.
         rows: for the calls of each side.
-        blocks: for each side its batches of one block, by the side's name.
-        around: what shortest batches, each right after one of a block, cost on the judge's clock
-            beyond their device time; by the side's name, of the candidate always.
+        phase: how far it has come.
         too_long: says why a baseline that was gauged takes too long to be one, if it does.
         doubted: whether those of the first baseline are looked at, too.
-        disturbed: why blocks were thrown away and repeated.
         now: the judge's clock, in seconds.
     """
 
@@ -81,22 +81,22 @@ class InterleavedBenchmark:
     known: Sequence[dict[str, Choice]] = ()
     elements: tuple[int, ...] = ()
     on_gpu: bool = True
+    phase: Phase = Phase.CREATED
     graphs: bool = False
     buffers: int = 0
-    blocks: list[dict[str, tuple[Batch, ...]]] = field(default_factory=list)
-    overheads: list[dict[str, tuple[float, ...]]] = field(default_factory=list)
     too_long: Callable[[Side], str | None] = lambda side: None
     suspected: bool = False
-    disturbed: list[str] = field(default_factory=list)
     now: Callable[[], float] = time.perf_counter
     shown: list[ShownResult] = field(default_factory=list)
     spot_checks: list[SpotChecked] = field(default_factory=list)
     _batches: BatchRunner = field(init=False)
     _order: list[int] = field(default_factory=list)
     _spent: Stopwatch = field(init=False)
+    _blocks: Blocks = field(init=False)
 
     def __post_init__(self) -> None:
         self._spent = Stopwatch(self.now)
+        self._blocks = Blocks(effort=self.effort)
         self._batches = BatchRunner(
             inputs=self.inputs,
             effort=self.effort,
@@ -104,6 +104,27 @@ class InterleavedBenchmark:
             on_gpu=self.on_gpu,
             now=self.now,
         )
+
+    @contextlib.contextmanager
+    def _step(self, step: BenchmarkStep) -> Iterator[None]:
+        phase, self.phase = after(self.phase, step), after_failure(self.phase, step)
+        yield
+        self.phase = phase
+
+    @property
+    def blocks(self) -> list[BatchesOf]:
+        """For each side its batches of one block, by the side's name."""
+        return self._blocks.counted
+
+    @property
+    def overheads(self) -> list[OverheadsOf]:
+        """Overheads of the shortest batches that followed those of a block, by the side's name."""
+        return self._blocks.overheads
+
+    @property
+    def disturbed(self) -> list[str]:
+        """Why blocks were thrown away and repeated."""
+        return self._blocks.disturbed
 
     @property
     def spent(self) -> dict[str, float]:
@@ -122,8 +143,12 @@ class InterleavedBenchmark:
         Raises:
             ContestError: a side cannot, or is no baseline.
         """
+        with self._step(BenchmarkStep.PREPARE):
+            self._prepare(disturbance)
+
+    def _prepare(self, disturbance: Callable[[], str | None]) -> None:
         with self._spent.on("compiling"):
-            self.warm_up()
+            self._warm_up()
         with self._spent.on("gauging"):
             for side in [side for side in self.sides if not side.buffers]:
                 self._batches.estimate_call(side)
@@ -150,7 +175,7 @@ class InterleavedBenchmark:
                 # Memory and clocks settle; nothing of it counts.
                 batch = self._batch(side, self._count())
                 if self.on_gpu:
-                    first = self.graphs not in side.settled
+                    first = self.graphs not in side.tuned
                     self._batches.tune_head_start(
                         side, self._order, batch, graphs=self.graphs, first=first
                     )
@@ -170,7 +195,7 @@ class InterleavedBenchmark:
             disturbance()
             self._batches.estimate_call_again(side)
             reason, why = disturbance(), self.too_long(side)
-            if why is not None and (reason is None or _is_slow(side)):
+            if why is not None and (reason is None or side.is_slow):
                 raise NotValid(side.name, why)
 
     def warm_up(self) -> None:
@@ -179,7 +204,11 @@ class InterleavedBenchmark:
         Raises:
             ContestError: a side cannot.
         """
-        cold = [side for side in self.sides if not side.buffers and not side.warmed_up]
+        with self._step(BenchmarkStep.WARM_UP):
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        cold = [s for s in self.sides if s.readiness in (Readiness.NEW, Readiness.COMPILED)]
         with ThreadPoolExecutor(max(len(cold), 1)) as pool:
             try:
                 for done in [pool.submit(self._batches.warm_up, side) for side in cold]:
@@ -193,11 +222,11 @@ class InterleavedBenchmark:
     def _overhead(self, side: Side, *, show: bool = False) -> float:
         """What a shortest batch costs beyond its device time, on rows of the last batch."""
         # Of a single call the child would also say what memory it takes, at a cost.
-        buffers = self._order[: 1 if self.graphs or _is_slow(side) else 2]
+        buffers = self._order[: 1 if self.graphs or side.is_slow else 2]
         known = self.known[len(self.shown) % len(self.known)] if show else {}
         if show:
-            self._batches.refill(side, buffers[-1:], self.inputs.given([known]))
-        batch = self._batches.batch(side, buffers, graphs=self.graphs)
+            self._batches.fill(side, buffers[-1:], self.inputs.given([known]))
+        batch = self._batches.run(side, buffers, graphs=self.graphs)
         if show:
             self.shown.append(ShownResult(at=known, seen=self._batches.show(side)))
         return batch.wall_s - batch.device_s
@@ -217,25 +246,30 @@ class InterleavedBenchmark:
                 such a block is repeated.
             most: blocks in all, if more than the effort allows.
         """
+        with self._step(BenchmarkStep.MEASURE):
+            self._run(enough, disturbance, most=self.effort.blocks[1] if most is None else most)
+
+    def _run(
+        self,
+        enough: Callable[[InterleavedBenchmark], bool],
+        disturbance: Callable[[], str | None],
+        *,
+        most: int,
+    ) -> None:
         began = self.now()
         least = self.effort.blocks[0]
-        most = self.effort.blocks[1] if most is None else most
         show_at = self._blocks_to_show(least)
         sample_at = self._blocks_to_sample(least) if self.samples else []
         disturbance()
-        while len(self.blocks) < most:
-            spent = self.now() - began
-            if len(self.blocks) >= least and (spent > self.effort.budget_s or enough(self)):
-                break
+        while not self._blocks.are_enough(
+            seconds=self.now() - began, most=most, enough=lambda: enough(self)
+        ):
             index = len(self.blocks)
             block, overheads = self._block(show=index in show_at)
             with self._spent.on("looking"):
                 reason = disturbance() or self._starved(block)
-            if reason is not None and len(self.disturbed) < self.effort.repeats:
-                self.disturbed.append(reason)
+            if not self._blocks.record(block, overheads, reason):
                 continue
-            self.blocks.append(block)
-            self.overheads.append(overheads)
             if index >= least and self.samples and not int(self.rng.integers(1, 0, EVERY)):
                 sample_at.append(index)
             for _ in range(sample_at.count(index)):
@@ -284,9 +318,7 @@ class InterleavedBenchmark:
                 if side.name in overheads:
                     # A batch of a slow one is as short as can be, so what it costs hardly changes.
                     known = (
-                        self.overheads[0].get(side.name)
-                        if _is_slow(side) and self.overheads
-                        else ()
+                        self.overheads[0].get(side.name) if side.is_slow and self.overheads else ()
                     )
                     # Its calls are all enqueued before it begins, which only the first of a longer
                     # batch may be: who does not wait for the batch is shown here.
@@ -312,7 +344,12 @@ class InterleavedBenchmark:
             settle_s: so long, and for one batch of each at least, nothing counts: after a pause the
                 device is cool and quick for a while.
         """
-        sides = [side for side in self.sides[1:] if side.name in names]
+        with self._step(BenchmarkStep.TIME_ALONE):
+            return self._alone([s for s in self.sides[1:] if s.name in names], batches, settle_s)
+
+    def _alone(
+        self, sides: Sequence[Side], batches: int, settle_s: float
+    ) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {side.name: [] for side in sides}
         began = self.now()
         settled = False
@@ -336,25 +373,29 @@ class InterleavedBenchmark:
             ContestError: it could not go on.
         """
         for known in self.known:
-            self._batches.refill(side, [0], self.inputs.given([known]))
-            self._batches.batch(side, [0])
+            self._batches.fill(side, [0], self.inputs.given([known]))
+            self._batches.run(side, [0])
             yield ShownResult(at=known, seen=self._batches.show(side))
 
     def measure_warm(self) -> None:
         """How long a call takes on inputs that stay in the caches, for sides not yet known."""
+        with self._step(BenchmarkStep.TIME_WARM_CACHES):
+            self._measure_warm()
+
+    def _measure_warm(self) -> None:
         for side in self.sides if self.effort.warm else ():
             if side.warm_s is not None:
                 continue
-            slow = _is_slow(side)
+            slow = side.is_slow
             calls = side.buffers // GROUPS if self.graphs else max(4, min(side.buffers, 64))
             if side.warm_up_s > self.effort.batch_s:
                 calls = min(calls, 2)
             calls = 1 if slow else calls
             buffers = [WARM] if self.graphs else [0] * calls
-            self._batches.refill(side, [0], self.inputs.draw(self.rng, 1))
-            batches = [self._batches.batch(side, buffers, graphs=self.graphs, calls=calls)]
+            self._batches.fill(side, [0], self.inputs.draw(self.rng, 1))
+            batches = [self._batches.run(side, buffers, graphs=self.graphs, calls=calls)]
             while len(batches) < WARM_BATCHES and not slow:
-                batches.append(self._batches.batch(side, buffers, graphs=self.graphs, calls=calls))
+                batches.append(self._batches.run(side, buffers, graphs=self.graphs, calls=calls))
             side.warm_s = min(batch.per_call_s for batch in batches)
 
     def _blocks_to_show(self, least: int) -> set[int]:
@@ -402,7 +443,7 @@ class InterleavedBenchmark:
             return None
         if self.buffers < LEAST_CAPTURED:
             return f"memory holds inputs for {self.buffers} calls; graphs take {LEAST_CAPTURED}"
-        return next((side.why_not for side in self.sides if side.why_not), None)
+        return next((side.why_not_captured for side in self.sides if side.why_not_captured), None)
 
     def _capture(self, side: Side) -> bool:
         if side is self.sides[0] and self.samples:
@@ -448,8 +489,8 @@ class InterleavedBenchmark:
         if show:
             contents = contents.ending_with(self.known[len(self.shown) % len(self.known)])
         with self._spent.on("contents"):
-            self._batches.refill(side, buffers, contents)
-        batch = self._batches.batch(side, order, graphs=self.graphs, calls=len(buffers))
+            self._batches.fill(side, buffers, contents)
+        batch = self._batches.run(side, order, graphs=self.graphs, calls=len(buffers))
         if show:
             self.shown.append(ShownResult(at=contents[-1], seen=self._batches.show(side)))
         return batch
@@ -470,7 +511,7 @@ class InterleavedBenchmark:
             )
         first = int(self.rng.integers(1, 0, len(self.known)))
         known = [self.known[(first + i) % len(self.known)] for i in range(sources_of(self.known))]
-        self._batches.refill(side, range(len(known)), self.inputs.given(known))
+        self._batches.fill(side, range(len(known)), self.inputs.given(known))
         self._batch_over(side, order)
         seen = self._batches.show_spot_check(side)
         assert side.spot_check is not None
@@ -480,7 +521,3 @@ class InterleavedBenchmark:
             self._batches.end_spot_check(side)
         # As after any other.
         self._overhead(side)
-
-
-def _is_slow(side: Side) -> bool:
-    return side.warm_up_s > SLOW_S

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.runner.candidate import Candidate
 from kerneltruth.runner.host import Mode, Runner, Session
 from kerneltruth.runner.protocol import Errand, Leave, Observation
@@ -114,8 +114,7 @@ class SharedChild:
                 return
             self.session.restart()
         for side in self.sides:
-            side.forget_buffers()
-            side.has_inputs = False
+            side.advance(ChildEvent.RESTARTED)
 
 
 def in_parallel(ends: Iterable[Callable[[], None]]) -> None:

@@ -18,7 +18,7 @@ from kerneltruth.clock.comparison import candidate_times, comparisons, nearly_ti
 from kerneltruth.clock.device.lock import timing
 from kerneltruth.clock.integrity.suspicion import by_events
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import resolve_suspicion, retime_baselines
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
@@ -331,7 +331,8 @@ class Benchmarker:
                 if error.name == CANDIDATE:
                     raise
                 setup.leave_out(error)
-                side.buffers, side.captured = 0, side.captured and None
+                if side.readiness is Readiness.READY:
+                    side.advance(ChildEvent.FREED)
                 continue
             with self._spent.on("facts"):
                 return finished(setup, benchmark, watch)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.protocol.sides import ChildEvent, Graphs, Side
 from kerneltruth.errors import lacks_memory
 from kerneltruth.runner.protocol import Observation
 
@@ -38,5 +38,6 @@ def start_again(side: Side, seen: Observation) -> None:
     """Have a side that ran out of memory warm up once more, in its process if that survived."""
     if seen.dirty or seen.ended == "lost":
         side.child.restart()
-        side.has_inputs = False
-    side.buffers, side.warmed_up, side.captured = 0, False, None
+        side.advance(ChildEvent.RESTARTED)
+    side.advance(ChildEvent.FREED)
+    side.graphs = Graphs.UNTRIED

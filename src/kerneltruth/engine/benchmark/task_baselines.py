@@ -11,7 +11,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
-from kerneltruth.clock.protocol.sides import Side, SideError
+from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, Side, SideError
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
@@ -196,10 +196,10 @@ class TaskBaselines:
 
     def _release(self, setup: TimingSetup) -> None:
         """Give back the memory of rows."""
-        for side in [side for side in setup.sides if side.has_inputs]:
+        for side in [side for side in setup.sides if side.readiness is not Readiness.NEW]:
             try:
                 side.do(AllocateBuffers(count=0, slot=side.slot), PARK_S)
-                side.forget_buffers()
+                side.advance(ChildEvent.FREED)
             except SideError as error:
                 setup.leave_out(error)
 

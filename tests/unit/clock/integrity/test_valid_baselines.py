@@ -16,7 +16,7 @@ from kerneltruth.clock.integrity.valid_baselines import (
 )
 from kerneltruth.clock.protocol.buffers import SPARE
 from kerneltruth.clock.protocol.operators import Operators, operators_in
-from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.protocol.sides import ChildEvent, Side
 from kerneltruth.clock.schedule.batch_runner import AGAIN
 from kerneltruth.clock.schedule.benchmark import ASKED
 from kerneltruth.runner.protocol import Observation
@@ -201,8 +201,7 @@ def test_sides_whose_shared_child_began_anew_get_their_rows_again(sides):
     def start_again():
         restart()
         for side in shared:
-            side.forget_buffers()
-            side.has_inputs = False
+            side.advance(ChildEvent.RESTARTED)
 
     child.restart = start_again
     benchmark = sides.benchmark()

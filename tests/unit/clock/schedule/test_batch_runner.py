@@ -10,10 +10,10 @@ from kerneltruth.clock.integrity.disturbance import was_starved
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
 from kerneltruth.clock.protocol.operators import Operators
-from kerneltruth.clock.protocol.sides import Batch, Side
+from kerneltruth.clock.protocol.sides import Batch, ChildEvent, Readiness, Side
 from kerneltruth.clock.schedule.batch_runner import (
     HEAD_START_S,
-    LOOKS,
+    MOST_ESTIMATES,
     MOST_HEAD_START_S,
     BatchRunner,
 )
@@ -39,16 +39,16 @@ def made(clock):
         side = Side(name="candidate", child=Child(clock, **script))
         batches.warm_up(side)
         batches.allocate_buffers(side, CALLS)
-        batches.refill(side, range(CALLS), batches.inputs.draw(batches.rng, CALLS))
+        batches.fill(side, range(CALLS), batches.inputs.draw(batches.rng, CALLS))
         return batches, side
 
     return make
 
 
 def settled(batches, side):
-    batch = batches.batch(side, range(CALLS))
+    batch = batches.run(side, range(CALLS))
     batches.tune_head_start(side, range(CALLS), batch, graphs=False, first=True)
-    return batches.batch(side, range(CALLS))
+    return batches.run(side, range(CALLS))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_host_that_is_quick_enough_gets_no_more_time(made, host_s):
 
 def test_a_lap_like_those_before_tells_by_itself_how_quick_a_host_is(made):
     batches, side = made(call_s=5e-5, host_s=1e-5)
-    batch = batches.batch(side, range(CALLS))
+    batch = batches.run(side, range(CALLS))
     asked = len(side.child.of(RunBatch))
     batches.tune_head_start(side, range(CALLS), batch, graphs=False, first=False)
     assert len(side.child.of(RunBatch)) == asked
@@ -94,7 +94,7 @@ def test_a_lap_like_those_before_tells_by_itself_how_quick_a_host_is(made):
 @pytest.mark.parametrize(("host_s", "seen_s"), [(4e-5, 5e-5), (8e-5, 5.5e-5), (2.5e-4, 2e-4)])
 def test_a_slow_host_gets_so_far_ahead_that_the_device_is_timed(made, host_s, seen_s):
     batches, side = made(call_s=5e-5, host_s=host_s)
-    assert batches.batch(side, range(CALLS)).per_call_s >= seen_s
+    assert batches.run(side, range(CALLS)).per_call_s >= seen_s
     batch = settled(batches, side)
     assert batch.per_call_s == pytest.approx(5e-5)
     assert not was_starved(batch)
@@ -112,7 +112,7 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
         return do(message, **kwargs)
 
     side.child.errand = errand
-    batch = batches.batch(side, range(CALLS))
+    batch = batches.run(side, range(CALLS))
     batches.tune_head_start(side, range(CALLS), batch, graphs=False, first=True)
     assert max(batch.head_start_s for batch in side.child.of(RunBatch)) > HEAD_START_S
     assert batches.head_start_s == HEAD_START_S
@@ -121,9 +121,9 @@ def test_a_host_that_was_busy_for_a_moment_costs_later_laps_nothing(made):
 @pytest.mark.parametrize(("host_s", "at_least_s"), [(1e-5, HEAD_START_S), (1e-4, CALLS * 1e-4)])
 def test_laps_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s, at_least_s):
     batches, side = made(call_s=5e-5, host_s=host_s)
-    quick = Side(name="eager", child=side.child, buffers=CALLS)
+    quick = Side(name="eager", child=side.child, readiness=Readiness.READY, buffers=CALLS)
     batches.head_start_s = 1e-2
-    batch = batches.batch(side, range(CALLS))
+    batch = batches.run(side, range(CALLS))
     batches.shrink_head_start([(side, batch), (quick, replace(batch, host_s=1e-6))])
     assert at_least_s <= batches.head_start_s <= 2 * at_least_s
     # Not longer either: that takes a batch in which the device may have waited.
@@ -135,7 +135,7 @@ def test_laps_wait_no_longer_than_the_slowest_host_of_a_block_needs(made, host_s
 def test_hosts_of_calls_that_wait_for_the_device_keep_nobody_waiting(made):
     batches, side = made(call_s=5e-5, host_s=1e-4)
     side.waits, batches.head_start_s = True, 1e-2
-    batches.shrink_head_start([(side, batches.batch(side, range(CALLS)))])
+    batches.shrink_head_start([(side, batches.run(side, range(CALLS)))])
     assert batches.head_start_s == HEAD_START_S
 
 
@@ -171,11 +171,11 @@ def test_a_baseline_that_is_known_to_wait_is_not_settled(made):
 def test_a_host_that_was_stopped_for_once_costs_later_laps_little(made):
     batches, side = made(call_s=5e-5)
     side.child.host_s = 5e-4
-    stopped = batches.batch(side, range(CALLS))
+    stopped = batches.run(side, range(CALLS))
     side.child.host_s = 0.0
     assert batches.extend_head_start(side, stopped)
     assert batches.head_start_s == 2 * HEAD_START_S
-    assert not batches.extend_head_start(side, batches.batch(side, range(CALLS)))
+    assert not batches.extend_head_start(side, batches.run(side, range(CALLS)))
 
 
 @pytest.mark.parametrize("host_s", [0.0, 1e-4])
@@ -216,7 +216,7 @@ def takes_in_turn(child, *host_s):
     child.errand = errand
 
 
-@pytest.mark.parametrize("laps_of_it", [1, LOOKS - 1])
+@pytest.mark.parametrize("laps_of_it", [1, MOST_ESTIMATES - 1])
 def test_a_host_that_wakes_up_does_not_make_calls_look_long(made, laps_of_it):
     batches, side = made(call_s=4e-6)
     takes_in_turn(side.child, *[6e-4] * laps_of_it, 1e-5)
@@ -247,7 +247,7 @@ def test_a_host_that_stays_slow_is_not_looked_at_for_ever(made):
     asked = len(side.child.of(RunBatch))
     batches.estimate_call(side)
     # And one of a single call, since the second one took so long.
-    assert len(side.child.of(RunBatch)) == asked + 1 + LOOKS
+    assert len(side.child.of(RunBatch)) == asked + 1 + MOST_ESTIMATES
     assert 4e-6 < side.warm_up_s <= 3e-3
 
 
@@ -261,19 +261,19 @@ def test_on_a_cpu_nothing_is_looked_at_twice(made):
 def test_who_is_stocked_compiles_no_more(made):
     batches, side = made(call_s=5e-5)
     first_s = side.first_s
-    side.forget_buffers()
+    side.advance(ChildEvent.FREED)
     side.child.asked.clear()
     side.child.around_s *= 2
     batches.warm_up(side)
     assert not side.child.of(PrepareInputs)
     assert side.child.of(AllocateBuffers)
-    assert side.warmed_up
+    assert side.readiness is Readiness.WARMED_UP
     assert side.first_s == first_s
 
 
 def test_on_a_cpu_nothing_is_kept_waiting(made):
     batches, side = made(on_gpu=False)
-    assert batches.batch(side, range(CALLS)).head_start_s == 0.0
+    assert batches.run(side, range(CALLS)).head_start_s == 0.0
     assert {batch.head_start_s for batch in side.child.of(RunBatch)} == {0.0}
 
 
@@ -281,8 +281,8 @@ def test_contents_are_hidden_until_each_lap_begins_where_calls_could_begin_befor
     batches, side = made()
     batches.hides = True
     side.child.asked.clear()
-    batches.batch(side, range(CALLS))
-    batches.batch(side, [0, 1])
+    batches.run(side, range(CALLS))
+    batches.run(side, [0, 1])
     assert [m.hidden for m in side.child.asked] == [True] * 2
 
 

@@ -17,8 +17,12 @@ from kerneltruth.clock.protocol.buffers import (
     count_all_buffers,
 )
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
-from kerneltruth.clock.protocol.sides import SideError
-from kerneltruth.clock.schedule.batch_runner import CLAIM_FACTOR, HEAD_START_S, MOST_HEAD_START_S
+from kerneltruth.clock.protocol.sides import ChildEvent, Readiness, SideError
+from kerneltruth.clock.schedule.batch_runner import (
+    HEAD_START_S,
+    MOST_HEAD_START_S,
+    MOST_UNDERSTATED,
+)
 from kerneltruth.clock.schedule.benchmark import LARGE, STARVED
 from kerneltruth.runner.timing.messages import (
     AllocateBuffers,
@@ -115,7 +119,7 @@ def test_whoever_claims_to_take_no_time_does_not_make_laps_long(sides, claims):
     child = sides.add("candidate", call_s=2e-3, claims=claims)
     sides.add("eager", call_s=2e-3)
     benchmark = ready(sides)
-    assert benchmark.buffers <= 3 * CLAIM_FACTOR * SMALL.batch_s / 2e-3
+    assert benchmark.buffers <= 3 * MOST_UNDERSTATED * SMALL.batch_s / 2e-3
     assert max(len(batch.buffers) for batch in child.of(RunBatch)) <= 64
 
 
@@ -234,7 +238,7 @@ def test_a_baseline_whose_capture_failed_is_timed_by_calls_though_its_child_forg
 
     def restart():
         start_again()
-        eager.forget_buffers()
+        eager.advance(ChildEvent.FREED)
 
     child.restart = restart
     benchmark = ready(sides)
@@ -845,7 +849,7 @@ def test_who_was_warmed_up_ahead_compiles_once(sides):
     sides.add("candidate")
     benchmark = ready(sides)
     assert len(eager.of(PrepareInputs)) == 1
-    assert all(side.buffers and not side.warmed_up for side in benchmark.sides)
+    assert all(side.readiness is Readiness.READY for side in benchmark.sides)
 
 
 def test_how_long_calls_take_is_found_out_when_nobody_compiles_any_more(sides):

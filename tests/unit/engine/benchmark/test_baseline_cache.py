@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kerneltruth.clock.protocol.effort import Effort
-from kerneltruth.clock.protocol.sides import SideError
+from kerneltruth.clock.protocol.sides import Readiness, SideError
 from kerneltruth.engine.benchmark.baseline_cache import MOST_AT_ONCE, BaselineCache
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
@@ -75,7 +75,7 @@ def test_tasks_that_got_ready_meet_their_baselines_warm(cache, opened):
     for task in (SOFTMAX, RELU):
         task_baselines = one.begin(task)
         assert all(
-            side.warmed_up
+            side.readiness is Readiness.WARMED_UP
             for case in task_baselines.cases
             for side in task_baselines.of(case).sides
         )
@@ -230,7 +230,7 @@ def test_a_task_gets_the_process_that_another_has_left(cache, opened, monkeypatc
         one.ready([task], EFFORT)
         task_baselines = one.begin(task)
         setup = task_baselines.of(task_baselines.cases[0])
-        assert [side.warmed_up for side in setup.sides] == [True, True]
+        assert [side.readiness is Readiness.WARMED_UP for side in setup.sides] == [True, True]
         # Each gives what its own task asks for.
         assert setup.known()
         pids.append(setup.sides[0].child.session._link.pid)
@@ -348,7 +348,11 @@ def test_what_cannot_get_ready_keeps_nobody_else_from_it(cache, monkeypatch):
     )
     one.ready([RELU, SOFTMAX], EFFORT)
     other = one.begin(SOFTMAX)
-    assert all(side.warmed_up for case in other.cases for side in other.of(case).sides)
+    assert all(
+        side.readiness is Readiness.WARMED_UP
+        for case in other.cases
+        for side in other.of(case).sides
+    )
 
 
 def test_where_kernels_are_interpreted_the_control_is_no_baseline(cache):

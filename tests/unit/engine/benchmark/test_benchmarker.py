@@ -9,7 +9,7 @@ from blank_documents import document
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
-from kerneltruth.clock.protocol.sides import Side
+from kerneltruth.clock.protocol.sides import Readiness, Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.confirmation import BaselinesAlone
 from kerneltruth.documents.model import plain
@@ -292,9 +292,7 @@ def test_baselines_that_wait_hold_no_rows_and_stay_compiled(benchmarker):
     sides = [task_baselines.of(case).sides[0] for case in task_baselines.cases]
     assert all(side.buffers for side in sides)
     one.time(RELU, relu_candidate())
-    assert [(side.buffers, side.has_inputs, side.warmed_up) for side in sides] == [
-        (0, True, False)
-    ] * 2
+    assert [(side.buffers, side.readiness) for side in sides] == [(0, Readiness.COMPILED)] * 2
 
 
 def test_baselines_of_shapes_that_nobody_reached_come_to_no_harm_while_they_wait(benchmarker):
@@ -791,10 +789,9 @@ def test_each_shape_is_told_before_it_is_timed(benchmarker):
     assert told == [(0, 2, SHAPES[0]), (1, 2, SHAPES[1])]
 
 
-def test_whoever_takes_too_long_is_said_to_and_for_how_long(benchmarker, monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.schedule.batch_runner.FIRST_S", 0.5)
+def test_whoever_takes_too_long_is_said_to_and_for_how_long(benchmarker):
     slow = "import time\ndef softmax(input, dim=-1):\n    time.sleep(60)\n"
-    effort = replace(EFFORT, deadline_s=0.5)
+    effort = replace(EFFORT, deadline_s=0.5, first_call_s=0.5)
     document = benchmarker("eager", effort=effort).time(TASK, of(slow))
     assert document.outcome == "failed"
     assert document.detail.endswith("timeout: no answer within 0.5 s")

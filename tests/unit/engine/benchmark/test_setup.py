@@ -9,7 +9,7 @@ from kerneltruth.cases.philox import stream
 from kerneltruth.clock.integrity.spot_checks import SpotChecked
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.inputs import make_bench_inputs
-from kerneltruth.clock.protocol.sides import ShownResult, Side, SideError
+from kerneltruth.clock.protocol.sides import Graphs, Readiness, ShownResult, Side, SideError
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import plain
@@ -169,24 +169,33 @@ def test_a_reference_that_fails_knows_nothing_and_says_why(setup, monkeypatch):
     assert plain(graded) == {"calls": 0, "wrong": [], "not_graded": "RuntimeError: no memory"}
 
 
-@pytest.mark.parametrize(("captured", "later"), [(True, None), (None, None), (False, False)])
-def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(captured, later):
+@pytest.mark.parametrize(
+    ("graphs", "later"),
+    [
+        (Graphs.CAPTURED, Graphs.UNTRIED),
+        (Graphs.UNTRIED, Graphs.UNTRIED),
+        (Graphs.REFUSED, Graphs.REFUSED),
+    ],
+)
+def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(graphs, later):
     """Whose calls cannot be captured need not show it again."""
     restarts = []
     shared = SharedChild(SimpleNamespace(restart=lambda: restarts.append(1)))
     shared.sides = [
-        Side(name="eager", child=shared, slot=i, buffers=8, has_inputs=True, captured=captured)
+        Side(
+            name="eager",
+            child=shared,
+            slot=i,
+            buffers=8,
+            readiness=Readiness.READY,
+            graphs=graphs,
+        )
         for i in range(2)
     ]
     shared.restart()
     assert len(restarts) == 1
     for side in shared.sides:
-        assert (side.buffers, side.has_inputs, side.warmed_up, side.captured) == (
-            0,
-            False,
-            False,
-            later,
-        )
+        assert (side.buffers, side.readiness, side.graphs) == (0, Readiness.NEW, later)
 
 
 def test_who_holds_nothing_yet_is_asked_for_nothing_back(setup):
@@ -198,8 +207,10 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(setup):
 
     child = SimpleNamespace(errand=errand)
     made.sides = [
-        Side(name=name, child=child, slot=slot, buffers=8, has_inputs=bool(slot))
-        for slot, name in enumerate(("eager", "compile"))
+        Side(name=name, child=child, slot=slot, buffers=8, readiness=readiness)
+        for slot, (name, readiness) in enumerate(
+            (("eager", Readiness.NEW), ("compile", Readiness.READY))
+        )
     ]
     task_baselines = TaskBaselines(
         TASK, (made.case,), None, baselines={}, seed=3, background=BackgroundWork()
