@@ -258,7 +258,7 @@ def test_a_budget_is_one_of_suites():
 
 
 def test_without_a_gpu_there_is_one_line():
-    with pytest.raises(EnvironmentFault, match="no GPU"):
+    with pytest.raises(EnvironmentFault, match="needs a GPU"):
         list(run(AuditRequest(suite="core", timed=True, device="cpu")))
 
 
