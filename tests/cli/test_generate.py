@@ -386,8 +386,8 @@ def test_no_model_is_said(serve, kt, tmp_path):
 def test_another_question_needs_another_directory(serve, generate, tmp_path):
     serve("ok")
     generate()
-    assert "asked something else" in said_by(generate("--temperature", 0.3))
-    assert "asked something else" in said_by(generate(method="best_of_n"))
+    assert "holds a generation of another request" in said_by(generate("--temperature", 0.3))
+    assert "holds a generation of another request" in said_by(generate(method="best_of_n"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
     assert "it is not empty" in said_by(generate(out="full"))

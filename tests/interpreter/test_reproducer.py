@@ -307,7 +307,7 @@ def ran(tmp_path_factory):
     [
         ("wrong shape", "output 0 has shape (7, 3); expected (3, 7)"),
         ("wrong dtype", "output 0 is torch.float64; expected torch.float32"),
-        ("wrong count", "it returned 2 outputs, 1 are due"),
+        ("wrong count", "it returned 2 outputs; expected 1"),
         ("no tensor", "output 0 is a int; expected a tensor"),
         ("raises", "it raised ValueError: odd"),
         ("mutates", "it changed its input x"),

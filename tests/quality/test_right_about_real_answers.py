@@ -72,16 +72,19 @@ def erfc_sqrt(input):
 """
 
 GIVES_UP = """
-class UnsupportedHere(Exception):
-    pass
-
-UnsupportedHere.__module__ = "kerneltruth.runner.interpreter.unsupported"
+from kerneltruth.runner.unsupported import UnsupportedError
 
 def erf(input_tensor):
     if input_tensor.numel() > 99 or not input_tensor.isfinite().all():
-        raise UnsupportedHere("not here")
+        raise UnsupportedError("not here")
     return torch.erf(input_tensor)
 """
+NAMED_ALIKE = GIVES_UP.replace(
+    "from kerneltruth.runner.unsupported import UnsupportedError",
+    """class UnsupportedError(Exception):
+    __module__ = "kerneltruth.runner.unsupported"
+""",
+)
 
 EXPECTED = [
     ("float32 for float16", WIDENING.replace("FAULT", ""), "kernelbenchx/erf", "pass", None),
@@ -92,6 +95,7 @@ EXPECTED = [
     ("PyTorch lacks half here", AFFINE, "kernelbenchx/grid_sample_with_affine", "pass", None),
     ("1 - erf", ERFC, "kernelbenchx/erfc_sqrt", "pass", None),
     ("gives up aloud", GIVES_UP, "kernelbenchx/erf", "unsupported_here", None),
+    ("by an error of that name", NAMED_ALIKE, "kernelbenchx/erf", "runtime_error", None),
 ]
 
 

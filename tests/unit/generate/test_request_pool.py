@@ -151,6 +151,15 @@ def test_after_a_stop_nothing_leaves_and_what_is_on_its_way_is_recorded(
     assert [o.reason for o in outcomes if isinstance(o, NotAsked)] == ["stopped"] * 4
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler of SIGINT, which a process in the background begins without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_what_is_in_flight_to_be_waited_for(scripted, pool_of, requests):
     async def script(number, _):
         if number == 1:
@@ -168,6 +177,7 @@ def test_an_interrupt_leaves_what_is_in_flight_to_be_waited_for(scripted, pool_o
     assert len(model.asked) == len(pool.recorded) == 2
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_pool_that_is_closed_gives_up_what_is_in_flight(scripted, pool_of, requests):
     async def script(number, _):
         if number == 1:

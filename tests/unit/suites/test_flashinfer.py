@@ -241,7 +241,7 @@ BY_OTHER_MEANS = (
             {"reference": "def run(x, scale):\n    raise ValueError('mine')\n"},
             "the reference fails: ValueError: mine",
         ),
-        ({"reference": "def run(x, scale):\n    return x, x\n"}, "returns 2 outputs, 1 are due"),
+        ({"reference": "def run(x, scale):\n    return x, x\n"}, "returns 2 outputs; expected 1"),
         ({"reference": "def run(x, scale):\n    return x > 0\n"}, "returns y as bool"),
         ({"reference": "import os\ndef run(x, scale):\n    os._exit(3)\n"}, "the reference fails"),
         ({"axes": {"rows": var(), "width": const(2**23)}}, "its smallest case has"),
