@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,9 @@ def path_of_a_check() -> dict[str, Any]:
         kernel, out = Path(folder) / "relu.py", Path(folder) / "trace.json"
         kernel.write_text(RELU)
         command = [sys.executable, "-c", TRACE, str(SOURCE), str(kernel), str(out)]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        # Of this checkout, whatever is installed.
+        code = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=code)
         seen = json.loads(out.read_text())
     graph: dict[str, set[str]] = {}
     for caller, called in seen["calls"]:

@@ -103,9 +103,9 @@ def _around(share: float, trials: float, confidence: float) -> tuple[float, floa
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    # Exactly 0 and 1 at the ends, where rounding would leave some 1e-17.
-    low = 0.0 if share == 0 else centre - half
-    high = 1.0 if share == 1 else centre + half
+    # Exactly 0 and 1 at the ends, and no further near them, where rounding leaves some 1e-17.
+    low = 0.0 if share == 0 else min(max(centre - half, 0.0), share)
+    high = 1.0 if share == 1 else max(min(centre + half, 1.0), share)
     return low, high
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -136,6 +136,7 @@ def test_no_interval_of_a_rate_excludes_it(counts):
 
 
 @settings(deadline=None)
+@example([0.0, 0.0, 1e-16])
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_no_interval_of_a_mean_share_excludes_it_or_has_no_width(shares):
     found = mean_share(shares)
