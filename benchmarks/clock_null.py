@@ -152,7 +152,7 @@ def pairs(
             "blocks": len(benchmark.blocks),
             "repeated": len(benchmark.disturbed),
             "method": "graph" if benchmark.graphs else "calls",
-            "not_captured": [s.why_not for s in sides if s.why_not],
+            "not_captured": [s.why_not_captured for s in sides if s.why_not_captured],
         }
 
 
