@@ -1,1 +1,1 @@
-"""Executors: many candidates at once, on this machine."""
+"""Evaluate, benchmark, audit and replay candidates; one at a time or many at once."""

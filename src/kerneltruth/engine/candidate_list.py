@@ -1,4 +1,4 @@
-"""What became of each candidate of a run, as `run --json` lists it."""
+"""List what became of each candidate of a run, as `run --json` shows it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ListedLine:
     Attributes:
         verdict: of the attempt; `fail` where a wrong result was seen while it was timed.
         reason: of the verdict, in one line.
-        same_as: the line whose source it repeats; None of the others.
+        same_as: the line whose source it repeats; None for an original.
     """
 
     key: str
@@ -94,7 +94,7 @@ def _of_stages(stages: StagesRecord, detail: str) -> str:
 def listed(lines: Iterable[ListedLine]) -> list[RunCandidate]:
     """The candidates of lines, each exactly once.
 
-    One that repeats the source of another has its outcome, and says so in `same_as`.
+    A repeated source has the outcome of its original, named by `same_as`.
     """
     lines = list(lines)
     by_key = {line.key: line for line in lines}
@@ -119,9 +119,9 @@ def _candidate(line: ListedLine, judged: ListedLine) -> RunCandidate:
 
 
 def by_obligation(candidates: Iterable[RunCandidate]) -> dict[str, ObligationCounts]:
-    """How many candidates hold, break and refuse each obligation.
+    """Count how many candidates hold, break and refuse each obligation.
 
-    Of an obligation's parts, such as dtypes, the worst status counts.
+    An obligation with parts, such as dtypes, has the worst status of its parts.
     """
     counts: dict[str, Counter[str]] = {}
     for candidate in candidates:
@@ -135,6 +135,6 @@ def by_obligation(candidates: Iterable[RunCandidate]) -> dict[str, ObligationCou
 
 
 def right_of(candidates: Sequence[RunCandidate]) -> RightCount:
-    """How many attempts there are, and how many of them are right in the exe stage and after."""
+    """Count the attempts, and those that are right in the exe stage and after."""
     right = (c.verdict == "pass" and c.stages.get("exe") == "pass" for c in candidates)
     return RightCount(attempts=len(candidates), right=sum(right))

@@ -61,7 +61,7 @@ def choose_targets(wanted: tuple[str, ...]) -> tuple[str, ...]:
 def cuda_devices() -> int:
     """How many CUDA devices torch can use, without creating a context.
 
-    NVML is asked first, so that no torch is imported before candidates' processes begin to.
+    NVML comes first: importing torch here would delay the candidates' processes.
     """
     if not _has_driver() or not _torch_has_cuda():
         return 0

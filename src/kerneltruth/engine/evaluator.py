@@ -42,7 +42,7 @@ from kerneltruth.suites.pytorch import control_of
 from kerneltruth.tasks.registry import find
 from kerneltruth.tasks.spec import Task
 
-# For what a candidate compiles at the shapes that are timed: others wait for the device.
+# Seconds for compiling at the timed shapes: others wait for the device.
 REHEARSAL_S = 60.0
 
 
@@ -96,7 +96,7 @@ class Evaluator:
         cache_root: Path | None = None,
         runner: Runner | None = None,
     ) -> None:
-        # Judges work side by side, a process each; threads within them would only be in the way.
+        # Judges run in parallel, one process each; threads within them would only compete.
         torch.set_num_threads(1)
         self.runner = runner or Runner(
             device=device,
@@ -138,7 +138,7 @@ class Evaluator:
                 self.runner,
                 self.cache,
                 deadline_s=job.plan.deadline_s,
-                # Whoever waits for the device has it alone then.
+                # A process that waits to time gets the device alone here.
                 ends_first=job.timed,
                 controls=self.controls,
             ) as session:
@@ -183,7 +183,7 @@ class Evaluator:
             )
         perf = not_timed(attempt, self.runner.device) if job.timed else None
         if job.timed and perf is None and self.runner.keeps_compiled:
-            # Here many compile side by side; whoever times has the device alone.
+            # Many compile in parallel here, whereas timing has the device alone.
             _compile_ahead(session, task)
         return Evaluation(attempt=attempt, tags=tags, baselines=baselines, perf=perf)
 
@@ -198,14 +198,14 @@ class Evaluator:
 
 
 def _compile_ahead(session: CandidateSession, task: Task) -> None:
-    """Have what is to be timed in the candidate's cache."""
+    """Compile into the candidate's cache what will be timed."""
     if session.candidate.language == "triton":
         calls = (rehearsal_arguments(task, case) for case in timed_cases(task))
         session.rehearse(calls, budget_s=REHEARSAL_S)
 
 
 def not_timed(attempt: Attempt, device: str) -> CandidateTimes | None:
-    """Why a judged candidate is not timed: its perf stage. None where it is to be timed."""
+    """Return the perf stage of a candidate that is not timed; None if it is to be timed."""
     if not isinstance(attempt.verdict, Passed):
         stage = "exe" if call_stage(attempt).outcome == "pass" else "call"
         return CandidateTimes(outcome=NOT_RUN, detail=f"{stage}: {word(attempt.verdict)}")
@@ -236,7 +236,7 @@ def without_diagnosis(attempt: Attempt) -> str:
 
 
 def lost(job: EvaluationRequest, reason: str) -> Evaluation:
-    """What is left of a job whose judge was lost."""
+    """Return the result of a job whose judge was lost."""
     c = job.candidate
     ref = CandidateRef(sha256=c.sha256, path=c.path, language=c.language, entry=c.entry)
     verdict = Infra(reason=reason)

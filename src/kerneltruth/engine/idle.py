@@ -1,4 +1,4 @@
-"""What of a task does nothing: attributes and dims that no case's result depends on."""
+"""Find attributes and dims of a task that no case's result depends on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = tuple[torch.Tensor, ...]
 
 
 def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
-    """Attributes no further value of which changes the result of any of some cases."""
+    """Return the attributes that change no result in any of these cases."""
     varied = (a for a in task.attributes if len(a.values) > 1 and a.name not in (CALL, DTYPE))
     pending = {a.name: a.values for a in varied}
     for case in _some(task, cases):
@@ -38,7 +38,7 @@ def idle_attributes(task: Task, *, cases: int = _CASES) -> Iterator[str]:
 
 
 def idle_dims(task: Task, *, cases: int = _CASES) -> Iterator[str]:
-    """Dims the last elements of which have no part in the result of any of some cases."""
+    """Return the dims whose last elements affect no result in any of these cases."""
     pending = [d.symbol for d in task.dims]
     for case in _some(task, cases):
         pending = [symbol for symbol in pending if not _counts(task, case, symbol)]
@@ -56,9 +56,9 @@ def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
     """The reference's result, or None where the operator or the task does not take the case.
 
     Args:
-        task: whose reference is evaluated.
-        case: whose inputs it is given.
-        cut: a smaller case, down to the shapes of which they are cut.
+        task: provides the reference.
+        case: provides the inputs.
+        cut: a smaller case; inputs are cut to its shapes.
     """
     if not task.allows(case.sizes, case.settings):
         return None
@@ -75,7 +75,7 @@ def _result(task: Task, case: Case, cut: Case | None = None) -> Result | None:
 
 
 def _cut(task: Task, spec: TensorSpec, t: torch.Tensor | None, case: Case) -> torch.Tensor | None:
-    """What is left of a tensor in a smaller case; indices stay within it."""
+    """Cut a tensor to a smaller case; indices stay within it."""
     if t is None:
         return None
     shape = task.shape(spec, case.sizes, case.settings)
@@ -86,7 +86,7 @@ def _cut(task: Task, spec: TensorSpec, t: torch.Tensor | None, case: Case) -> to
 
 
 def _counts(task: Task, case: Case, symbol: str) -> bool:
-    """Whether the result changes when what a larger size adds is cut off again."""
+    """Return whether the result changes when the elements of a larger size are cut off again."""
     size = case.sizes[symbol]
     if not task.allows(case.sizes, case.settings):
         return False

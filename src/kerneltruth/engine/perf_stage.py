@@ -31,7 +31,7 @@ class PerfStage:
 
     Args:
         evaluator: that judges.
-        baselines: whom candidates are timed against; None takes the usual ones.
+        baselines: the names of the baselines; None takes the usual ones.
     """
 
     def __init__(self, evaluator: Evaluator, *, baselines: tuple[str, ...] | None = None) -> None:
@@ -50,7 +50,7 @@ class PerfStage:
         return timed
 
     def time(self, batch: Sequence[tuple[EvaluationRequest, Evaluation]]) -> Iterator[Evaluation]:
-        """Time candidates one after the other, while nobody else uses the device."""
+        """Time candidates one after the other, while nothing else uses the device."""
         # Timing needs more of torch than judging does.
         from kerneltruth.engine.benchmark.runs import benchmarker_for_runs
 
@@ -58,7 +58,7 @@ class PerfStage:
         if self._benchmarker is None:
             self._benchmarker = benchmarker_for_runs(self._evaluator.runner, self._baselines)
         parts = [*_by_tasks(batch, max(1, min(PART, self._benchmarker.capacity // 2)))]
-        # Compiling takes longest; others may judge meanwhile.
+        # Compiling takes longest; judges may use the device until it is done.
         with checking(device):
             self._benchmarker.ready(_tasks(parts[0]))
         following = [*(job.candidate for job, _ in batch[1:]), None]
@@ -73,7 +73,7 @@ class PerfStage:
         try:
             return self._benchmarker.time(find(job.task), job.candidate, then=then)
         except (MemoryError, RuntimeError) as error:
-            # What the judge itself needs the device for, such as grading.
+            # The judge itself needs the device too, for example to grade.
             said = f"{type(error).__name__}: {error}"[:300]
             return CandidateTimes(outcome="infra", detail=said)
 
@@ -85,7 +85,7 @@ def _tasks(batch: Iterable[tuple[EvaluationRequest, Evaluation]]) -> list[Task]:
 def _by_tasks(
     batch: Sequence[tuple[EvaluationRequest, Evaluation]], most: int
 ) -> Iterator[Sequence[tuple[EvaluationRequest, Evaluation]]]:
-    """The batch in parts of so many tasks at most."""
+    """Split the batch into parts with at most `most` tasks."""
     begin = 0
     for end in range(1, len(batch) + 1):
         if end == len(batch) or len(_tasks(batch[begin : end + 1])) > most:
@@ -95,7 +95,7 @@ def _by_tasks(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorFactory:
-    """Makes an evaluator where it is called: what travels to another machine in place of one."""
+    """Makes an evaluator where it is called; it travels to other machines in place of one."""
 
     device: str
     targets: tuple[str, ...]

@@ -1,8 +1,4 @@
-"""A suite proves itself: PyTorch as the candidate is never flagged, and decoys always are.
-
-For each task and dtype, cases of all strategies are judged with the eager functions of
-`corpus.eager` as the candidate. A case where a decoy passes cannot be refereed, and is counted.
-"""
+"""Let a suite prove itself: PyTorch as the candidate is never flagged; decoys always are."""
 
 from __future__ import annotations
 
@@ -89,8 +85,8 @@ def prove(
 ) -> Proof:
     """Judge a candidate that must be right, on the plan's cases in each dtype.
 
-    After the moment `until`, on the monotonic clock, no case is begun. `tell` is told what the task
-    has shown after each case.
+    No case begins after `until`, on the monotonic clock. `tell` receives the proof so far after
+    each case.
 
     Raises:
         UserError: the task has none of the dtypes.
@@ -111,12 +107,12 @@ def prove(
     with CandidateSession(task, candidate, runner, cache, deadline_s=60.0) as session:
         for dtype in chosen:
             if task.foreign and dtype != chosen[0]:
-                # The author's own sizes, which may be large, are of the author's dtype.
+                # The author's own sizes, which may be large, come in the author's dtype.
                 session.task = replace(task, first={})
             here = replace(plan, dtypes=(dtype,), stop_at_first=False, compile=False)
             _judge(session, here, dtype, proof, until, told)
     if task.foreign:
-        # What a problem is in another dtype, its author does not say.
+        # The author does not say what the problem is in another dtype.
         proof.cases = {d: n for d, n in proof.cases.items() if n or d in task.dtypes}
     else:
         proof.idle = (*idle_attributes(task), *idle_dims(task))

@@ -10,7 +10,7 @@ from kerneltruth.errors import UserError
 
 STAGES = ("call", "exe", "perf")
 EXECUTORS = ("local", "ray")
-# Cases of one file, and of one of many, or as many as it takes to try what the task promises.
+# Cases of one file; and of one of many, unless trying the task's promises takes more.
 CASES_OF_FILE = 48
 CASES = 16
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
@@ -46,8 +46,8 @@ class RunRequest:
             what its task promises.
         stages: which of `STAGES`, a prefix of them.
         baselines: whether the peers' checks are run on each candidate too.
-        against: whom right candidates are timed against; empty means the usual ones.
-        labels: for candidates whose own format does not say.
+        against: the baselines of right candidates; empty means the usual ones.
+        labels: labels for candidates whose format has none.
         address: of the Ray cluster; None starts or finds a local one.
     """
 

@@ -22,9 +22,9 @@ from kerneltruth.runs.store import RunStore, now
 
 
 def suite_hash() -> str:
-    """A hash of every task's declaration that a verdict may depend on, whatever its suite.
+    """Hash every task declaration that a verdict may depend on, in all suites.
 
-    Of the files, since suites are not imported unless one of their tasks is asked for.
+    Hash the files, because suites are imported only when one of their tasks is needed.
     """
     folder = Path(tasks.__file__).parent
     files = sorted(folder.rglob("*.py"))

@@ -1,6 +1,6 @@
-"""From a request to a stream of events: what a candidate process needs is imported beside torch.
+"""Turn a request into a stream of events.
 
-Light to import; each function imports what needs torch when its runner is warming up.
+Light to import: each function imports torch only while its runner warms up, side by side with it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def run(request: ReplayRequest) -> Events[ReplayDocument]: ...
 @overload
 def run(request: MinimizeRequest) -> Events[MinimizeDocument]: ...
 def run(request: Request) -> Events[Any]:
-    """Do what is asked for; yields steps and returns the document of the command's `--json`.
+    """Execute a request: yield steps and return the document of the command's `--json`.
 
-    Nothing is begun before the first step is taken; closing the generator ends what is at work.
+    Nothing begins before the first step is taken; closing the generator stops all work.
 
     Raises:
         UserError: the request is wrong.
@@ -71,7 +71,7 @@ def run(request: Request) -> Events[Any]:
 
 
 def on_one_thread(steps: Events[D]) -> Events[D]:
-    """Judge with one thread of torch, as judges side by side do; the caller's number comes back."""
+    """Judge with one torch thread, as parallel judges do; restore the caller's number after it."""
     import torch
 
     threads = torch.get_num_threads()
@@ -92,7 +92,7 @@ def _check(options: CheckRequest) -> Events[CheckDocument]:
         raise UserError(f"cannot read {str(options.file)!r}: {what}; name a Python file")
     runner = new_runner(choose_device(options.device), choose_targets(options.targets))
     try:
-        # From here on the runner's processes import torch, and so does this one, side by side.
+        # From here on the runner's processes import torch, in parallel with this one.
         begin(runner)
         from kerneltruth.engine.one_file import judge_file
 
@@ -116,7 +116,7 @@ def _run(options: RunRequest) -> Events[RunDocument]:
     options = replace(options, targets=choose_targets(options.targets))
     runner = new_runner(choose_device(options.device), options.targets)
     try:
-        # From here on the runner's processes import torch, and so does this one, side by side.
+        # From here on the runner's processes import torch, in parallel with this one.
         if options.executor == "local":
             begin(runner, timed="perf" in options.stages)
         from kerneltruth.engine.submissions import judge_submissions
@@ -141,7 +141,7 @@ def _audit(options: AuditRequest) -> Events[AnyAudit]:
     options = replace(options, targets=choose_targets(options.targets))
     runner = new_runner(choose_device(options.device), options.targets)
     try:
-        # From here on the runner's processes import torch, and so does this one, side by side.
+        # From here on the runner's processes import torch, in parallel with this one.
         if options.timed:
             return (yield from _time_suite(options, runner, start))
         begin(runner)

@@ -1,4 +1,4 @@
-"""An attempt written to a run: its source, its finding with inputs, its result line."""
+"""Write an attempt to a run: its source, its finding with inputs, its result line."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def store_attempt(
     about: ResultLine | None = None,
     policy: Policy | None = None,
 ) -> str | None:
-    """Store an attempt; the result line comes last, since it says that the rest is there.
+    """Store an attempt. The result line comes last: it promises that the rest is there.
 
     Args:
         store: the run.
-        job: whose attempt it is.
+        job: the job that made the attempt.
         attempt: what came of it.
         environment: of the machine.
         about: what else the line says; the attempt and its finding are added.

@@ -45,7 +45,7 @@ from kerneltruth.suites.submission import Broken
 from kerneltruth.suites.task_facts import store_facts
 from kerneltruth.tasks.registry import accepted_by
 
-# Most of a judgement is work of the processor: this many judges share a GPU.
+# Judging is mostly CPU work, so this many judges share a GPU.
 JUDGES_PER_GPU = 8
 EFFORT = DiagnosisEffort(evaluations=60, seconds=1.0)
 
@@ -65,7 +65,7 @@ def _judges(options: RunRequest) -> int:
 def _judge(
     options: RunRequest, suite: str, runner: Runner, start: float
 ) -> Generator[Step, None, RunDocument]:
-    # Before anything is begun.
+    # Refuse wrong options before anything begins.
     check_baselines(options.against)
     strategies_of(options.strategies)
     tasks = accepted_by(suite)
@@ -109,7 +109,7 @@ def _nothing(options: RunRequest, broken: list[Broken]) -> str:
 
 
 class _Run:
-    """A run in progress: what is to be judged, and what is known of it."""
+    """A run in progress: what remains to be judged, and the results so far."""
 
     def __init__(
         self, options: RunRequest, runner: Runner, store: RunStore[ListedLine], entries: list[Entry]
@@ -126,9 +126,9 @@ class _Run:
         self._counts = _counts(store.results())
 
     def judge(self) -> Iterator[Step]:
-        """Judge what has no outcome yet; what the machine spoilt is tried once more at the end."""
+        """Judge what has no outcome yet; at the end, retry once what the machine spoilt."""
         done = self._store.done()
-        # Submissions of one task follow one another: they share what the judge expects.
+        # Submissions of one task follow each other, because they share expectations.
         firsts, same = _without_repeats(sorted(self._entries, key=lambda e: e.task.key))
         waiting = [e for e in firsts if e.key not in done]
         if waiting:
@@ -185,7 +185,7 @@ class _Run:
         )
 
     def _jobs(self, entries: list[Entry]) -> Iterator[EvaluationRequest]:
-        """Jobs as they are asked for; what cannot be one has its outcome at once."""
+        """Yield jobs as schedulers take them; a submission that cannot run gets an outcome."""
         options = self._options
         only_call = options.stages == ("call",)
         plan = Plan(
@@ -245,7 +245,7 @@ class _Run:
             counter[(stages and stages.outcome(stage)) or NOT_RUN] += 1
 
     def _repeats(self, same: list[tuple[Entry, str]]) -> Iterator[Step]:
-        """Submissions with the source of another: their own lines, with its outcome."""
+        """Give repeated submissions their own lines, with the outcome of the original."""
         known = {line.key: line for line in self._store.results()}
         for entry, key in same:
             if key not in known:
@@ -269,7 +269,7 @@ class _Run:
         return Step(done=done, total=total, text=f"{said}{left}: {text}")
 
     def document(self, broken: list[Broken], *, seconds: float) -> RunDocument:
-        """What the command returns."""
+        """Build the document that the command returns."""
         lines = self._store.results()
         made = len(lines) - self._before
         candidates = listed(lines)
@@ -297,7 +297,7 @@ class _Run:
 
 
 def not_valid(lines: Iterable[ListedLine]) -> tuple[NoValidBaseline, ...]:
-    """Baselines that were none, with the reason: their candidates count, and have no ratio."""
+    """List invalid baselines with reasons: their candidates count, but have no ratio."""
     reasons: dict[tuple[str, str, str], str] = {}
     counts: Counter[tuple[str, str, str]] = Counter()
     for line in lines:
@@ -315,13 +315,13 @@ def not_valid(lines: Iterable[ListedLine]) -> tuple[NoValidBaseline, ...]:
 
 
 def _not_timed(job: EvaluationRequest, evaluation: Evaluation, reason: str) -> Evaluation:
-    """What is left where a right candidate could not be timed for no fault of its own."""
+    """Replace the perf stage of a right candidate that the machine failed to time."""
     del job
     return replace(evaluation, perf=CandidateTimes(outcome="infra", detail=reason))
 
 
 def _without_repeats(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, str]]]:
-    """The first entry of each source and task, and the others with the key of their first."""
+    """Return the first entry of each source and task, and for the others the key of their first."""
     firsts: dict[tuple[str, str], Entry] = {}
     same: list[tuple[Entry, str]] = []
     for entry in entries:
@@ -360,7 +360,7 @@ def _about(
 
 
 def _counts(lines: Iterable[ListedLine]) -> dict[str, Counter[str]]:
-    """How often each outcome occurs, by stage; `not_run` is one, so each stage counts all."""
+    """Count the outcomes of each stage; `not_run` is one, so every stage counts all."""
     counts: dict[str, Counter[str]] = {"call": Counter(), "exe": Counter(), "perf": Counter()}
     for line in lines:
         for stage, counter in counts.items():

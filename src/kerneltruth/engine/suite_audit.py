@@ -1,4 +1,4 @@
-"""`audit --suite`: every task of a suite proves itself, side by side."""
+"""Run `audit --suite`: every task of a suite proves itself, side by side."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.pytorch import eager_of, own_function
 from kerneltruth.tasks.registry import FOREIGN, eager_modules, find, key_of, suites, tasks_of
 
-# So long after a spent budget, results are still waited for.
+# Wait this long for results after the budget is spent.
 AFTER_BUDGET_S = 2.0
 
 
@@ -60,15 +60,16 @@ def _audit_suite(
         if time.monotonic() > until:
             return None
         proof = _proof(job, runner, cache, options, until=until, tell=report)
-        # What a problem is may take seconds to find out.
+        # Deriving a problem's task may take seconds.
         return None if proof.skipped[NO_TIME] and not proof.cases else proof
 
     runner.versions()
     proofs: list[Proof] = []
     begun: dict[str, Proof] = {}
-    # The last of a user's suite are mostly the largest: nobody waits for them alone at the end.
+    # The last tasks of a user's suite are usually the largest: start them early, not alone at the
+    # end.
     in_turn = jobs[::-1] if options.suite in FOREIGN else jobs
-    # A case that takes longer than that is given up.
+    # Give up a case that takes longer than this.
     late = until + AFTER_BUDGET_S
     pool = LocalPool(work=evaluate, workers=_judges(options), until=late)
     for event in pool.run(in_turn):
@@ -105,7 +106,7 @@ def _jobs(options: AuditRequest) -> list[ProofJob]:
     assert options.suite is not None
     every = tasks_of(options.suite) if options.suite in FOREIGN else eager_modules(options.suite)
     if not every:
-        # Says which suites there are, if this is none.
+        # An unknown suite gets the list of suites here.
         tasks_of(options.suite)
         raise UserError(
             f"--suite {options.suite}: it has no functions of plain PyTorch to be proved with; "
@@ -140,7 +141,7 @@ def _proof(
     except UserError:
         raise
     except Exception as error:
-        # A reference or contract that raises is a mistake in one task, and no reason to stop.
+        # A reference or contract that raises is a mistake in one task; the others go on.
         return _failed(job, f"{type(error).__name__}: {error}")
 
 
@@ -166,7 +167,7 @@ def _document(
         tasks=tuple(proof.document() for proof in proofs),
         categories=by_category(proofs),
         summary=ProofSummary(**asdict(total), good=total.hold == total.tasks > 0),
-        # The budget was spent before they were begun, or before their first cases ended.
+        # The budget ran out before they began, or before their first cases ended.
         not_judged=tuple(sorted(not_judged)),
         seconds=seconds,
     )

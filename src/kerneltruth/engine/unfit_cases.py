@@ -1,4 +1,4 @@
-"""Whether a case from a file fits its task: a finding may be damaged, edited or from elsewhere."""
+"""Check that a case from a file fits its task: a finding may be damaged, edited or foreign."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kerneltruth.documents.case import Case
 from kerneltruth.errors import UserError
 from kerneltruth.tasks.spec import Task
 
-# No strategy comes near; beyond it a damaged size would fill the memory.
+# No strategy comes near this; a damaged size beyond it would fill the memory.
 MOST_ELEMENTS = 2**28
 
 
 def refuse_unfit(path: Path, task: Task, case: Case) -> None:
-    """Stop at a case that the task cannot have.
+    """Refuse a case that the task cannot have.
 
     Raises:
         UserError: names the file and what does not fit.

@@ -1,7 +1,7 @@
-"""Who may use a GPU: many that check, or one that times.
+"""Share a GPU: many processes may check kernels at once, or one may time them.
 
-Two locked files per device, so that it holds between processes of whatever parent. Whoever wants
-to time takes the entrance first: nobody who checks comes in after, and those inside leave in time.
+Two locked files per device work between processes of any parent. A process that times takes the
+entrance lock first: no new check enters, and running checks leave in time.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# So many may use much of a device's memory at a time.
+# At most this many processes may use much of a device's memory at once.
 _PLACES = 6
-# Devices that a process has alone, with its id: a fork of it has them not.
+# Devices that a process holds alone, with its process id: a fork does not inherit them.
 _HELD: dict[str, int] = {}
 
 
 @contextlib.contextmanager
 def checking(device: str) -> Iterator[None]:
-    """Use the device beside others that check, while nobody times there."""
+    """Use the device beside other checks, while nothing is timed on it."""
     with _locked(device, "entrance", fcntl.LOCK_EX):
         pass
     with _locked(device, "room", fcntl.LOCK_SH):
@@ -31,7 +31,7 @@ def checking(device: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def timing(device: str) -> Iterator[None]:
-    """Have the device alone; within this, in the same process, it is had already."""
+    """Hold the device alone; nested calls in the same process return at once."""
     if _HELD.get(device) == os.getpid():
         yield
         return
@@ -45,7 +45,7 @@ def timing(device: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def much_memory(device: str, *, alone: bool = False) -> Iterator[None]:
-    """Use much of the device's memory: as one of few, or with nobody else who does."""
+    """Use much of the device's memory: as one of a few, or as the only one."""
     places = [f"place-{n}" for n in range(_PLACES)]
     with contextlib.ExitStack() as stack:
         if alone:
@@ -58,7 +58,7 @@ def much_memory(device: str, *, alone: bool = False) -> Iterator[None]:
 
 
 def _entered(stack: contextlib.ExitStack, device: str, place: str) -> bool:
-    """Whether a place was free, and is had until the stack ends."""
+    """Take a free place until the stack ends; return whether there was one."""
     try:
         stack.enter_context(_locked(device, place, fcntl.LOCK_EX | fcntl.LOCK_NB))
     except BlockingIOError:
@@ -68,7 +68,7 @@ def _entered(stack: contextlib.ExitStack, device: str, place: str) -> bool:
 
 @contextlib.contextmanager
 def _locked(device: str, part: str, how: int) -> Iterator[None]:
-    # Where several GPUs are dealt out, each process sees its own as the first.
+    # Where several GPUs are assigned, each process sees its own as the first.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     name = re.sub(r"\W+", "-", f"{visible}-{device}-{part}")
     path = Path(tempfile.gettempdir()) / f"kerneltruth-{os.getuid()}-{name}.lock"
@@ -77,5 +77,5 @@ def _locked(device: str, part: str, how: int) -> Iterator[None]:
         try:
             yield
         finally:
-            # Processes that were forked meanwhile have the file open too, so closing is not enough.
+            # Forked processes hold the file open too, so closing it is not enough.
             fcntl.flock(lock, fcntl.LOCK_UN)

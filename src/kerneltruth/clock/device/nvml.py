@@ -1,4 +1,4 @@
-"""A GPU's state as NVML tells it, through `pynvml`; and which GPU `cuda:N` is."""
+"""Read a GPU's state through NVML (`pynvml`), and find which GPU `cuda:N` is."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class NvmlTelemetry:
         running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         seen = frozenset(p.pid for p in running)
         now = self._now()
-        # Who is ours takes milliseconds to find out where many judge, and blocks follow fast.
+        # Listing our processes takes milliseconds when many judges run; blocks follow faster.
         if seen != self._seen or now > self._looked + LOOK_AGAIN_S:
             self._seen, self._looked = seen, now
             self._strangers = strangers(seen, self._ours) if seen else 0
@@ -198,10 +198,10 @@ class NvmlTelemetry:
 
 
 def strangers(seen: Collection[int], ours: Callable[[], Collection[int]]) -> int:
-    """How many of the processes on a device are not ours.
+    """Return how many of the processes on a device are not ours.
 
-    In a container NVML may name processes by the host's numbers, which match none of ours: then as
-    many as we have are taken for ours, which errs towards seeing nobody.
+    In a container NVML may report the host's process ids, which match none of ours. Then as many as
+    we have count as ours, which may miss another process.
     """
     own = set(ours())
     known = own & set(seen)

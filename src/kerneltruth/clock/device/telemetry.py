@@ -1,4 +1,4 @@
-"""The device's state beside the measurement: clocks, temperature, power, and who else is there.
+"""The device's state beside the measurement: clocks, temperature, power, other processes.
 
 Clocks cannot be locked on a rented machine, so they are read around each block, through NVML, and
 a block during which they moved, or were held down, is measured again. What NVML reports is read in
@@ -44,14 +44,14 @@ class Reading:
 
 
 class Telemetry(Protocol):
-    """A device that can be asked how it is."""
+    """A device whose state can be read."""
 
     def read(self) -> Reading | None:
-        """The device now; None if it cannot be asked."""
+        """Return the state now; None if it cannot be read."""
         ...
 
     def close(self) -> None:
-        """Ask no more."""
+        """Release the reader."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What makes a batch or a block not count: a disturbed device, or a host that was too slow."""
+"""Decide what disqualifies a batch or a block: a disturbed device, or a host that was too slow."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kerneltruth.clock.device.telemetry import Reading, Telemetry
 from kerneltruth.clock.protocol.sides import Batch
 
-# How far the clock of the multiprocessors may move within a block.
+# How far the SM clock may move within a block.
 CLOCK_DRIFT = 0.02
-# Those that say that the device is not in a state to be timed. A software power cap is not among
-# them: a large product of matrices runs into it on any device.
+# Throttle reasons that disqualify a block. A software power cap is not among them: a large matrix
+# product reaches it on any device.
 HARMFUL = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake")
 
 
@@ -43,7 +43,7 @@ def disturbed(before: Reading | None, after: Reading | None) -> str | None:
 
 
 def _held_down(before: Reading, after: Reading) -> set[str]:
-    """The reasons that are in force at either reading, or were between them."""
+    """Return the throttle reasons in force at either reading or in between."""
     grown = {k for k, v in after.held_down.items() if v > before.held_down.get(k, v)}
     return {*before.throttle, *after.throttle, *grown}
 
@@ -55,7 +55,7 @@ def _moved(before: int | None, after: int | None, share: float) -> bool:
 
 
 class DisturbanceDetector:
-    """Watches a device: says at each question what disturbed it since the one before."""
+    """Watches a device: each call says what disturbed it since the previous one."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -63,7 +63,7 @@ class DisturbanceDetector:
         self.readings: list[Reading] = []
 
     def __call__(self) -> str | None:
-        """Why what ran since the last question does not count; None at the first."""
+        """Say why what ran since the last call does not count; None at the first."""
         before, self._last = self._last, self._telemetry.read()
         if self._last is not None:
             self.readings.append(self._last)
@@ -72,7 +72,7 @@ class DisturbanceDetector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What readings together say, for a record; clocks as lowest and highest."""
+    """Summarize readings for a record; clocks as lowest and highest."""
 
     readings: int
     sm_clock_mhz: tuple[int, int] | None
@@ -84,7 +84,7 @@ class Conditions:
 
 
 def conditions(readings: Sequence[Reading]) -> Conditions | None:
-    """The extremes of some readings; None without any."""
+    """Return the extremes of readings; None if there are none."""
     if not readings:
         return None
     reasons = {*(r for one in readings for r in one.throttle)}
@@ -105,14 +105,14 @@ def _range(values: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-# For so much of a batch the device may have waited for its host, beyond doubt for no more.
+# The share of a batch for which the device may have waited for its host.
 IDLE = 1e-3
 
 
 def was_starved(batch: Batch) -> bool:
-    """Whether the device may have waited for calls within a batch, so that the host was timed.
+    """Return whether the device may have waited for calls within a batch: then the host was timed.
 
-    Whose host is done before the first call may begin has all of them enqueued. Else the device may
-    have waited for as long as the host took more, at any place: events do not tell.
+    If enqueueing finished before the first kernel started, the device was never starved. Otherwise
+    the device may have waited for as long as the host took beyond that; events do not show where.
     """
     return batch.host_s - batch.head_start_s > IDLE * batch.device_s

@@ -1,8 +1,8 @@
-"""Which calls of a batch are sampled, and what is kept of them.
+"""Choose the calls of a batch that are spot-checked, and what is kept of them.
 
-A batch is shown by its last call only. Whoever leaves out a tenth of the calls would get through a
-few such looks; some elements of many calls are cheap to look at. Their inputs arrive right before
-the call, so that nobody can have computed their results together with others beforehand.
+Only the last call of a batch is graded in full. A candidate that skips a tenth of the calls would
+survive a few such checks; keeping some elements of many calls is cheap. Known inputs arrive right
+before the call, so that no result can be computed ahead of time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from kerneltruth.clock.protocol.buffers import SPARE, shuffled
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.runner.timing.messages import SpotCheck
 
-# How many calls of a batch, or of a group that is captured, are sampled, and how many elements of
-# each output are kept, at most.
+# At most this many calls of a batch or captured group are checked, with this many elements of each
+# output.
 MOST_CALLS = 32
 SPOTS = 1024
-# Of more calls half are sampled: a result that stayed from the call before is then wrong, mostly.
+# With more calls, half are checked: then a result left over from the previous call is mostly wrong.
 FEW = 8
-# After the fewest blocks every so-manieth one, at random, is followed by a sampled batch.
+# After the first blocks, each block is followed by a checked batch with probability one in this
+# many.
 EVERY = 8
-# How many calls a batch is to have sampled; where they are fewer, more batches are.
+# Checked calls that a batch should have; with fewer, more batches are checked.
 ENOUGH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotChecked:
-    """Some elements of what sampled calls gave.
+    """Elements kept from the checked calls.
 
     Attributes:
         at: the contents of each call, as they were when it was made.
@@ -45,12 +46,12 @@ class SpotChecked:
 
 
 def sources_of(known: Sequence[object]) -> int:
-    """In how many spare rows known contents wait for the calls that are sampled."""
+    """Return how many spare buffers hold known contents for checked calls."""
     return min(len(known), SPARE)
 
 
 def count_checked(calls: int) -> int:
-    """How many of so many calls in a row are sampled: of few all of them, else at most half."""
+    """Return how many of `calls` consecutive calls are checked: all of a few, else at most half."""
     return min(calls if calls < FEW else calls // 2, MOST_CALLS)
 
 
@@ -75,7 +76,7 @@ def spot_check_of(
     slot: int,
     rng: Stream,
 ) -> SpotCheck:
-    """Sample some of these calls.
+    """Choose which of these calls are checked.
 
     Args:
         groups: rows of calls that follow each other, in the order in which they are made.
@@ -91,7 +92,7 @@ def spot_check_of(
     )
     return SpotCheck(
         buffers=buffers,
-        # Neighbours get different contents: one's result must not do for the other.
+        # Neighbours get different contents, so that one result cannot stand in for the next.
         sources=tuple(i % sources for i in range(len(buffers))),
         elements=elements,
         spots=tuple(

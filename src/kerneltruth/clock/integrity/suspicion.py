@@ -1,4 +1,4 @@
-"""What makes a candidate suspect: its claims, and baselines that it has hindered.
+"""Decide what makes a candidate suspect: false claims of time, or hindered baselines.
 
 A child's device events are claims. The judge's own clock sees every batch from outside, plus an
 overhead that the shortest batches show. A candidate is suspect if its batches took longer on the

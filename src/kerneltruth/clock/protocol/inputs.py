@@ -95,12 +95,12 @@ class BenchInputs:
         return Contents(calls=len(calls), chosen=chosen)
 
     def draw(self, rng: Stream, count: int) -> Contents:
-        """Contents for so many calls."""
+        """Draw contents for `calls` calls."""
         chosen = {a.name: self.pools[a.name].choose(rng, count) for a in self.moving}
         return Contents(calls=count, chosen=chosen)
 
     def refill(self, buffers: Sequence[int], contents: Contents) -> FillBuffers:
-        """The errand that gives rows these contents."""
+        """Return the request that fills buffers with these contents."""
         chosen = contents.chosen.values()
         scaled = any(c.factors for c in chosen)
         return FillBuffers(

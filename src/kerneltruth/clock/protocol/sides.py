@@ -13,7 +13,7 @@ from kerneltruth.errors import InternalError
 from kerneltruth.runner.protocol import Errand, Observation
 from kerneltruth.runner.timing.messages import SpotCheck
 
-# Calls that take longer are made as rarely as possible.
+# Slower calls are made as rarely as possible.
 SLOW_S = 0.1
 
 

@@ -140,7 +140,7 @@ def _of_arithmetic(bound: Regime, seconds: float, floor: Floor) -> Iterator[Rema
 
 
 def uses_matrix_units(binaries: Sequence[StaticFacts]) -> bool | None:
-    """Whether any of the kernels does; None where nobody looked."""
+    """Return whether any kernel does; None where it was not measured."""
     known = [b.tensor_cores for b in binaries if b.tensor_cores is not None]
     return any(known) if known else None
 

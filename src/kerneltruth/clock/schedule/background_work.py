@@ -1,7 +1,7 @@
-"""Preparation goes on in the background while candidates are timed, and is paused during batches.
+"""Prepare in the background while candidates are timed; pause during batches.
 
-Most seconds of a run go into what needs no quiet device: compiling, drawing inputs, references.
-Batches need one: background processes are stopped for as long, and the judge's own work waits.
+Most of a run goes into work that needs no quiet device: compiling, drawing inputs, references.
+Batches need one: background processes are stopped during them, and the judge's own work waits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-# A process that is within the driver stops when it leaves it. Making a context takes longest, and
-# several that begin together make theirs one after the other.
+# A process inside the driver stops only when it leaves it. Creating a context takes longest, and
+# contexts are created one after the other.
 _STOP_S = 4.0
 _LOOK_S = 5e-4
 _DRAIN_S = 1e-2
@@ -37,10 +37,10 @@ class Pausable(Protocol):
 
 
 class BackgroundWork:
-    """Which thread may use a device: one that runs batches, alone, or others that prepare."""
+    """Decides which thread may use a device: one that runs batches, or those that prepare."""
 
     def __init__(self, *, finish: Callable[[], None] = lambda: None) -> None:
-        """Nobody has batches run yet.
+        """Start with no batch running.
 
         Args:
             finish: waits until the device has done what this process asked it for.
@@ -48,7 +48,7 @@ class BackgroundWork:
         self._finish = finish
         self._changed = threading.Condition()
         self._at_work = 0
-        # The thread that has batches run.
+        # The thread that runs batches.
         self._owner: int | None = None
         self._beside: list[Callable[[], Iterable[Pausable]]] = []
 
@@ -75,13 +75,13 @@ class BackgroundWork:
                 self._changed.notify_all()
 
     def always(self, processes: Callable[[], Iterable[Pausable]]) -> None:
-        """Pause these during batches; `processes` gives those there are at the moment."""
+        """Pause these during batches; `processes` returns the current ones."""
         with self._changed:
             self._beside.append(processes)
 
     @contextlib.contextmanager
     def beside(self, processes: Callable[[], Iterable[Pausable]]) -> Iterator[None]:
-        """As `always`, for as long as this lasts."""
+        """As `always`, until the context ends."""
         self.always(processes)
         try:
             yield
@@ -96,7 +96,7 @@ class BackgroundWork:
         with self._changed:
             self._changed.wait_for(lambda: self._owner is None)
             self._owner = threading.get_ident()
-        # From here on: Ctrl-C while others are waited for must not keep them waiting for ever.
+        # Inside the try: Ctrl-C during the wait must not leave the others paused for ever.
         try:
             with self._changed:
                 self._changed.wait_for(lambda: not self._at_work)
@@ -107,7 +107,7 @@ class BackgroundWork:
             while not all(process.paused for process in stopped) and time.monotonic() < end:
                 time.sleep(_LOOK_S)
             if stopped:
-                # Kernels that they have launched still run.
+                # Kernels that they launched may still run.
                 time.sleep(_DRAIN_S)
             yield
         finally:

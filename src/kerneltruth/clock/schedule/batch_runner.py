@@ -1,4 +1,4 @@
-"""What one side of a benchmark does: allocates buffers, captures graphs, runs batches.
+"""Run one side of a benchmark: allocate buffers, capture graphs, run batches.
 
 `benchmark` decides which side does what when.
 """
@@ -46,20 +46,20 @@ from kerneltruth.runner.timing.messages import (
     Supply,
 )
 
-# A call may claim this many times less than the judge saw before that no longer sizes batches.
+# Once a call claims less than the judge's time by this factor, claims no longer size batches.
 MOST_UNDERSTATED = 8
-# At most so many estimates of a call's time, to get one without its host.
+# At most this many estimates of a call's time without its host.
 MOST_ESTIMATES = 3
-# The device is kept busy at least this long before a batch's first call: a host that has just woken
+# Keep the device busy at least this long before a batch's first call: a host that has just woken
 # takes much of it to enqueue that call, and the share differs from process to process.
 HEAD_START_S = 5e-4
-# And at most this long, where a host takes longer to enqueue calls than the device to run them.
+# And at most this long, where a host enqueues calls more slowly than the device runs them.
 MOST_HEAD_START_S = 2e-2
-# A host that takes more than so many times that for a batch gets the longest head start at once.
+# A host that takes this many times longer for a batch gets the longest head start at once.
 HOPELESS = 2
-# Head start over enqueueing time: hosts are faster at one time than at another.
+# Head start over enqueueing time, since the speed of hosts varies.
 SPARE_TIME = 1.5
-# Calls of a second estimate, fewest and most, and the seconds after which it stops at the fewest.
+# Fewest and most calls of a second estimate, and the seconds after which it stops at the fewest.
 AGAIN = (2, 6)
 AGAIN_S = 0.5
 # The keys of `BatchRunner.spent`.
@@ -68,7 +68,7 @@ PARTS = ("calls", "device", "ahead")
 
 @dataclass(slots=True, kw_only=True)
 class BatchRunner:
-    """Has one side at a time run batches, and prepares it for them.
+    """Runs batches of one side at a time, and prepares the side for them.
 
     Attributes:
         now: the judge's clock, in seconds.
@@ -127,7 +127,7 @@ class BatchRunner:
         if why is not None:
             raise NotValid(side.name, why)
         if side.ran.waits:
-            # To try would cost a process, and all that it has compiled.
+            # Trying would cost a process and all that it has compiled.
             side.graphs = Graphs.REFUSED
             side.why_not_captured = f"{side.name}: it waits for the device in a call"
 
@@ -141,7 +141,7 @@ class BatchRunner:
         # not get ahead of it.
         waits = side.ran is not None and bool(side.ran.waits)
         tries = 1 if waits or side.second_s > SLOW_S else MOST_ESTIMATES
-        # As many calls as the side before needed, if that takes no long.
+        # As many calls as the previous side needed, if that is quick.
         known = min(self.last_calls, int(SLOW_S / max(side.second_s, 1e-6)))
         calls = 1 if side.second_s > self.effort.batch_s else max(SPARE, known)
         head_start_s = self.head_start_s
@@ -149,7 +149,7 @@ class BatchRunner:
         while True:
             batch = self.run(side, [i % SPARE for i in range(calls)])
             longer_s = self.head_start_s - head_start_s
-            # A claim of no time would make the batches of all sides long.
+            # A claim of zero seconds would make the batches of all sides long.
             seen_s = (batch.wall_s - longer_s - side.second_s) / MOST_UNDERSTATED
             least_s = min(least_s, max(batch.device_s, seen_s))
             side.launch_s = min(side.launch_s, batch.host_s / calls)
@@ -300,7 +300,7 @@ class BatchRunner:
         return side.spot_check
 
     def end_spot_check(self, side: Side) -> None:
-        """Check no call any more."""
+        """Check no more calls."""
         side.spot_check = None
         side.do(SpotCheck(slot=side.slot), self.effort.deadline_s)
 
@@ -359,5 +359,5 @@ class BatchRunner:
 
 
 def _needed(batch: Batch, calls: int) -> float:
-    """Seconds of head start in which a host enqueues so many calls, by what it took here."""
+    """Return the head start in which a host enqueues `calls` calls, judging by this batch."""
     return SPARE_TIME * batch.host_s / batch.calls * calls

@@ -46,13 +46,13 @@ from kerneltruth.clock.schedule.blocks import BatchesOf, Blocks, OverheadsOf
 from kerneltruth.clock.schedule.phase import BenchmarkStep, Phase, after, after_failure
 from kerneltruth.clock.schedule.stopwatch import Stopwatch
 
-# If calls are sampled and results have more elements, they are shown once: that takes a while.
+# With larger outputs, results are graded once instead of spot-checked: grading takes long.
 LARGE = 2**20
-# How many times more rows than there are, or fewer, are made anew.
+# By which factor the number of buffers must differ before they are allocated anew.
 REMADE = 2
-# Of which the quickest counts, of calls on inputs in the caches.
+# How many calls on cached inputs are timed; the fastest counts.
 WARM_BATCHES = 3
-# How often a baseline that seems to take too long is gauged again while the device is disturbed.
+# How often a baseline that seems too slow is timed again while the device is disturbed.
 ASKED = 3
 STARVED = "a host was slower than the device"
 
@@ -63,7 +63,7 @@ class InterleavedBenchmark:
 
     Attributes:
         sides: the candidate first.
-        known: contents whose results the judge knows, for the batches that are shown.
+        known: contents with known results, for the batches that are shown.
         elements: how many each output has, where the judge can tell for each whether it is right;
             none where it cannot, and nothing is sampled.
         graphs: whether the calls are captured.
@@ -135,7 +135,7 @@ class InterleavedBenchmark:
         return {**self._spent, **self._batches.spent}
 
     def prepare(self, disturbance: Callable[[], str | None] = lambda: None) -> None:
-        """Stock everyone who is not yet, have them compile, and settle how calls are made.
+        """Prepare all sides: allocate inputs, compile, and decide how calls are made.
 
         Args:
             disturbance: see `run`.
@@ -155,24 +155,24 @@ class InterleavedBenchmark:
                 self._refuse_if_too_long(side, disturbance)
             self.buffers = self._count_rows()
             for side in self.sides:
-                # As many for everyone: batches of other lengths have other edges.
+                # The same for all sides: batches of different lengths have different edges.
                 if side.buffers != self.buffers:
                     self._batches.allocate_buffers(side, self.buffers)
         with self._spent.on("capturing"):
             wanted = self.on_gpu and self._wants_graphs()
             self.graphs = wanted and all(map(self._capture, self.sides))
             for side in self.sides:
-                # Its child began anew, since another of its sides could not be captured.
+                # Its child restarted because another of its sides could not be captured.
                 if side.buffers != self.buffers:
                     self._batches.warm_up(side)
                     self._batches.allocate_buffers(side, self.buffers)
             if self.sides[0].spot_check is not None and not self.graphs:
-                # Someone else could not be captured.
+                # Another side could not be captured.
                 self._batches.end_spot_check(self.sides[0])
             self._batches.hides = self.on_gpu and not self.graphs
         with self._spent.on("settling"):
             for side in self.sides:
-                # Memory and clocks settle; nothing of it counts.
+                # Let memory and clocks settle; this batch does not count.
                 batch = self._batch(side, self._count())
                 if self.on_gpu:
                     first = self.graphs not in side.tuned
@@ -181,13 +181,13 @@ class InterleavedBenchmark:
                     )
 
     def _refuse_if_too_long(self, side: Side, disturbance: Callable[[], str | None]) -> None:
-        """Refuse a baseline that takes too long, by calls that nothing disturbed.
+        """Refuse a baseline that is too slow, judging by undisturbed calls.
 
-        Where there are none such it goes on to be timed, unless each call takes so long that no
-        disturbance is the reason, and batches of it would cost too much.
+        Without any such calls it is timed all the same, unless a call is so slow that no
+        disturbance explains it and its batches would cost too much.
 
         Raises:
-            NotValid: it takes too long.
+            NotValid: the baseline is too slow.
         """
         for _ in range(ASKED):
             if self.too_long(side) is None:
@@ -199,7 +199,7 @@ class InterleavedBenchmark:
                 raise NotValid(side.name, why)
 
     def warm_up(self) -> None:
-        """Stock everyone who is not yet, and have them compile, side by side: nothing is timed yet.
+        """Have every side that is not ready compile, side by side, before anything is timed.
 
         Raises:
             ContestError: a side cannot.
@@ -214,7 +214,7 @@ class InterleavedBenchmark:
                 for done in [pool.submit(self._batches.warm_up, side) for side in cold]:
                     done.result()
             except KeyboardInterrupt:
-                # Else those that compile, or never answer, would be waited for.
+                # Otherwise sides that still compile, or never answer, would be waited for.
                 for side in cold:
                     side.child.close(wait=False)
                 raise
@@ -275,7 +275,7 @@ class InterleavedBenchmark:
             for _ in range(sample_at.count(index)):
                 self._spot_checked_batch()
         if self.samples:
-            # Who stopped working at some time has stopped by now.
+            # A candidate that stopped working at some point has stopped by now.
             self._spot_checked_batch()
 
     def _starved(self, block: dict[str, tuple[Batch, ...]]) -> str | None:
@@ -293,16 +293,16 @@ class InterleavedBenchmark:
 
     @property
     def samples(self) -> bool:
-        """Whether calls of the candidate are sampled."""
+        """Return whether calls of the candidate are spot-checked."""
         return bool(self.known and self.elements)
 
     def _block(
         self, *, show: bool
     ) -> tuple[dict[str, tuple[Batch, ...]], dict[str, tuple[float, ...]]]:
-        """A batch of each side, in an order of this block's own, and then backwards.
+        """Run a batch of each side in a random order, and then backwards.
 
-        Calls of one pass have the same contents for everyone: what they hold may decide how long
-        they take.
+        The calls of one pass have the same contents for all sides, because contents may affect the
+        time.
         """
         found: dict[str, list[Batch]] = {side.name: [] for side in self.sides}
         overheads: dict[str, list[float]] = {
@@ -316,15 +316,15 @@ class InterleavedBenchmark:
                 shows = show and side.name == self.sides[0].name and bool(found[side.name])
                 found[side.name].append(self._batch(side, count, contents, show=shows))
                 if side.name in overheads:
-                    # A batch of a slow one is as short as can be, so what it costs hardly changes.
+                    # A batch of a slow side is as short as can be, so its overhead hardly changes.
                     known = (
                         self.overheads[0].get(side.name) if side.is_slow and self.overheads else ()
                     )
-                    # Its calls are all enqueued before it begins, which only the first of a longer
-                    # batch may be: who does not wait for the batch is shown here.
+                    # All calls of a graph are enqueued before it begins; in a longer batch only the
+                    # first may be. A kernel that does not wait for the head start is caught here.
                     first = side is self.sides[0] and not overheads[side.name]
                     early = show and first and self._batches.hides and not self.samples
-                    # At once: how quick a host is changes within a second.
+                    # At once, because a host's speed changes within a second.
                     overheads[side.name].append(
                         known[0] if known and not early else self._overhead(side, show=early)
                     )
@@ -339,7 +339,7 @@ class InterleavedBenchmark:
         """Seconds of a call of these baselines, batch by batch, now that the candidate is gone.
 
         Args:
-            names: whose.
+            names: of these baselines.
             batches: of each.
             settle_s: so long, and for one batch of each at least, nothing counts: after a pause the
                 device is cool and quick for a while.
@@ -367,7 +367,7 @@ class InterleavedBenchmark:
         return {side.name: self._batch(side, count).per_call_s for side in sides}
 
     def show_known(self, side: Side) -> Iterator[ShownResult]:
-        """What a side gives for contents whose results the judge knows; nothing is timed.
+        """Return what a side computes for contents with known results; nothing is timed.
 
         Raises:
             ContestError: it could not go on.
@@ -399,7 +399,7 @@ class InterleavedBenchmark:
             side.warm_s = min(batch.per_call_s for batch in batches)
 
     def _blocks_to_show(self, least: int) -> set[int]:
-        """Blocks whose last batch of the candidate is shown: the last of the fewest, and others."""
+        """Return the blocks whose last batch of the candidate is graded."""
         if not self.known:
             return set()
         shown = 1 if self.samples and sum(self.elements) > LARGE else self.effort.shown
@@ -433,7 +433,7 @@ class InterleavedBenchmark:
 
     @property
     def _are_short(self) -> bool:
-        """Whether a call of anyone is short enough for graphs."""
+        """Return whether the calls of any side are short enough for graphs."""
         return min(side.warm_up_s for side in self.sides) < self.effort.graph_below_s
 
     @property
@@ -452,7 +452,7 @@ class InterleavedBenchmark:
         return self._batches.capture(side)
 
     def _count(self) -> int:
-        """How many rows, or captured groups of them, a batch takes: nobody can know beforehand."""
+        """Draw how many buffers or captured groups a batch uses; no side can foresee it."""
         most = GROUPS if self.graphs else self.buffers
         least = math.ceil(most / 2)
         return least + int(self.rng.integers(1, 0, most - least + 1))
@@ -469,7 +469,7 @@ class InterleavedBenchmark:
     def _batch(
         self, side: Side, count: int, contents: Contents | None = None, *, show: bool = False
     ) -> Batch:
-        """A batch over so many rows, or groups, in random order; contents are drawn if left out."""
+        """Run a batch over `count` buffers or groups in random order; draw contents if left out."""
         if self.graphs:
             return self._batch_over(side, shuffled(GROUPS, self.rng)[:count], contents, show=show)
         order = [SPARE + i for i in shuffled(side.buffers, self.rng)[:count]]
@@ -519,5 +519,5 @@ class InterleavedBenchmark:
         self.spot_checks.append(SpotChecked(at=at, spots=side.spot_check.spots, seen=seen))
         if not self.graphs:
             self._batches.end_spot_check(side)
-        # As after any other.
+        # As after any other batch.
         self._overhead(side)

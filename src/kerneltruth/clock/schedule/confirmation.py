@@ -1,7 +1,7 @@
-"""What looks wrong, looked at once more: claims that are doubted, and baselines that were beaten.
+"""Confirm what looks wrong: doubted claims, and baselines that were beaten.
 
-All run on the same device: work that a candidate leaves there between its own batches would make
-others look slow. So baselines are timed again when it is gone.
+All sides share a device: work that a candidate leaves there between its batches slows the others.
+So baselines are timed again when the candidate is gone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SETTLE_S = 0.3
 def resolve_suspicion(
     benchmark: InterleavedBenchmark, disturbance: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Run as many blocks again while the judge's clock contradicts the candidate's events.
+    """Double the blocks while the judge's clock contradicts the candidate's events.
 
-    Hundreds of candidates are timed in a study, and a busy host blurs that clock: what is only by
-    chance rarely outlasts more blocks, and false events do. In these blocks a baseline shows what
-    a batch costs beyond its events although nobody hides a thing.
+    A study times hundreds of candidates, and a busy host blurs that clock. A chance contradiction
+    rarely survives more blocks; false events do. In these blocks a baseline shows what a batch
+    costs beyond its events without any cheating.
     """
     for _ in range(MOST_DOUBLINGS):
         if not is_suspect(benchmark):

@@ -40,9 +40,9 @@ LEVEL = 0.95
 MINIMUM_EFFECT = 0.01
 LEAST_BLOCKS = 8
 
-# A measurement that ends once its interval is narrow ends rather when the noise happens to look
-# small, and then covers up to 2.5 points less than it says. So the interval is taken at this share
-# of the error that it claims: 1/32 instead of 1/20, which is what 6 blocks can just give.
+# Stopping once the interval is narrow tends to stop when the noise happens to look small; such
+# intervals cover up to 2.5 points less than they claim. So the interval uses this share of the
+# claimed error: 1/32 instead of 1/20, which 6 blocks can just reach.
 SPENT = 0.625
 
 # Half-width of what differs between processes, over the standard deviation of a pair's blocks.
@@ -142,11 +142,11 @@ def ratio_interval(
 def between_processes(bare: Interval, blocks: int, *, noise_floor: float) -> Interval:
     """The interval of a ratio of kernels, from that of these two processes of theirs.
 
-    Copies of a kernel in different processes differ by more than the laps of each tell, perhaps
+    Copies of a kernel in different processes differ by more than the batches of each show, perhaps
     since their memory lies elsewhere. They differ the more, the more their blocks scatter. Of 648
     null pairs on three H100 (`benchmarks/clock_null.py`) 94% to 99.5% by card contain 1 with a
     noise floor of 0.3% alone, and 98.1% to 100% with `SCATTER` of the blocks' standard deviation;
-    of 648 others, of which nothing was chosen, 95.4% to 98.6%.
+    of 648 others, which did not enter the choice, 95.4% to 98.6%.
 
     Args:
         bare: from `ratio_interval`.
@@ -194,7 +194,7 @@ def enough(
     """Whether the ratio is known to plus or minus `precision`, a share such as 0.003.
 
     It may be asked after every block: `ratio_interval` pays for that (see `SPENT`). Only the width
-    decides, never the estimate, so that nobody can measure until the ratio looks good.
+    decides, never the estimate, so that measuring cannot continue until the ratio looks good.
     """
     if least < 2 or not precision > 0:
         raise InternalError(f"need least >= 2 and precision > 0, got {least} and {precision}")

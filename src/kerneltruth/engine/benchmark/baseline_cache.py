@@ -1,4 +1,4 @@
-"""Which task is timed now, and the baselines of those that wait for another turn."""
+"""Cache the baselines of tasks: the one timed now, and those that wait for another turn."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 from kerneltruth.runner.host import Runner
 from kerneltruth.tasks.spec import Task
 
-# Tasks whose baselines are there at a time, at most; and the device memory for those that wait: a
-# part of so many.
+# The most tasks with live baselines, and the share of the device's memory (one part in this many)
+# for those that wait.
 MOST_AT_ONCE = 16
 WAITING_SHARE = 2
-# What a baseline holds that waits, beside its process's context.
+# Memory that a waiting baseline holds beside its process's context.
 WAITING_BYTES = 2**28
-# While less than this part of the device's memory is free, nobody else gets ready ahead of time.
+# Prepare no further task while less than this share of the device's memory is free.
 FREE_SHARE = 1 / 3
-# A task's name, the dtype, and its shapes: a task with others has other baselines.
+# A task's name, the dtype, and its shapes: other shapes have other baselines.
 Key = tuple[str, str | None, str]
 
 
 class BaselineCache:
     """The turns that tasks take on one device.
 
-    A task's baselines stay after its turn, without the memory of their rows, as long as there is
-    room for those of all tasks.
+    A task's baselines survive its turn, without their input buffers, while there is room for all.
     """
 
     def __init__(
@@ -48,26 +47,26 @@ class BaselineCache:
         seed: int,
         sources: Callable[[Task], dict[str, Candidate]],
     ) -> None:
-        """No process is started yet; for the arguments see `Benchmarker`."""
+        """Start no process yet; the arguments are those of `Benchmarker`."""
         self._runner = runner
         self._baselines = baselines
         self._processes = BaselineProcesses(runner)
         self._seed = seed
         self._sources = sources
         self._on_gpu = runner.device != "cpu"
-        # That in hand, and those that wait: who has waited longest stands first.
+        # The current task and the waiting ones, longest wait first.
         self._grounds: dict[Key, TaskBaselines] = {}
         self._key: Key | None = None
-        # Those that had a turn since they got ready: they are not known to be needed again.
+        # Tasks that had a turn since they were prepared: no known need for them remains.
         self._had: set[Key] = set()
-        # Those that get ready, or did, and have had no turn since; who comes next stands first.
+        # Tasks being prepared, or prepared and still without a turn, in the order of their turns.
         self._coming: dict[Key, Future[None]] = {}
         self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
         self.background = BackgroundWork(finish=self._finish)
 
     @property
     def capacity(self) -> int:
-        """Of how many tasks there may be baselines at a time, so that others have room."""
+        """Return how many tasks may have live baselines, so that all have room."""
         if not self._on_gpu:
             return MOST_AT_ONCE
         room = memory_of(self._runner.device) // WAITING_SHARE
@@ -78,11 +77,11 @@ class BaselineCache:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Of which tasks there are baselines; who has waited longest stands first."""
+        """Return the tasks with live baselines, longest wait first."""
         return tuple(name for name, *_ in self._grounds)
 
     def begin(self, task: Task, dtype: str | None = None) -> TaskBaselines:
-        """Have this task in hand, once it is ready; that one before it waits."""
+        """Make this task the current one, once it is ready; the previous one waits."""
         task_baselines, key = self._made(task, dtype), _key_of(task, dtype)
         if key != self._key:
             self._put_down()
@@ -96,10 +95,10 @@ class BaselineCache:
         return task_baselines
 
     def ready(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have the baselines of tasks that come next compile, side by side, and wait for them.
+        """Prepare the baselines of the next tasks, side by side, and wait for them.
 
-        As many as the device has memory for; others do so in their turn. Those of the task in hand
-        begin anew if any of them was lost.
+        Prepares as many as the device has memory for; the others follow in their turn. The
+        baselines of the current task restart if any of them was lost.
         """
         tasks = tuple(tasks)
         keys = [_key_of(task, None) for task in tasks]
@@ -109,7 +108,7 @@ class BaselineCache:
         wait([self._coming[key] for key in keys])
 
     def prepare_in_background(self, tasks: Iterable[Task], effort: Effort) -> None:
-        """Have them compile while others are timed; they are paused during batches."""
+        """Prepare them while others are timed; they are paused during batches."""
         others = [task for task in tasks if _key_of(task, None) != self._key]
         self._begin_to_prepare(others, effort)
 
@@ -118,7 +117,7 @@ class BaselineCache:
         coming = [self._made(task, None) for task in tasks]
         self._end_beyond_room(keys)
         if not self._room():
-            # The others are not known to be needed again.
+            # No known need for the others remains.
             self._end([k for k in self._waiting() if k in self._had and k not in keys])
         self._had.difference_update(keys)
         for key, task_baselines in zip(keys, coming, strict=True):
@@ -131,7 +130,7 @@ class BaselineCache:
             self._release()
 
     def _compute_references(self, key: Key) -> None:
-        """Have all that is due to the task that comes next: it may take much memory."""
+        """Compute all expected results of the next task: that may take much memory."""
         task_baselines, ready = self._grounds[key], self._coming[key]
 
         def compute_references() -> None:
@@ -141,7 +140,7 @@ class BaselineCache:
         self._coming[key] = self._threads.submit(compute_references)
 
     def _await(self, key: Key) -> None:
-        """Wait until a task that gets ready is."""
+        """Wait until a task that is being prepared is ready."""
         begun = self._coming.pop(key, None)
         if begun is not None:
             # A failure here is reported when the result is needed.
@@ -149,7 +148,7 @@ class BaselineCache:
                 begun.result()
 
     def _finish(self) -> None:
-        """Wait for what this process has asked the device for: it goes on after the asking."""
+        """Wait for this process's work on the device, which launches return before."""
         if self._on_gpu:
             torch.cuda.synchronize(torch.device(self._runner.device))
 
@@ -157,21 +156,21 @@ class BaselineCache:
         return [key for key in self._grounds if key != self._key]
 
     def _room(self) -> bool:
-        """Whether the device has memory for more that gets ready."""
+        """Return whether the device has memory to prepare more."""
         if not self._on_gpu:
             return True
         free, total = torch.cuda.mem_get_info(torch.device(self._runner.device))
         return free >= FREE_SHARE * total
 
     def _release(self) -> None:
-        """Give back what this process keeps of the device's memory for its own use."""
+        """Release the device memory that this process caches for itself."""
         if self._on_gpu:
             torch.cuda.empty_cache()
 
     def free_memory(self) -> bool:
-        """End baselines of tasks that wait; whether there were any.
+        """End baselines of waiting tasks; return whether there were any.
 
-        Of all that had their turn, and next of half of the others, those that come last.
+        Ends those of all tasks that had their turn, and of the last half of the others.
         """
         self._release()
         waiting = self._waiting()
@@ -181,7 +180,7 @@ class BaselineCache:
         return bool(waiting)
 
     def close(self, *, wait: bool = False) -> None:
-        """End all baselines; without `wait` this is only asked for."""
+        """End all baselines; without `wait`, only request it."""
         self._key = None
         for begun in self._coming.values():
             begun.cancel()
@@ -191,25 +190,24 @@ class BaselineCache:
         self._processes.end_idle(wait=wait)
 
     def _end(self, keys: Sequence[Key]) -> None:
-        """End the baselines of these tasks; their processes are there for others."""
+        """End the baselines of these tasks; their processes become available to others."""
         ending = [self._grounds.pop(key) for key in keys]
         for key in keys:
             self._coming.pop(key, None)
         in_parallel(task_baselines.leave for task_baselines in ending)
 
     def _end_beyond_room(self, kept: Collection[Key]) -> None:
-        """End baselines that have waited longest, until there is room for the others; not these."""
+        """End the baselines that have waited longest until there is room; never end `kept`."""
         others = [key for key in self._grounds if key not in kept]
         line = {key: place for place, key in enumerate(self._coming, 1)}
-        # Those that nobody is known to need again, and then who comes last.
+        # First tasks with no known need, then those whose turn is furthest away.
         others.sort(key=lambda key: (key not in self._had, -line.get(key, 0)))
         self._end(others[: max(0, len(self._grounds) - self.capacity)])
 
     def _put_down(self) -> None:
-        """Have the task in hand wait for its next turn.
+        """Make the current task wait for its next turn.
 
-        If any of its baselines was lost, all begin anew then: it may have been this turn's bad
-        luck.
+        If any of its baselines was lost, all restart then: the loss may have been bad luck.
         """
         key, self._key = self._key, None
         if key is None:
@@ -222,13 +220,13 @@ class BaselineCache:
             task_baselines.leave()
 
     def _made(self, task: Task, dtype: str | None) -> TaskBaselines:
-        """The grounds of a task; made when they are first asked for."""
+        """Return the baselines of a task, made at the first call."""
         key = _key_of(task, dtype)
         if key not in self._grounds:
             sources = self._sources(task)
             of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
             if not self._on_gpu:
-                # Interpreted kernels are not timed: nor is the control.
+                # Interpreted kernels are not timed, nor is the control.
                 of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
             self._grounds[key] = TaskBaselines(
                 task,

@@ -1,4 +1,4 @@
-"""Which baselines there are, how each is made, and in which process it runs."""
+"""Define the baselines: how each is made, and in which process it runs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from kerneltruth.runner.candidate import Candidate, read_candidate
 from kerneltruth.suites.pytorch import eager_of, own_function
 from kerneltruth.tasks.spec import Task
 
-# What `torch.compile` is told for each baseline that it makes of eager PyTorch.
+# The `torch.compile` mode of each baseline made from eager PyTorch; None runs it as it is.
 COMPILED = {
     "eager": None,
     "compile": "default",
-    # Without graphs of its own: calls of everyone are captured, or of nobody.
+    # Without graphs of its own: calls of all sides are captured, or of none.
     "compile_max_autotune": "max-autotune-no-cudagraphs",
 }
 BASELINES = (*COMPILED, "control")
 # The timed side; among a task's baselines it is eager PyTorch, timed against itself.
 CANDIDATE = "candidate"
-# The process of those that are made of eager PyTorch.
+# The process of the baselines that are made from eager PyTorch.
 PYTORCH = "pytorch"
 
 
 def process_of(name: str) -> str:
-    """Which of a task's processes a baseline is in."""
+    """Return the process that a baseline runs in."""
     return PYTORCH if name in COMPILED else name
 
 
 def check_baselines(names: Iterable[str]) -> None:
-    """Refuse what is no baseline.
+    """Refuse a name that is not a baseline.
 
     Raises:
         UserError: a name is not one of `BASELINES`.
@@ -42,7 +42,7 @@ def check_baselines(names: Iterable[str]) -> None:
 
 
 def baseline_sources(task: Task) -> dict[str, Candidate]:
-    """What a task's candidates are timed against: eager PyTorch, and a control of the corpus."""
+    """Return a task's baselines: eager PyTorch, and a control from the corpus."""
     found: dict[str, Candidate] = {}
     eager = eager_of(task) or own_function(task)
     if eager is not None:

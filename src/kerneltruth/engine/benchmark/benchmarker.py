@@ -1,4 +1,4 @@
-"""The benchmarker: candidates timed against baselines that stay warm between them."""
+"""Time candidates against baselines that stay warm between them."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ DEFAULT_BASELINES = ("eager", "compile", "control")
 class Benchmarker:
     """Times candidates on one device, one after the other.
 
-    Baselines stay: another candidate of the same task meets them warm, also after those of other
-    tasks, as long as there is room for all. They are measured again beside every candidate all the
-    same.
+    Baselines stay warm for further candidates of their task, even after other tasks, while there is
+    room for all. They are still measured again beside every candidate.
     """
 
     def __init__(
@@ -69,14 +68,14 @@ class Benchmarker:
         """A benchmarker.
 
         Args:
-            runner: whose children are timed.
+            runner: provides the timed children.
             machine: what is known of the device.
-            seed: of contents and of the order of calls; a candidate must not know it.
-            baselines: which, of `BASELINES`.
+            seed: of contents and of the order of calls; secret from candidates.
+            baselines: names from `BASELINES`.
             effort: what a benchmark may cost.
-            cold: whether Triton candidates compile anew: else nobody could tell what that takes.
-            itself: whether the candidates are eager PyTorch: they get ready with the baselines.
-            sources: gives a task's `eager` and `control` candidates, where there are such.
+            cold: whether Triton candidates compile from scratch, so that compiling can be timed.
+            itself: whether the candidates are eager PyTorch, prepared with the baselines.
+            sources: gives a task's `eager` and `control` candidates, where they exist.
         """
         check_baselines(baselines)
         self._runner = runner
@@ -88,18 +87,18 @@ class Benchmarker:
         self._itself = itself
         names = (*baselines, CANDIDATE) if itself else baselines
         self._baseline_cache = BaselineCache(runner, baselines=names, seed=seed, sources=sources)
-        # Its context is made beside others, but beside no batches.
+        # Its context is created beside other preparation, but never during batches.
         self._baseline_cache.background.always(lambda: () if self._next is None else (self._next,))
         self._count = 0
         self._next: Session | None = None
-        # The end of the candidate before takes a while, in which the next one may get ready.
+        # The previous candidate takes a while to end; the next one is prepared in that time.
         self._ends = ThreadPoolExecutor(1)
         self._ending: Future[None] | None = None
         self._alone_s = self._ready_s = 0.0
         self._spent = Stopwatch()
 
     def close(self, *, wait: bool = False) -> None:
-        """End all children; without `wait` this is only asked for."""
+        """End all children; without `wait`, only request it."""
         if self._next is not None:
             self._next.close(wait=wait)
             self._next = None
@@ -108,20 +107,20 @@ class Benchmarker:
 
     @property
     def capacity(self) -> int:
-        """Of how many tasks there may be baselines at a time, so that others have room."""
+        """Return how many tasks may have live baselines, so that all have room."""
         return self._baseline_cache.capacity
 
     def ready(self, tasks: Iterable[Task]) -> None:
-        """Have the baselines of tasks that come next compile, side by side: nothing is timed.
+        """Prepare the baselines of the next tasks, side by side; nothing is timed.
 
-        The device may be used for other things meanwhile.
+        The device is free for other work during this.
         """
         began = time.perf_counter()
         self._baseline_cache.ready(tasks, self._effort)
         self._ready_s += time.perf_counter() - began
 
     def prepare_in_background(self, tasks: Iterable[Task]) -> None:
-        """Have them compile while others are timed, whose batches they do not disturb."""
+        """Prepare them while others are timed, without disturbing batches."""
         self._baseline_cache.prepare_in_background(tasks, self._effort)
 
     def time(
@@ -138,7 +137,7 @@ class Benchmarker:
             task: the task.
             candidate: one of its candidates.
             dtype: of the shapes; None takes the task's first.
-            then: who is timed next: its process gets ready meanwhile, and loads nothing.
+            then: the next candidate: its process starts early, and loads nothing yet.
         """
         shapes = self.shapes(task, candidate, dtype=dtype, then=then)
         while True:
@@ -155,9 +154,9 @@ class Benchmarker:
         dtype: str | None = None,
         then: Candidate | None = None,
     ) -> Generator[tuple[int, int, Case], None, CandidateTimes]:
-        """As `time`, which explains the arguments; yields each shape before it is timed.
+        """Time as `time` does, with the same arguments; yield before each shape is timed.
 
-        With its number, from 0, and that of all.
+        Yields the shape's number, from 0, and the number of all shapes.
         """
         began = time.perf_counter()
         task_baselines = self._baseline_cache.begin(task, dtype)
@@ -189,7 +188,7 @@ class Benchmarker:
         )
 
     def _document(self, found: FinishedBenchmark) -> ShapeTimes:
-        """What a benchmark shows; where grading lacks memory, once more with what others held."""
+        """Benchmark once; if grading lacks memory, free what others hold and try again."""
         document = shape_document(found, machine=self._machine)
         if lacks_memory(document.graded.not_graded or "") and self._baseline_cache.free_memory():
             return shape_document(found, machine=self._machine)
@@ -198,7 +197,7 @@ class Benchmarker:
     def _measure(
         self, task_baselines: TaskBaselines, candidate: Candidate, child: Session | None
     ) -> Generator[tuple[int, int, Case], None, Measured]:
-        """A benchmark for each shape until one fails."""
+        """Benchmark each shape until one fails."""
         measured = Measured()
         for number, case in enumerate(task_baselines.cases):
             yield number, len(task_baselines.cases), case
@@ -216,7 +215,7 @@ class Benchmarker:
         return measured
 
     def _child(self, candidate: Candidate, then: Candidate | None) -> Session:
-        """The candidate's child, which may have been got ready; and one for who comes then."""
+        """Return the candidate's child, perhaps prepared ahead, and prepare one for the next."""
         child, self._next = self._next, None
         if child is not None and child.candidate != candidate:
             child.close(wait=False)
@@ -228,7 +227,7 @@ class Benchmarker:
         return child
 
     def _gone(self) -> None:
-        """Wait until nothing is left of the candidate before."""
+        """Wait until the previous candidate's child is gone."""
         if self._ending is not None:
             self._ending.result()
             self._ending = None
@@ -240,12 +239,12 @@ class Benchmarker:
     def _look_again(
         self, shapes: list[ShapeTimes], benchmarks: list[InterleavedBenchmark]
     ) -> list[ShapeTimes]:
-        """Time baselines that were beaten once more, now that the candidate is gone."""
+        """Time beaten baselines once more, now that the candidate is gone."""
         with timing(self._runner.device), self._baseline_cache.background.batches():
             return [*map(self._looked_at, shapes, benchmarks)]
 
     def _looked_at(self, shape: ShapeTimes, benchmark: InterleavedBenchmark) -> ShapeTimes:
-        # Those that began anew with a later shape have no rows for this one any more.
+        # Baselines that restarted at a later shape have no buffers for this one any more.
         there = {side.name for side in benchmark.sides if side.buffers}
         beaten = [
             name
@@ -321,7 +320,8 @@ class Benchmarker:
             except SideError as error:
                 if is_out_of_memory(error.seen):
                     self._gone()
-                    # Others may have held it; once more when there is nobody left to make room.
+                    # Other tasks may have held the memory; try once more when all of theirs is
+                    # released.
                     freed = self._baseline_cache.free_memory()
                     if freed or not alone:
                         alone = not freed
@@ -340,7 +340,7 @@ class Benchmarker:
     def _confirmed(
         self, found: FinishedBenchmark, task_baselines: TaskBaselines, candidate: Candidate
     ) -> FinishedBenchmark:
-        """What was found, with a look in other processes at baselines that are nearly as quick."""
+        """Return the result, confirmed in other processes where a baseline is nearly as quick."""
         own = candidate_times(found.benchmark).estimate
         seen = comparisons(found.benchmark, noise_floor=self._machine.noise_floor(own))
         near = nearly_tied(seen, self._effort.near)
@@ -350,7 +350,7 @@ class Benchmarker:
             try:
                 benchmark = self._contest_anew(found, task_baselines, candidate, near, ending)
             except SideError:
-                # It says nothing; what was found stands.
+                # The second look failed and says nothing; the first stands.
                 return found
         return replace(found, again=benchmark)
 
@@ -362,9 +362,9 @@ class Benchmarker:
         near: Collection[str],
         ending: contextlib.ExitStack,
     ) -> InterleavedBenchmark:
-        """The benchmark once more, in processes that `ending` ends; no call is graded.
+        """Benchmark once more, in processes that `ending` ends, without grading.
 
-        Baselines that would have to compile stay in theirs.
+        Baselines that would have to compile stay in their processes.
         """
         sides = [_contestant(self._runner.open(candidate, mode="time"))]
         for side in found.benchmark.sides[1:]:

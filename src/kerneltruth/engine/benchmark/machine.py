@@ -101,7 +101,7 @@ class DeviceWatch:
         return flags
 
     def conditions(self) -> Conditions | None:
-        """The device's clocks, temperature and power meanwhile."""
+        """Return the device's clocks, temperature and power during the measurement."""
         return conditions(self.disturbance.readings)
 
 
@@ -215,7 +215,7 @@ def known_machine(runner: Runner, *, again: bool = False, root: int | None = Non
     """The machine of a runner, measured if it was not yet.
 
     Args:
-        runner: whose device it is about.
+        runner: runs on the device.
         again: whether to measure all the same.
         root: the process whose descendants may use the device while something is timed.
 

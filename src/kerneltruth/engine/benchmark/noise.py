@@ -91,7 +91,7 @@ def _null_contest(
         benchmark.prepare()
         benchmark.run(lambda c: False, DisturbanceDetector(telemetry))
     finally:
-        # What ends on the device disturbs whoever is timed next.
+        # Kernels that end on the device disturb the next timing.
         for session in sessions:
             session.close()
     return benchmark

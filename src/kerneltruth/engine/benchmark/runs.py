@@ -28,7 +28,7 @@ def benchmarker_for_runs(runner: Runner, baselines: tuple[str, ...] | None = Non
     """The benchmarker of a run with many candidates."""
     return Benchmarker(
         runner,
-        # Those who check meanwhile are children of the same parent.
+        # Processes that check kernels are children of the same parent.
         machine=known_machine(runner, root=os.getppid()),
         seed=secrets.randbits(64),
         baselines=baselines or DEFAULT_BASELINES,

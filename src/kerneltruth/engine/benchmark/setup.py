@@ -1,6 +1,6 @@
-"""What benchmarks share.
+"""Hold what benchmarks share.
 
-Those on one case share inputs, and contents whose results the judge knows; those of one task share
+Benchmarks on one case share inputs, and contents with known results; benchmarks of one task share
 the processes of its baselines.
 """
 
@@ -29,21 +29,21 @@ from kerneltruth.oracle.verdict import Infra, Passed, Verdict, word
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
-# Said where nothing can be graded.
+# The reason why nothing can be graded.
 PYTORCH_TOO = "PyTorch's own result is wrong by the same measure"
 
 
 @dataclass(slots=True, kw_only=True)
 class TimingSetup:
-    """The ground of benchmarks on one case.
+    """What benchmarks on one case share.
 
     Attributes:
         device: where references are computed.
-        drawn: contents whose results the judge finds out.
+        drawn: contents whose results the judge computes.
         sides: the baselines.
-        failed: why baselines take no part any more, by name; `not_valid` those that are none.
+        failed: why baselines are out, by name; `not_valid` holds the invalid ones.
         expected: what calls on drawn contents must give, or why that cannot be had.
-        quiet: of the device.
+        quiet: decides who may use the device.
     """
 
     task: Task
@@ -58,7 +58,7 @@ class TimingSetup:
     background: BackgroundWork = field(default_factory=BackgroundWork)
 
     def known(self) -> list[dict[str, Choice]]:
-        """Contents whose results the judge knows; it finds out when it is first asked."""
+        """Return contents with known results, computed at the first call."""
         if not self.expected:
             self.expected = [self._expectation(choices) for choices in self.drawn]
         return [
@@ -69,25 +69,25 @@ class TimingSetup:
 
     @property
     def lacked_memory(self) -> bool:
-        """Whether what is due could not be had since others held the device's memory."""
+        """Return whether expected results are missing because others held the device's memory."""
         return any(isinstance(why, str) and lacks_memory(why) for why in self.expected)
 
     def compute_references(self) -> None:
-        """Find out what is due; what cannot be had while others are busy is asked for again."""
+        """Compute the expected results; retry later what lacks memory while others are busy."""
         self.known()
         if any(isinstance(due_there, str) for due_there in self.expected):
             self.expected.clear()
 
     @property
     def baselines(self) -> list[Side]:
-        """The baselines that a candidate meets."""
+        """Return the baselines that a candidate is timed against."""
         return [side for side in self.sides if side.name != CANDIDATE]
 
     def itself(self) -> Side:
         """Eager PyTorch as the candidate.
 
         Raises:
-            ContestError: it could not get ready.
+            ContestError: it could not be prepared.
         """
         for side in self.sides:
             if side.name == CANDIDATE:
@@ -96,7 +96,7 @@ class TimingSetup:
         raise SideError(CANDIDATE, seen)
 
     def elements(self) -> tuple[int, ...]:
-        """How many elements each output has, where each is right or wrong by itself; else none."""
+        """Return how many elements each output has, or () if they cannot be graded one by one."""
         expected = [e for e in self.expected if isinstance(e, Expectation)]
         if not expected or not all(spotwise(self.task, e) for e in expected):
             return ()
@@ -114,14 +114,14 @@ class TimingSetup:
                 return f"{type(error).__name__}: {error}".splitlines()[0]
 
     def leave_out(self, error: SideError) -> None:
-        """Go on without a baseline that cannot; it says nothing of any candidate."""
+        """Drop a baseline that fails; this says nothing about any candidate."""
         self.failed[error.name] = str(error)
         if isinstance(error, NotValid):
             self.not_valid.add(error.name)
         self.sides = [side for side in self.sides if side.name != error.name]
 
     def graded(self, benchmark: InterleavedBenchmark) -> GradedCalls:
-        """The shown results of a benchmark against what was due."""
+        """Grade a benchmark's shown results."""
         wrong: list[str] = []
         unknown: list[str] = []
         for where, verdict in self._verdicts(benchmark):
@@ -138,7 +138,7 @@ class TimingSetup:
         return GradedCalls(calls=calls, wrong=tuple(wrong), not_graded=why)
 
     def _pytorch_is_wrong(self, benchmark: InterleavedBenchmark) -> bool:
-        """Whether eager PyTorch's own results are wrong, too, by the same measure."""
+        """Return whether eager PyTorch's own results fail by the same measure."""
         there = [side for side in benchmark.sides[1:] if side.name in COMPILED and side.buffers]
         try:
             shown = [each for side in there[:1] for each in benchmark.show_known(side)]
@@ -150,7 +150,7 @@ class TimingSetup:
         return self._judged(partial(grade, self.task, self._due(shown.at), shown.seen))
 
     def _verdicts(self, benchmark: InterleavedBenchmark) -> Iterator[tuple[str, Verdict]]:
-        """The verdict of each result, with words on where it is from."""
+        """Return the verdict on each result, with words on where it is from."""
         for shown in benchmark.shown:
             yield "", self._verdict_of(shown)
         for spot_checks in benchmark.spot_checks:
@@ -162,7 +162,7 @@ class TimingSetup:
         try:
             return graded()
         except Exception as error:
-            # Memory, or a mistake in a task: the candidate's fault is a verdict.
+            # Out of memory, or a mistake in a task: a candidate's fault is a verdict.
             return Infra(reason=f"{type(error).__name__}: {error}".splitlines()[0])
 
     def _due(self, at: Mapping[str, Choice]) -> Expectation:

@@ -21,13 +21,13 @@ from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine
 from kerneltruth.engine.benchmark.setup import TimingSetup
 from kerneltruth.runner.protocol import Binary, Loaded
 
-# Flags of times that contradict something: nothing is called faster then.
+# Flags of times that contradict each other: such a candidate is never called faster.
 CONTRADICTED = frozenset({"timing_suspect", "below_floor", "baseline_hindered"})
-# Of times that are a host's.
+# The flag of times that measure the host.
 HOST_BOUND = "host_bound"
-# Of times that differ between processes of the same programs by more than the batches of each tell.
+# The flag of times that differ between processes by more than batches within one.
 PROCESSES_DIFFER = "processes_differ"
-# Of a shape whose results the judge cannot know: nothing is called faster either.
+# The flag of a shape with unknown results: no candidate is called faster on it either.
 NOT_GRADED = "not_graded"
 
 
@@ -64,7 +64,7 @@ def shape_document(found: FinishedBenchmark, *, machine: Machine) -> ShapeTimes:
     noise = machine.noise_floor(own.estimate)
     first = comparisons(benchmark, noise_floor=noise)
     against = _confirmed(first, found.again, noise)
-    # Else its host was ahead of the device, and launching is in no figure.
+    # Otherwise its host was ahead of the device, and no figure contains the launch.
     launch_s = benchmark.sides[0].launch_s if benchmark.sides[0].waits else None
     limits = machine.limits(setup.task, setup.case, own.estimate, launch_s, binaries=kernels[0])
     flags = list(dict.fromkeys([*limits.flags, *watch.flags(benchmark)]))

@@ -1,4 +1,4 @@
-"""The baselines of one task, and what timing each of its cases takes."""
+"""Manage the baselines of one task, and what timing each of its cases needs."""
 
 from __future__ import annotations
 
@@ -31,28 +31,29 @@ from kerneltruth.runner.host import Mode, Session
 from kerneltruth.runner.timing.messages import AllocateBuffers
 from kerneltruth.tasks.spec import Task
 
-# Processes that run nothing but PyTorch's own functions go from one task to the next.
+# Processes that run only PyTorch's own functions serve one task after another.
 _HANDED_ON = frozenset({PYTORCH, CANDIDATE})
-# Contents whose results the judge knows, for each case.
+# How many contents with known results each case has.
 KNOWN = 2
-# For giving memory back.
+# Seconds that giving memory back may take.
 PARK_S = 30.0
-# Of inputs: what is due takes several times as much until it is its task's turn.
+# Inputs up to this size are graded ahead: expected results take several times as much until the
+# task's turn.
 DUE_AHEAD_BYTES = 2**25
-# References in other processes take all cores, and others the interpreter: one task's at a time.
+# References in other processes use all cores, others hold the interpreter lock: one task at a time.
 _ASKED = threading.Lock()
-# Pools of a few tasks at a time: many threads that draw wait for the interpreter, and their memory
-# on the device adds up.
+# A few tasks draw pools at a time: many drawing threads contend for the interpreter lock, and their
+# device memory adds up.
 _DRAWN = threading.Semaphore(2)
-# Spare rows of more bytes are given back until the baseline's turn: many tasks wait on one device.
+# Larger spare buffers are released until the baseline's turn: many tasks share one device.
 SPARE_BYTES = 2**26
 
 
 class TaskBaselines:
-    """The grounds of one task, and its baselines' processes.
+    """The timing setups of one task, and the processes of its baselines.
 
-    All cases of a baseline are in one, and what PyTorch itself makes of a function, compiled or
-    not, is in one too: a context on the device takes a fifth of a second, one after the other.
+    All cases of a baseline share a process, and so do eager and compiled PyTorch: creating a
+    context on the device takes 0.2 s, and contexts are created one after the other.
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class TaskBaselines:
         Args:
             task: the task.
             cases: on which it is timed.
-            processes: those of the baselines.
+            processes: the baselines' processes.
             baselines: by name, see `BASELINES`.
-            seed: of the contents whose results the judge knows.
+            seed: seed of the contents with known results.
             background: work that pauses while batches run.
         """
         self.task = task
@@ -85,19 +86,19 @@ class TaskBaselines:
         self._opening = threading.Lock()
         self._made: dict[str, TimingSetup] = {}
         self._shared: dict[str, SharedChild] = {}
-        # Seconds that it took to get ready, of which others took part at the same time.
+        # Seconds of preparation, during which other tasks may have been prepared too.
         self.spent = Stopwatch()
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
-        """The task's shapes that are not timed."""
+        """Return the task's shapes that are not timed."""
         return left_out(self.task, dtype=self.cases[0].dtype)
 
     def of(self, case: Case) -> TimingSetup:
-        """The ground of a case; made when it is first asked for."""
+        """Return the timing setup of a case, made at the first call."""
         found = self._made.get(case.identity)
         if found is None:
-            # First: their processes get ready while the inputs are drawn.
+            # First, so that their processes start while the inputs are drawn.
             sides = [self._side(name, source) for name, source in self._baselines.items()]
             with _DRAWN:
                 leave = self._quiet.work()
@@ -116,13 +117,14 @@ class TaskBaselines:
         return found
 
     def warm_up(self, effort: Effort, *, room: Callable[[], bool] = lambda: True) -> None:
-        """Have the baselines compile for all cases; they are paused during batches.
+        """Have the baselines compile for all cases, paused during batches.
 
-        And have what is due, where it takes little memory or answers come from other processes.
+        Also computes expected results where that takes little memory or happens in other processes.
 
         Args:
             effort: of the benchmarks to come.
-            room: whether the device has memory for more; else what is missing waits for its turn.
+            room: whether the device has memory for more; otherwise the rest waits for the task's
+                turn.
         """
         with self._quiet.beside(self._sessions):
             for case in self.cases:
@@ -130,10 +132,10 @@ class TaskBaselines:
                     return
 
     def compute_references(self, *, room: Callable[[], bool] = lambda: True) -> None:
-        """Have what is still due, for the task that comes next."""
+        """Compute the remaining expected results, for the task that comes next."""
         for setup in list(self._made.values()):
             if not self._closed and not setup.expected and room():
-                # Those that a device answers do not take all cores.
+                # Results that the device computes do not use all cores.
                 there = self.task.with_spread is not None and self._processes.device != "cpu"
                 with self.spent.on("references"), contextlib.nullcontext() if there else _ASKED:
                     setup.compute_references()
@@ -142,7 +144,7 @@ class TaskBaselines:
         return [shared.session for shared in list(self._shared.values())]
 
     def _warm_up(self, case: Case, effort: Effort) -> bool:
-        """Have the baselines compile for a case; whether others may follow."""
+        """Have the baselines compile for a case; return whether further cases may follow."""
         with self.spent.on("inputs"):
             setup = self.of(case)
         while True:
@@ -159,7 +161,7 @@ class TaskBaselines:
                 break
             except SideError as error:
                 if is_out_of_memory(error.seen):
-                    # It has another try when it is needed, and room is made for it.
+                    # It is tried again when it is needed, after room is made for it.
                     for side in (s for s in setup.sides if s.name == error.name):
                         start_again(side, error.seen)
                     return False
@@ -173,11 +175,11 @@ class TaskBaselines:
 
     @property
     def whole(self) -> bool:
-        """Whether no baseline was lost; one that is none would be none again."""
+        """Return whether no baseline was lost; an invalid one would be invalid again."""
         return all(setup.failed.keys() == setup.not_valid for setup in self._made.values())
 
     def fresh(self, name: str) -> Side | None:
-        """A baseline once more, in a process of its own; None where it would have to compile."""
+        """Start a baseline again in a process of its own; None if it would have to compile."""
         if COMPILED.get(name):
             return None
         with self._quiet.work():
@@ -185,9 +187,9 @@ class TaskBaselines:
         return Side(name=name, child=session)
 
     def park(self) -> bool:
-        """Give back the memory of rows and of what is due, until the next turn.
+        """Release buffers and expected results until the next turn.
 
-        Gives whether all baselines are there for it.
+        Returns whether all baselines are there for it.
         """
         for setup in self._made.values():
             setup.expected.clear()
@@ -195,7 +197,7 @@ class TaskBaselines:
         return self.whole
 
     def _release(self, setup: TimingSetup) -> None:
-        """Give back the memory of rows."""
+        """Release the buffers."""
         for side in [side for side in setup.sides if side.readiness is not Readiness.NEW]:
             try:
                 side.do(AllocateBuffers(count=0, slot=side.slot), PARK_S)
@@ -204,9 +206,9 @@ class TaskBaselines:
                 setup.leave_out(error)
 
     def leave(self) -> None:
-        """Leave the baselines' processes to other tasks, and end those that nobody else may have.
+        """Return the baselines' processes to other tasks, and end those that cannot be shared.
 
-        So all, if a baseline failed. Another thread may be getting them ready: that ends here.
+        Ends all if a baseline failed, including those that another thread is preparing.
         """
         whole = self.whole
         for place, shared in self._ending().items():
@@ -216,12 +218,12 @@ class TaskBaselines:
                 shared.close()
 
     def close(self, *, wait: bool = False) -> None:
-        """End the baselines' processes; without `wait` this is only asked for."""
+        """End the baselines' processes; without `wait`, only request it."""
         for shared in self._ending().values():
             shared.close(wait=wait)
 
     def _ending(self) -> dict[str, SharedChild]:
-        """The processes there are; no other is begun from here on."""
+        """Return the existing processes; no other starts from here on."""
         with self._opening:
             self._closed = True
             ending, self._shared = self._shared, {}
@@ -236,7 +238,7 @@ class TaskBaselines:
             if place not in self._shared:
                 compiles = place == PYTORCH and any(COMPILED.get(n) for n in self._baselines)
                 mode: Mode = "time_compiled" if compiles else "time"
-                # A context that is made meanwhile would disturb batches.
+                # A context created now would disturb batches.
                 with self._quiet.work():
                     session = self._processes.open(source, mode, shared=place in _HANDED_ON)
                 self._shared[place] = SharedChild(session)

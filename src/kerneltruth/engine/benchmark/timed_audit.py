@@ -1,6 +1,6 @@
-"""`audit --suite NAME --timed`: PyTorch's own functions timed against themselves.
+"""Run `audit --suite NAME --timed`: PyTorch's own functions timed against themselves.
 
-Whatever the clock says of them but `tie` is a mistake of the clock, of a task or of a baseline.
+Any result but `tie` is a mistake of the clock, of a task or of a baseline.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from kerneltruth.suites.kernelbench.suite import Problems
 from kerneltruth.tasks.registry import FOREIGN, find, key_of, tasks_of
 from kerneltruth.tasks.spec import Task
 
-# So many tasks get ready side by side, while those before them are timed.
+# Prepare this many tasks side by side, while those before them are timed.
 PART = 8
-# So many of a user's problems are looked at together, each by a core, before the first is timed.
+# Derive this many of a user's problems side by side, one per core, before the first is timed.
 AHEAD = 32
 # Seconds of a budget kept for the second look: to begin it, and for each shape in doubt.
 BEGIN_S, LOOK_S = 10.0, 3.0
@@ -68,18 +68,18 @@ QUICK = replace(
     budget_s=0.2,
     spot_checks=1,
 )
-# What was no tie is timed once more, in as many blocks as `time` has: of hundreds of intervals of
-# 95% some do not contain 1.
+# Time again what is not a tie, in as many blocks as `time` takes: of hundreds of intervals of 95%,
+# some do not contain 1.
 AGAIN = Effort(precision=WIDEST / 4, warm=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What the process that times has found.
+    """What the timing process has found.
 
     Attributes:
         text: for the user.
-        task: whose shapes these are; None where none was timed.
+        task: the task of these shapes; None if none was timed.
         shapes: all of the task, as they stand now.
         trouble: why the task cannot be timed.
         spent: seconds by errand, of all so far.
@@ -97,12 +97,12 @@ def time_suite(
 ) -> Generator[Step, None, TimedSuiteDocument]:
     """Time the functions with a runner that is warming up; `start` is when the command began.
 
-    Ctrl-C and a spent budget end it early: what was timed is in the document, and what was not.
+    Ctrl-C and a spent budget end it early: the document lists what was timed and what was not.
 
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
-    # References of a part's tasks are asked side by side.
+    # References of one part's tasks are computed side by side.
     with opened(options.suite, runner, judges=PART) as suite:
         keys = _keys(suite or "", options.only)
         audit = _Audit(replace(options, suite=suite), runner, keys, start=start)
@@ -114,9 +114,9 @@ def time_suite(
 
 
 class _Audit:
-    """An audit in progress: what was found of each task.
+    """An audit in progress: what was found for each task.
 
-    A process of its own times; whatever it is at, it ends when the budget is spent.
+    A separate process does the timing; it ends when the budget is spent, whatever it is doing.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class _Audit:
         self.interrupted = False
 
     def run(self) -> Iterator[Step]:
-        """Time all tasks, and once more those whose outcome is in doubt.
+        """Time all tasks, and time doubtful ones again.
 
         Raises:
             EnvironmentFault: the process that times died, and the one after it.
@@ -162,8 +162,8 @@ class _Audit:
         )
 
     def _time_all(self, _: ProofJob, tell: Callable[[News], None]) -> None:
-        """In a process of its own: one after its death goes on with what was found before."""
-        # Each of the threads that prepare would else have threads for all cores.
+        """Run in its own process; a restarted one goes on from what was found before."""
+        # Otherwise each preparing thread would use threads for all cores.
         torch.set_num_threads(1)
         if not is_known(self._runner):
             tell(News(text="measuring what this device can do, once"))
@@ -193,7 +193,7 @@ class _Audit:
     def _timed(
         self, benchmarker: Benchmarker, tell: Callable[[News], None]
     ) -> Iterator[tuple[Task, CandidateTimes, float]]:
-        """The document of each task, and its seconds; some get ready side by side before."""
+        """Yield each task's document and seconds; some tasks are prepared side by side."""
         parts = self._parts(max(1, min(PART, benchmarker.capacity // 2)), tell)
         with timing(self._runner.device):
             now = next(parts, ())
@@ -211,11 +211,11 @@ class _Audit:
                 now = coming
 
     def _parts(self, size: int, tell: Callable[[News], None]) -> Iterator[tuple[Task, ...]]:
-        """What is left to be timed, in parts of some tasks."""
+        """Return what is left to be timed, in parts of some tasks."""
         known = tasks_of(self._suite)
         problems = known if isinstance(known, Problems) else None
         if problems is not None:
-            # A part is timed, the next one gets ready, and one may be asked for results.
+            # One part is timed, the next is prepared, and one may be computing results.
             problems.ask_side_by_side(3 * size)
         left: list[Task] = []
         for place, key in enumerate(self._keys):
@@ -238,7 +238,7 @@ class _Audit:
             yield tuple(left)
 
     def _is_left(self, key: str) -> bool:
-        """Whether a task is to be timed: in the second look, what the first has doubted."""
+        """Return whether a task is to be timed: in the second look, only a doubtful one."""
         shapes = self._found.get(key)
         if shapes is None:
             return not self._looks_again
@@ -250,7 +250,7 @@ class _Audit:
         return time.monotonic() > self._until - kept
 
     def document(self) -> TimedSuiteDocument:
-        """What the command returns, of what was timed so far."""
+        """Build the document from what was timed so far."""
         found = [shape for key in self._keys for shape in self._found.get(key, ())]
         return _document(
             self._options,
@@ -268,17 +268,17 @@ def _document_of(benchmarker: Benchmarker, task: Task) -> CandidateTimes:
     try:
         return benchmarker.time(task, baseline_sources(task)[EAGER])
     except (MemoryError, RuntimeError) as error:
-        # What the judge itself needs the device for, such as grading.
+        # The judge itself needs the device too, for example to grade.
         said = f"{type(error).__name__}: {error}"[:300]
         return CandidateTimes(outcome="failed", detail=said)
 
 
 def _keys(suite: str, only: Sequence[str]) -> list[str]:
-    """The tasks that have a function of PyTorch's; a user's problem is its own."""
+    """Return the tasks with a function of PyTorch; a user's problem is its own function."""
     known = tasks_of(suite)
     keys = list(dict.fromkeys([key_of(name, suite) for name in only] or list(known)))
     if isinstance(known, Problems):
-        # What a budget leaves over is some of each level.
+        # A budget that ends early has then covered some of each level.
         problems = known.problems
         keys.sort(key=lambda key: problems[key.removeprefix(f"{suite}/")].number)
     if suite not in FOREIGN:
@@ -303,7 +303,7 @@ def _benchmarker(
 
 
 def _left(task: Task, shapes: Sequence[AuditedShape] | None) -> Iterator[Task]:
-    """The task as it is to be timed, if at all: of what was timed, shapes in doubt once more."""
+    """Return the task as it is to be timed, if at all: in the second look, only doubtful shapes."""
     if shapes is None:
         yield task
         return

@@ -1,4 +1,4 @@
-"""One file timed: from options to the document of `time --json`; and whom candidates meet."""
+"""Time one file: from options to the document of `time --json`; choose the baselines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kerneltruth.suites.foreign import opened
 from kerneltruth.suites.recognize import recognize
 from kerneltruth.tasks.spec import Task
 
-# What `--out` holds.
+# The file that `--out` holds.
 RESULT = "time.json"
 
 
@@ -60,7 +60,7 @@ def _time_file(
     benchmarker = Benchmarker(
         runner,
         machine=machine,
-        # Contents that a candidate could foresee would be no test of its work.
+        # Contents that a candidate could foresee would not test its work.
         seed=secrets.randbits(64) if options.seed is None else options.seed,
         baselines=options.baselines or DEFAULT_BASELINES,
         effort=Effort(budget_s=options.budget_s, deadline_s=options.deadline_s),
@@ -99,7 +99,7 @@ def _time_file(
 
 
 def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str) -> None:
-    """Say what cannot be timed here, before anything is measured."""
+    """Refuse what cannot be timed here, before anything is measured."""
     if device == "cpu" and candidate.language in NEEDS_A_GPU:
         raise EnvironmentFault(
             f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
@@ -123,7 +123,7 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
 def _told(
     shapes: Generator[tuple[int, int, Case], None, CandidateTimes],
 ) -> Generator[Step, None, CandidateTimes]:
-    """What a benchmarker yields, as steps."""
+    """Turn what a benchmarker yields into steps."""
     try:
         while True:
             number, count, case = next(shapes)
@@ -137,7 +137,7 @@ def _told(
 def _profiled(
     candidate: Candidate, task: Task, case: Case, *, device: str, timed: CandidateTimes
 ) -> tuple[ProfiledKernel, ...]:
-    """What Nsight Compute says of the first kernel that the candidate compiled."""
+    """Return what Nsight Compute says about the candidate's first compiled kernel."""
     kernels = [k for s in timed.shapes or () for k in s.kernels.get(CANDIDATE, ())]
     name = kernels[0].kernel if kernels else None
     return tuple(
@@ -174,7 +174,7 @@ def _write(options: TimeRequest, document: TimeDocument) -> None:
 
 
 def _make_folder(out: Path) -> None:
-    """The folder of the result, before anything is measured; what is there is not replaced."""
+    """Return the folder of the result before anything is measured; never replace what is there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name in (RESULT, "run.json"):

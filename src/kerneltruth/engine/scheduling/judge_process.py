@@ -17,7 +17,7 @@ from kerneltruth.runner.sandbox import die_with_parent
 
 R = TypeVar("R")
 
-# For so long judges may go on with their jobs when they are to stop.
+# Judges that must stop may work on their jobs for this long.
 STOP_S = 5.0
 
 
@@ -45,14 +45,14 @@ class JudgeProcess(Generic[J, R]):
         stop([self], STOP_S)
 
     def dismiss(self) -> None:
-        """Tell it to end when its job is done."""
-        # Judges forked later hold this pipe's end too, so closing it says nothing: say it.
+        """Tell it to end after its job."""
+        # Judges forked later hold this pipe's end too, so closing it is no signal: send a message.
         with contextlib.suppress(OSError, ValueError):
             self.pipe.send(None)
             self.pipe.close()
 
     def end(self, seconds: float) -> None:
-        """Wait so long for it to end, and no longer."""
+        """Wait at most this long for it to end."""
         self.process.join(timeout=seconds)
         if self.process.is_alive():
             self.process.kill()
@@ -60,7 +60,7 @@ class JudgeProcess(Generic[J, R]):
 
 
 def stop(judges: Sequence[JudgeProcess[Any, Any]], within_s: float) -> None:
-    """Have judges end: all at once, since they may be at work, or waiting for the device."""
+    """Stop judges, all at once: each may be at work or waiting for the device."""
     for judge in judges:
         judge.dismiss()
     until = time.monotonic() + within_s

@@ -1,6 +1,6 @@
-"""A pool of judges on this machine: each a process of its own, all sharing one zygote.
+"""Run a pool of judge processes on this machine, all sharing one zygote.
 
-The parent hands out jobs and collects outcomes; a lost judge's job goes to another, once.
+The parent hands out jobs and collects outcomes. If a judge dies, its job is tried once more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Judges(Generic[J, R]):
         self._second = None if pool.then is None else SecondStage(pool.then)
 
     def events(self) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
-        """What comes of the jobs, until all are done or the time is over."""
+        """Yield what comes of the jobs, until all are done or the time is over."""
         for _ in range(min(self._pool.workers, self._waiting.ahead())):
             self._judges.append(JudgeProcess(self._pool.work))
         for judge in self._judges:
@@ -79,7 +79,7 @@ class _Judges(Generic[J, R]):
         stop([*self._judges, *([second] if second else [])], 0.0 if late else self._pool.stop_s)
 
     def _pipes(self) -> list[Connection]:
-        """Of those at work."""
+        """Return the pipes of the judges at work."""
         busy = [judge.pipe for judge in self._judges if judge.job is not None]
         if self._second is not None:
             self._second.hand_out(no_more=not busy)
@@ -88,7 +88,7 @@ class _Judges(Generic[J, R]):
         return busy
 
     def _take(self, pipe: object) -> Iterator[Done[J, R] | Progress[J] | Lost[J]]:
-        """Take one message, or the death of its sender."""
+        """Handle one message, or the death of its sender."""
         judge = next((j for j in self._judges if j.pipe is pipe), None)
         if judge is None:
             assert self._second is not None
@@ -116,12 +116,12 @@ class _Judges(Generic[J, R]):
             raise value
         if word == "broken":
             raise InternalError(f"while judging {job}: {value}")
-        # First the next job: the caller stores the result meanwhile.
+        # Assign the next job first: the caller stores the result while the judge works.
         self._hand_out(judge)
         return Done(job=job, result=value)
 
     def _replace(self, judge: JudgeProcess[J, R], job: J) -> Lost[J] | None:
-        """Put another judge in the place of a dead one; its job is tried again, or lost."""
+        """Replace a dead judge; its job is tried again, or lost."""
         judge.stop()
         replacement: JudgeProcess[J, R] = JudgeProcess(self._pool.work)
         self._judges[self._judges.index(judge)] = replacement
@@ -135,7 +135,7 @@ class _Judges(Generic[J, R]):
         return Lost(job=job, reason=f"the judge process died twice (exit code {code})")
 
     def _hand_out(self, judge: JudgeProcess[J, R]) -> None:
-        """Give an idle judge the next job: of its own task, else of a task that nobody is at."""
+        """Give an idle judge a job of its own task, otherwise of a task that no judge works on."""
         judge.job = None
         taken = {j.last_task for j in self._judges if j is not judge and j.job is not None}
         job = self._waiting.take(judge.last_task, taken)

@@ -21,7 +21,7 @@ R = TypeVar("R")
 # A node may die under a job more than once before the job itself is suspected.
 TRIES = 3
 _ANSWER_S = 5.0
-# How often the cluster is asked for its nodes, and how long a new one is waited for.
+# How often the cluster's nodes are listed, and how long to wait for a new one.
 _LOOK_S = 5.0
 _NEW_NODE_S = 120.0
 
@@ -87,7 +87,7 @@ def _ray() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     if ray.is_initialized():
         return
-    # Ray ends the whole process where nobody answers, so this is found out before.
+    # Ray exits the whole process if no cluster answers, so find out first.
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdigit() and not _answers(host, int(port)):
         raise UserError(_nobody(address, "connection refused or timed out"))
@@ -153,7 +153,7 @@ class _RayJudge:
 
 
 class _Judges:
-    """Judges of the cluster with the job that each is at."""
+    """Judges of the cluster, each with its current job."""
 
     def __init__(
         self, ray: Any, make: Callable[[], Callable[[Any], Any]], placement: Placement
@@ -217,7 +217,7 @@ class _Judges:
         self._hand_out(judge, waiting)
 
     def _hand_out(self, judge: Any, waiting: Waiting[Any]) -> None:
-        """Give a judge the next job; one without work leaves, and makes room for another."""
+        """Give a judge its next job; a judge without work exits and makes room for another."""
         taken = {self._last_task.get(j) for j, _ in self._busy.values()}
         job = waiting.take(self._last_task.get(judge), taken)
         if job is None:

@@ -68,14 +68,14 @@ class Scheduler(Protocol[J, R_co]):
 
 
 class Waiting(Generic[J]):
-    """Jobs that nobody has been given, and where further ones come from."""
+    """Jobs not handed out yet, and the source of further ones."""
 
     def __init__(self, jobs: Iterable[J]) -> None:
         self._source = iter(jobs)
         self._jobs: list[J] = []
 
     def ahead(self) -> int:
-        """How many are at hand, after looking ahead."""
+        """Return how many jobs are at hand, after looking ahead."""
         missing = LOOK_AHEAD - len(self._jobs)
         self._jobs += itertools.islice(self._source, max(0, missing))
         return len(self._jobs)
@@ -85,7 +85,7 @@ class Waiting(Generic[J]):
         self._jobs.insert(0, job)
 
     def take(self, own: str | None, taken: Collection[str | None]) -> J | None:
-        """A job of the task `own`, else of a task that is not taken, else the first."""
+        """Take a job of the task `own`, else of a task that is not taken, else the first."""
         if not self.ahead():
             return None
         mine = (i for i, job in enumerate(self._jobs) if job.task == own)

@@ -1,4 +1,4 @@
-"""A second stage for some results, by one worker: what must not run beside itself."""
+"""Run a second stage for some results with one worker: work that must not run in parallel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kerneltruth.errors import InternalError
 
 R = TypeVar("R")
 
-# After so many deaths of its worker a job is given up.
+# Give up a job after this many deaths of its worker.
 TRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Then(Generic[J, R]):
-    """A second stage for some results, by one worker of its own: what must not run beside itself.
+    """A second stage for some results, with one worker: work that must not run in parallel.
 
     Attributes:
         wanted: whether a result goes on.
@@ -49,25 +49,25 @@ class SecondStage(Generic[J, R]):
     def __init__(self, then: Then[J, R]) -> None:
         self._then = then
         self._queue: list[tuple[J, R]] = []
-        # Of the batch in hand, those without a result.
+        # The jobs of the current batch that have no result yet.
         self._left: list[tuple[J, R]] = []
         self._tries: dict[int, int] = {}
         self.judge: JudgeProcess[Any, Any] | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is in hand."""
+        """Return whether a batch is being worked on."""
         return self.judge is not None and self.judge.job is not None
 
     def takes(self, job: J, result: R) -> bool:
-        """Queue a result if it goes on; says whether it does."""
+        """Queue a result if it goes on; return whether it does."""
         if not self._then.wanted(job, result):
             return False
         self._queue.append((job, result))
         return True
 
     def hand_out(self, *, no_more: bool) -> None:
-        """Give an idle worker a batch, if there is a whole one or no more will come."""
+        """Give an idle worker a batch, if one is complete or no more results will come."""
         enough = 1 if no_more else self._then.batch
         if self.busy or len(self._queue) < enough:
             return
@@ -82,16 +82,16 @@ class SecondStage(Generic[J, R]):
         self.judge.give(_Batch(task=items[-1][0].task, items=items))
 
     def _work(self, batch: _Batch[J, R], tell: Callable[[Any], None]) -> None:
-        """In the worker's process."""
+        """Run in the worker's process."""
         for result in self._then.work(batch.items):
             tell(result)
 
     def _next(self, own: str | None) -> tuple[tuple[J, R], ...]:
-        """The first of the queue, after putting it in order for a worker of the task `own`."""
+        """Sort the queue for a worker of the task `own` and return its first batch."""
         if id(self._queue[0][0]) in self._tries:
-            # With a worker died one of these or another: alone it does not take others along.
+            # One of these jobs may have killed the worker: run alone, it takes no other with it.
             return (self._queue[0],)
-        # Those of the task in hand, and then task by task.
+        # First the jobs of the current task, then task by task.
         place = {own: -1}
         for position, (job, _) in enumerate(self._queue):
             place.setdefault(job.task, position)
@@ -99,7 +99,7 @@ class SecondStage(Generic[J, R]):
         return tuple(self._queue[: self._then.batch])
 
     def listen(self) -> Iterator[Done[J, R]]:
-        """Take one message of the worker, or its death."""
+        """Handle one message of the worker, or its death."""
         assert self.judge is not None
         assert self.judge.job is not None
         try:
