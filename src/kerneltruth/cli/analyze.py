@@ -1,4 +1,4 @@
-"""Commands that study runs: `analyze`."""
+"""Define `analyze`, which studies runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application that commands are added to."""
+"""Define the application that commands are added to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`audit`: the built-in corpus judged, or a suite proved."""
+"""Define `audit`: judge the built-in corpus, or let a suite prove itself."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def audit(
     ] = True,
     target: Targets = None,
 ) -> None:
-    """Judge the built-in corpus, and show what the peers' checks say of the same kernels."""
+    """Judge the built-in corpus, and run the peers' checks on the same kernels."""
     from kerneltruth.documents.runs import AuditDocument
     from kerneltruth.documents.suites import TimedSuiteDocument
     from kerneltruth.engine.requests import AuditRequest

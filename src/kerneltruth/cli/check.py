@@ -1,4 +1,4 @@
-"""`check`: one kernel file judged."""
+"""Define `check`, which judges one kernel file."""
 
 from __future__ import annotations
 

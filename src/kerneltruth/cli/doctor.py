@@ -1,4 +1,4 @@
-"""`doctor`: what this machine can do."""
+"""Define `doctor`, which shows what this machine can do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def doctor(
     device: Annotated[str, typer.Option("--device", help="Ignored: all are shown.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
 ) -> None:
-    """Say what this machine can do, what is missing, and how to add it."""
+    """Show what this machine can do, what is missing, and how to add it."""
     del device, seed
     from kerneltruth.engine.doctor import examine
     from kerneltruth.report.tasks_view import doctor_view

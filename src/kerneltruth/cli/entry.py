@@ -1,4 +1,4 @@
-"""Entry point: runs one command, answers Ctrl-C, turns errors into exit codes."""
+"""Run one command, handle Ctrl-C, and turn errors into exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 import typer
 
-# Each adds its commands to the application, in the order in which `--help` lists them.
+# Each module adds its commands to the application, in the order in which `--help` lists them.
 # isort: off
 import kerneltruth.cli.audit
 import kerneltruth.cli.check
@@ -33,12 +33,12 @@ CLEANING_UP_S = 3.0
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run one command; returns its exit code, and never raises for what a user may do."""
+    """Run one command and return its exit code; never raise for a user's mistake."""
     try:
-        # Without standalone mode, what a command raises reaches us, and Exit comes as its code.
+        # Without standalone mode, a command's errors reach us, and Exit arrives as its code.
         code = app(list(arguments), prog_name="kerneltruth", standalone_mode=False)
         if code == Interrupted.exit_code:
-            # typer's word for a KeyboardInterrupt that no command has answered.
+            # typer raises this for a KeyboardInterrupt that no command handled.
             code = _complain(KeyboardInterrupt())
     except typer.Exit as leave:
         code = leave.exit_code
@@ -54,9 +54,9 @@ def _complain(error: BaseException) -> int:
 
 
 class _Interrupts:
-    """Answers Ctrl-C: one interrupt at a time, so that a second cannot cut short the cleaning up.
+    """Handles Ctrl-C: one interrupt at a time, so that a second cannot cut short the clean-up.
 
-    After a while another one counts again: the first may have struck where Python drops exceptions.
+    After a while another one counts again: Python may have dropped the first as an exception.
     """
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class _Interrupts:
             raise KeyboardInterrupt
 
     def made(self, error: BaseException) -> bool:
-        """Whether an error is what became of an interrupt.
+        """Return whether an error was caused by an interrupt.
 
-        Libraries that were being imported drop it, or turn it into errors of theirs.
+        Libraries that were being imported may drop it or turn it into their own errors.
         """
         ours = isinstance(error, KernelTruthError | KeyboardInterrupt | OSError)
         return not ours and self._last > -math.inf
@@ -81,20 +81,21 @@ _INTERRUPTS = _Interrupts()
 
 
 def main() -> None:
-    """Entry point of the `kerneltruth` command."""
+    """Run the `kerneltruth` command and exit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _INTERRUPTS)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            # Closed by the caller (`>&-`): what we would say goes nowhere.
+            # The caller closed the stream (`>&-`): messages go nowhere.
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         else:
-            # A file's name may hold what the terminal's encoding has no letters for.
+            # A file's name may hold characters that the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")
     code = invoke(sys.argv[1:])
-    # All is said and ended; Python's own end must not be taken for an interrupted command.
+    # The command is finished; an interrupt while Python exits must not look like an interrupted
+    # command.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Else Python ends itself by that signal where the interrupt passed through an `exec` of text.
+    # Otherwise Python kills itself with that signal if the interrupt passed through `exec`.
     exec("")
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""Commands on findings and runs: `replay`, `minimize`, `compare`."""
+"""Define the commands on findings and runs: `replay`, `minimize`, `compare`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def compare(
     device: NoDevice = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Ignored.")] = 0,
 ) -> None:
-    """Compare runs of the same thing, on several devices or again: verdicts and speedups."""
+    """Compare runs of the same kernels, repeated or on several devices: verdicts and speedups."""
     del device, seed
     from kerneltruth.analysis.compare import compare_runs
     from kerneltruth.report.compare_view import compare_view

@@ -1,4 +1,4 @@
-"""`generate`: candidates from a model."""
+"""Define `generate`, which obtains candidates from a model."""
 
 from __future__ import annotations
 
@@ -175,10 +175,10 @@ def generate(
 
 
 def _prices(prompt: float | None, completion: float | None) -> Prices | None:
-    """The prices that options give.
+    """Return the prices that the options give.
 
     Raises:
-        UserError: one without the other.
+        UserError: one price without the other.
     """
     if prompt is None and completion is None:
         return None
@@ -191,10 +191,10 @@ def _prices(prompt: float | None, completion: float | None) -> Prices | None:
 
 
 def _body(fields: Iterable[str]) -> dict[str, Json]:
-    """Further fields of requests, given as KEY=JSON.
+    """Return the extra request fields that are given as KEY=JSON.
 
     Raises:
-        UserError: not of that form.
+        UserError: an item has another form.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how a command runs and prints."""
+"""Define options that several commands share, and how a command runs and prints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
-# A day: nobody waits for longer, and the system's clocks do not take any number.
+# One day: longer waits make no sense, and the system's clocks overflow on huge numbers.
 MOST_S = 86_400.0
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -78,7 +78,7 @@ Annotations = Annotated[
 
 
 def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
-    """Drive a command's events to its document, with progress on standard error."""
+    """Run a command's events and return its document, with progress on standard error."""
     from kerneltruth.report.progress import follow
 
     return follow(steps, quiet=quiet)
@@ -99,10 +99,10 @@ def show_document(document: D, view: Callable[[D], Any], as_json: bool) -> None:
 def hand_over(
     suite: Callable[[], Any], *, junit: Path | None, annotations: bool, as_json: bool
 ) -> None:
-    """Give a command's outcomes to other tools, as options ask.
+    """Write a command's outcomes for other tools, as the options say.
 
     Args:
-        suite: makes the outcomes, where they are wanted.
+        suite: makes the outcomes; called only if an option needs them.
         junit: the file for JUnit XML.
         annotations: whether GitHub's annotations are printed.
         as_json: whether standard output holds a document, so that annotations go elsewhere.

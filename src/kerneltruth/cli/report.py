@@ -1,4 +1,4 @@
-"""Commands that make pages: `report`."""
+"""Define `report`, which makes a page of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kerneltruth.cli.options import AsJson, KeptRound, NoDevice, StudySeed, show
 def report(
     runs: Annotated[list[Path], typer.Argument(help="One or more run directories.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to write; an old one is replaced.")
+        Path, typer.Option("--out", "-o", help="The file to write; an existing one is replaced.")
     ] = Path("report.html"),
     leaderboard: Annotated[
         bool, typer.Option("--leaderboard", help="Rank methods, and show the best kernels.")
@@ -26,7 +26,7 @@ def report(
     device: NoDevice = "auto",
     seed: StudySeed = 0,
 ) -> None:
-    """Make one page of runs, which opens in a browser and needs no network."""
+    """Make one page of runs; it opens in a browser without a network."""
     del device
     from kerneltruth.report.html import page
     from kerneltruth.report.page.document import page_document

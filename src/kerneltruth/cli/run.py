@@ -1,4 +1,4 @@
-"""`run`: many candidates judged in stages."""
+"""Define `run`, which judges many candidates in stages."""
 
 from __future__ import annotations
 

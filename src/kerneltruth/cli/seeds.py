@@ -1,6 +1,6 @@
-"""The seed of a run: as given, as recorded in the run that goes on, else drawn anew.
+"""Choose the seed of a run: given, recorded in the run that continues, or new.
 
-A default seed would be the same for everyone, and answers could be learned by heart.
+A fixed default seed would let candidates memorize the answers.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import json
 import secrets
 from pathlib import Path
 
-# Short enough to be typed again, long enough not to be guessed.
+# Short enough to retype, long enough that it cannot be guessed.
 _BITS = 32
 
 
 def settled_seed(given: int | None, out: Path | None) -> int:
-    """The master seed of a command that writes to `out`."""
+    """Return the master seed of a command that writes to `out`."""
     if given is not None:
         return given
     recorded = None if out is None else _recorded(out)
@@ -22,9 +22,9 @@ def settled_seed(given: int | None, out: Path | None) -> int:
 
 
 def _recorded(out: Path) -> int | None:
-    """The seed of the run that `out` holds; None where it holds none that can be read.
+    """Return the seed of the run in `out`; None if it holds none that can be read.
 
-    Whoever opens the run says what is wrong with it.
+    Opening the run later reports what is wrong with it.
     """
     for name, place in (("run.json", ("seed",)), ("generation.json", ("feedback", "seed"))):
         try:

@@ -1,4 +1,4 @@
-"""`tasks`: what kernels can be judged on."""
+"""Define `tasks`, which lists what kernels can be judged on."""
 
 from __future__ import annotations
 

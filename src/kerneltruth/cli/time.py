@@ -1,4 +1,4 @@
-"""Commands that time: `time`."""
+"""Define `time`, which times one kernel file."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The correctness checks of other benchmarks and tools, re-implemented to be run and measured.
+"""Run and measure the correctness checks of other benchmarks and tools, re-implemented here.
 
-Each check is a protocol: a generator that yields the draws it wants run and is sent what the
-candidate answered. It does no IO, so one cache of answers serves all checks that share a draw.
+Each check is a protocol: a generator that yields the draws it needs and is sent the candidate's
+answers. It does no IO, so one cache of answers serves all checks that share a draw.
 
     CHECKS              the checks, by name
-    run_all             every check on one candidate, given a function that runs it on a draw
-    answer              what a candidate's observation says to a check
+    run_all             runs every check on one candidate, given a function that runs a draw
+    answer              reduces a candidate's observation to what a check would see
 """
 
 from kerneltruth.peers.answers import Answer, NoAnswer, answer

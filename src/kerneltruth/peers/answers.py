@@ -1,4 +1,4 @@
-"""What a candidate answers to a draw, as far as a peer's check would see it."""
+"""Reduce a candidate's observation to the answer that a peer's check would see."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def answer(observation: Observation, mutated: Sequence[torch.Tensor] = ()) -> An
     """Turn an observation into an answer.
 
     Args:
-        observation: what the child reported; guards and input digests are not looked at, as no
-            peer does.
-        mutated: for an in-place task, its inputs after the call, which stand for outputs where the
-            entry returned none.
+        observation: what the child reported; guards and input digests are ignored, as by every
+            peer.
+        mutated: for an in-place task, its inputs after the call, used as outputs if the entry
+            returned none.
     """
     if observation.ended != "returned":
         lines = (observation.message or "").strip().splitlines()

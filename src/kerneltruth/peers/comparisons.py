@@ -1,4 +1,4 @@
-"""How the peers compare one output with the reference: None if it passes, else why not."""
+"""Compare one output with the reference as the peers do: None if it passes, else the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Comparison = Callable[[torch.Tensor, torch.Tensor], str | None]
 
 
 def all_close(*, atol: float, rtol: float, shape: bool) -> Comparison:
-    """`torch.allclose`, which broadcasts: the shape counts only where it is compared before."""
+    """Compare by `torch.allclose`, which broadcasts: shapes count only if compared before."""
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
         if shape and got.shape != want.shape:
@@ -18,7 +18,7 @@ def all_close(*, atol: float, rtol: float, shape: bool) -> Comparison:
         try:
             close = torch.allclose(want, got, atol=atol, rtol=rtol)
         except RuntimeError as error:
-            # Shapes that do not broadcast, or another dtype: for the peer, a failed comparison.
+            # Shapes that do not broadcast, or another dtype: a failed comparison for the peer.
             return f"allclose refuses: {str(error).splitlines()[0]}"
         return None if close else f"not close: atol {atol:g}, rtol {rtol:g}"
 
@@ -26,9 +26,9 @@ def all_close(*, atol: float, rtol: float, shape: bool) -> Comparison:
 
 
 def asserted_close(tolerance: float) -> Comparison:
-    """What `torch.testing.assert_close` finds with equal_nan: shape and dtype count.
+    """Compare as `torch.testing.assert_close` does with equal_nan: shape and dtype count.
 
-    Torch's own function is not called: it imports torch.distributed first, which takes a second.
+    Torch's own function is avoided: it imports torch.distributed first, which takes a second.
     """
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
@@ -44,9 +44,9 @@ def asserted_close(tolerance: float) -> Comparison:
 
 
 def both_exceed(*, atol: float, rtol: float) -> Comparison:
-    """An element fails only if its absolute and its relative error are too large; NaN and Inf fail.
+    """Fail an element if its absolute and relative errors are both too large; NaN and Inf fail.
 
-    A NaN in the reference alone matches anything, since no comparison with it is true.
+    A NaN in the reference alone matches anything, because every comparison with it is false.
     """
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
@@ -66,9 +66,9 @@ def both_exceed(*, atol: float, rtol: float) -> Comparison:
 
 
 def absolute(tolerance: float) -> Comparison:
-    """The largest absolute error is within a tolerance; a NaN in the output fails.
+    """Require that the largest absolute error is within a tolerance; a NaN in the output fails.
 
-    So it does where the reference is NaN too. Equal infinities agree.
+    It fails even where the reference is NaN too. Equal infinities agree.
     """
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
@@ -85,7 +85,7 @@ def absolute(tolerance: float) -> Comparison:
 
 
 def similar(*, cosine: float, l1: float, rmse: float) -> Comparison:
-    """Quantized results: cosine similarity, relative L1 and root-mean-square error."""
+    """Compare quantized results by cosine similarity, relative L1 and root-mean-square error."""
 
     def compare(got: torch.Tensor, want: torch.Tensor) -> str | None:
         if got.shape != want.shape:

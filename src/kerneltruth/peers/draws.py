@@ -1,4 +1,4 @@
-"""The inputs that a peer's check would draw, made from a task's benchmark declaration."""
+"""Make the inputs that a peer's check would draw, from a task's benchmark declaration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SAMPLE_SIZES = (5, 10, 20, 3, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draw:
-    """Concrete inputs on which a check wants the candidate run.
+    """Concrete inputs on which a check runs the candidate.
 
     Attributes:
         key: equal for two draws exactly if their inputs are equal and one run may serve both.
-        case: from which the inputs come; what a check changed of them afterwards is in the key.
+        case: provides the inputs; a check's later changes to them are in the key.
         inputs: the arguments, as the check changed them.
-        turn: 1 where the check runs the candidate a second time on the same inputs.
+        turn: 1 if the check runs the candidate a second time on the same inputs.
     """
 
     key: str
@@ -43,7 +43,7 @@ class CannotRun(Exception):
 
 
 class DrawCache:
-    """Draws and reference outputs by key, so that candidates of one task share them."""
+    """Draws and reference outputs by key, shared by all candidates of a task."""
 
     def __init__(self, *, limit_bytes: int = 64 * 2**20) -> None:
         self.draws: Recent[Draw] = Recent(
@@ -56,7 +56,7 @@ class DrawCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """Where a check runs: one task, one dtype, one seed."""
+    """The task, dtype and seed that a check runs with."""
 
     task: Task
     dtype: str
@@ -64,12 +64,12 @@ class Setting:
     cache: DrawCache
 
     def at_benchmark(self, distribution: str, index: int = 0, *, seed: int | None = None) -> Draw:
-        """Draw number `index` at the task's benchmark shape."""
+        """Return draw number `index` at the task's benchmark shape."""
         chosen = self.seed if seed is None else seed
         return self.of(benchmark_case(self.task, chosen, self.dtype, distribution, index))
 
     def of(self, case: Case) -> Draw:
-        """The draw of a case."""
+        """Return the draw of a case."""
 
         def make() -> Draw:
             return Draw(key=case.identity, case=case, inputs=materialize(self.task, case))
@@ -77,7 +77,7 @@ class Setting:
         return self.cache.draws.get(case.identity, make)
 
     def samples(self, count: int) -> Iterator[Draw]:
-        """Draws at `count` small shapes that the task allows, values uniform in [-10, 10]."""
+        """Draw at `count` small shapes that the task allows, values uniform in [-10, 10]."""
         base = benchmark_case(self.task, self.seed, self.dtype, "uniform", 0)
         seen: set[tuple[int, ...]] = set()
         for attempt in range(8 * count):
@@ -93,7 +93,7 @@ class Setting:
                 return
 
     def schema_cases(self, count: int) -> Iterator[Draw]:
-        """Draws of the published schema: boundary and ordinary sizes, uniform in [-10, 10]."""
+        """Draw from the published schema: boundary and ordinary sizes, uniform in [-10, 10]."""
         # A peer tries its dtypes whether or not the task's prompt promises them.
         promised = self.dtype in self.task.promised_dtypes
         cases = generate(
@@ -107,7 +107,7 @@ class Setting:
         yield from (self.of(structs.replace(case, recipe="uniform")) for case in cases)
 
     def working_reference(self, draw: Draw) -> tuple[torch.Tensor, ...]:
-        """What the task's reference gives on the same tensors, in working precision.
+        """Return the reference's outputs on the same tensors, in working precision.
 
         Raises:
             CannotRun: torch refuses these inputs.
@@ -121,7 +121,7 @@ class Setting:
         return self.cache.outputs.get(f"{draw.key}>working", make)
 
     def rounded_reference(self, draw: Draw, precision: str) -> tuple[torch.Tensor, ...]:
-        """What the reference gives in a wider precision, rounded once to the output dtypes.
+        """Return the reference's outputs in a wider precision, rounded once to the output dtypes.
 
         Raises:
             CannotRun: torch refuses these inputs.
@@ -147,7 +147,7 @@ def _run(draw: Draw, call: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[torc
 
 
 def scaled(setting: Setting, draw: Draw, factor: float) -> Draw:
-    """The draw with its real inputs multiplied; a kind with a range of its own stays as it is."""
+    """Multiply the draw's real inputs by a factor; a kind with its own range stays unchanged."""
     if factor == 1:
         return draw
     real = {s.name for s in setting.task.tensors if s.kind == "real"}
@@ -155,7 +155,7 @@ def scaled(setting: Setting, draw: Draw, factor: float) -> Draw:
 
 
 def with_outliers(setting: Setting, draw: Draw) -> Draw:
-    """The draw with 0.1% to 1% of its real elements made 10 to 50 times as large."""
+    """Make 0.1% to 1% of the draw's real elements 10 to 50 times as large."""
     real = {s.name for s in setting.task.tensors if s.kind == "real"}
 
     def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -170,7 +170,7 @@ def with_outliers(setting: Setting, draw: Draw) -> Draw:
 
 
 def all_cast(setting: Setting, draw: Draw) -> Draw:
-    """The draw with every tensor cast to the working dtype, indices and masks included."""
+    """Cast every tensor of the draw to the working dtype, including indices and masks."""
     target = DTYPES[setting.dtype]
     if all(t is None or t.dtype == target for t in draw.inputs.tensors.values()):
         return draw
@@ -191,5 +191,5 @@ def _changed(
 
 
 def again(draw: Draw) -> Draw:
-    """The same inputs for a second run, which an answer already given must not serve."""
+    """Return the same inputs for a second run, which a cached answer must not serve."""
     return replace(draw, key=f"{draw.key}|again", turn=1)

@@ -1,9 +1,9 @@
-"""The peers' checks, each as the draws it makes and what it does with the answers.
+"""Implement the peers' checks: the draws each makes and how it judges the answers.
 
 Common to all but two: the reference is the task's own formula in torch, in working precision, on
-the same tensors and before the candidate. So an input that the candidate overwrites, memory it
-shares with an input and a layout other than contiguous are not seen; neither are guard bands.
-Where a peer does not seed its draws, they come from our seed: a result can be had again.
+the same tensors, and runs before the candidate. So these checks miss an overwritten input, an
+output that shares memory with an input, a non-contiguous layout, and writes out of bounds. Where a
+peer does not seed its draws, they come from our seed, so results are reproducible.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from kerneltruth.peers.draws import (
 from kerneltruth.tasks.spec import Task
 
 Protocol = Generator[Draw, Answer, str | None]
-"""Yields draws, is sent answers, returns None for a pass or why it fails."""
+"""Yields draws, receives answers, and returns None for a pass or the reason for a failure."""
 
 KERNELBENCH_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
 KERNELBENCHX_TOLERANCE = {"float64": 1e-5, "float32": 1e-5, "float16": 5e-3, "bfloat16": 5e-3}
 GPUEMU_CASES = 30
 GPUEMU_DTYPES = ("float32", "float16")
 
-# Where no tolerance is published for the operator, that of the nearest published family: for
-# matrix products that is float32 alone.
+# An operator without a published tolerance takes that of the nearest published family; matrix
+# products have one in float32 only.
 GPUEMU_ELEMENTWISE = {"float32": 1e-4, "float16": 5e-2}
 GPUEMU_CONTRACTED = {"float32": 5e-2}
 
@@ -55,10 +55,10 @@ class Check:
     """A peer's check.
 
     Attributes:
-        protocol: what it draws and compares, in one dtype.
-        says: one line for people.
-        knows: the dtypes in which it is defined for a task.
-        every: it passes if it passes in each of its dtypes, instead of in any.
+        protocol: its draws and comparisons, in one dtype.
+        says: a one-line description.
+        knows: returns the dtypes in which it is defined for a task.
+        every: it must pass in each of its dtypes; otherwise one suffices.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Check:
     every: bool = False
 
     def dtypes_for(self, task: Task) -> tuple[str, ...]:
-        """The task's main dtypes in which the check is defined, float32 first."""
+        """Return the task's main dtypes in which the check is defined, float32 first."""
         known = [d for d in task.dtypes if d in self.knows(task)]
         return tuple(sorted(known, key=lambda d: d != "float32"))
 
@@ -76,8 +76,8 @@ class Check:
 def kernelbench(setting: Setting) -> Protocol:
     """KernelBench: five draws at one shape, allclose by dtype; every tensor cast to the dtype.
 
-    It compares one tensor by its shape, so a task with several outputs stops it; the cast stops it
-    where an input is an index or a mask that torch needs as such.
+    It compares one tensor by its shape, so a task with several outputs stops it. So does the cast,
+    if an input is an index or a mask that torch needs in its own dtype.
     """
     _one_output(setting.task)
     tolerance = KERNELBENCH_TOLERANCE.get(setting.dtype, 1e-4)
@@ -121,9 +121,9 @@ def kernelbenchx(setting: Setting) -> Protocol:
 def tritonbench(setting: Setting) -> Protocol:
     """TritonBench: runs the entry on the benchmark's inputs and passes if nothing is raised.
 
-    The peer compares what the author's test prints. Nearly all of its tests print nothing, so that
-    two empty texts are compared; our kernels come with no printing test, so there is no text to
-    compare here either. This is the check as it works for 177 of its 184 operators, not more.
+    The peer compares what the author's test prints. Nearly all of its tests print nothing, so it
+    compares two empty texts; our kernels have no printing test either. This is the check as it
+    works for 177 of its 184 operators.
     """
     answer = yield setting.at_benchmark(setting.task.benchmark.distribution)
     if not isinstance(answer, NoAnswer):
@@ -176,10 +176,10 @@ def robust_kbench(setting: Setting) -> Protocol:
 
 
 def gpuemu(setting: Setting) -> Protocol:
-    """The Correctness Illusion's harness: 30 cases of the schema against a rounded float64 truth.
+    """The Correctness Illusion's harness: 30 cases of the schema against a rounded float64 result.
 
-    Half of the cases are float32, half float16, where there is a tolerance for both. It stops at
-    the first failing case.
+    Half of the cases are float32, half float16, where both have a tolerance. It stops at the first
+    failing case.
     """
     tolerance = gpuemu_tolerance(setting.task, setting.dtype)
     if tolerance is None:
@@ -195,19 +195,19 @@ def gpuemu(setting: Setting) -> Protocol:
 
 
 def gpuemu_tolerance(task: Task, dtype: str) -> float | None:
-    """The published absolute tolerance, or that of the nearest published family, if any."""
+    """Return the published absolute tolerance, or that of the nearest published family, if any."""
     family = GPUEMU_CONTRACTED if task.contracted() else GPUEMU_ELEMENTWISE
     return task.tolerance.get(dtype, family.get(dtype))
 
 
 def gpuemu_dtypes(task: Task) -> tuple[str, ...]:
-    """The task's main dtypes for which there is a tolerance."""
+    """Return the task's main dtypes that have a tolerance."""
     known = (d for d in GPUEMU_DTYPES if gpuemu_tolerance(task, d) is not None)
     return tuple(d for d in known if d in task.dtypes)
 
 
 def one_shape(setting: Setting) -> Protocol:
-    """One line of allclose on one normal draw at one power-of-two shape."""
+    """Compare once by allclose, on one normal draw at one power-of-two shape."""
     draws = (setting.at_benchmark("normal"),)
     compare = all_close(atol=1e-5, rtol=1e-2, shape=False)
     return (yield from _against_reference(setting, draws, compare))

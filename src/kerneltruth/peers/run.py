@@ -1,4 +1,4 @@
-"""Runs the peers' checks on one candidate, and says what each concludes."""
+"""Run the peers' checks on one candidate and return what each concludes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kerneltruth.tasks.spec import Task
 Says = Literal["pass", "fail", "error"]
 Execute = Callable[[Draw], Answer]
 
-# A kernel that never ends would otherwise wait for the deadline in every check and dtype.
+# Otherwise a kernel that never ends would wait for the deadline in every check and dtype.
 MAX_TIMEOUTS = 2
 
 
@@ -30,10 +30,10 @@ def run_check(
     """Run one check in one dtype.
 
     Args:
-        check: which.
-        task: what the candidate computes.
+        check: the check.
+        task: the task of the candidate.
         dtype: one of the task's main dtypes.
-        seed: from which all draws derive.
+        seed: all draws derive from it.
         execute: runs the candidate on a draw.
         cache: draws and references that other candidates of the task may share.
     """
@@ -60,16 +60,16 @@ def run_all(
     dtypes: Sequence[str] | None = None,
     cache: DrawCache | None = None,
 ) -> dict[str, PeerVerdict]:
-    """Run the checks on one candidate; a draw that several of them make is executed once.
+    """Run the checks on one candidate; a draw that several checks share is executed once.
 
     After two timeouts the candidate is not run again: every further draw gets that answer.
 
     Args:
-        task: what the candidate computes.
+        task: the task of the candidate.
         execute: runs the candidate on a draw.
-        seed: from which all draws derive.
-        checks: which.
-        dtypes: of the task's main dtypes, those to try; all by default.
+        seed: all draws derive from it.
+        checks: the checks to run.
+        dtypes: which of the task's main dtypes to try; all by default.
         cache: draws and references that other candidates of the task may share.
     """
     answers: dict[str, Answer] = {}

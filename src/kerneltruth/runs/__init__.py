@@ -1,1 +1,1 @@
-"""Runs: the directory with the manifest, the append-only results, findings, inputs and sources."""
+"""A run's directory: manifest, append-only results, findings, inputs and sources."""

@@ -1,4 +1,4 @@
-"""Reading and writing the files of a run: whole or not at all, and one clear line when it fails."""
+"""Read and write a run's files: whole or not at all, with one clear line on failure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kerneltruth.errors import EnvironmentFault, UserError
 
 
 def read_json(path: Path) -> Any:
-    """The JSON document in a file of a run.
+    """Read the JSON document in a file of a run.
 
     Raises:
-        UserError: it cannot be read or is no JSON.
+        UserError: the file cannot be read, or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -49,14 +49,14 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write every byte, as `os.write` alone does not promise."""
+    """Write every byte; `os.write` alone may write fewer."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file so that it appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(temporary, "wb") as file:

@@ -1,4 +1,4 @@
-"""Findings, made and read, and what a result may depend on."""
+"""Make and read findings, and record what a result may depend on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def finding_of(
     bounds: str = "spread",
     tf32: bool = True,
 ) -> Finding:
-    """The finding of a failed attempt; its id is the same whenever the same failure is found."""
+    """Return the finding of a failed attempt; the same failure always gets the same id."""
     failure = attempt.failure
     if failure is None:
         raise InternalError(f"no failure to store for {attempt.candidate.path}")
@@ -77,11 +77,11 @@ def finding_of(
 def environment_fingerprint(
     device: str = "cpu", *, name: str | None = None, driver: str | None = None
 ) -> dict[str, str | None]:
-    """What a result may depend on; null where this machine has none or it was not asked.
+    """Return what a result may depend on; null if this machine has none or it was not requested.
 
     Args:
         device: "cpu" or "cuda:N".
-        name: what people call the device; asking it needs a process of its own on CUDA.
+        name: the device's common name; reading it needs a separate process on CUDA.
         driver: version of the device's driver.
     """
     cuda: str | None = None

@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines with a key each, on disk before anyone relies on them."""
+"""Append-only JSON lines, each with a key and on disk before `append` returns."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from kerneltruth.errors import EnvironmentFault, InternalError, UserError
 from kerneltruth.runs.files import write_all, writing
 
 L = TypeVar("L")
-# What of a line stays in memory.
+# The part of a line that stays in memory.
 Keep = Callable[[dict[str, Json]], L]
 
 
 class Ledger(Generic[L]):
     """A file of lines, read when made; close it, or use it in a `with`.
 
-    A line that was cut short, by a crash or a full disk, is dropped: what it stood for is done
-    again. One process writes at a time.
+    A line that a crash or a full disk cut short is dropped, and its work is done again. One process
+    writes at a time.
 
     Attributes:
         path: the file; it need not exist.
-        notes: what reading it had to report, one line each.
+        notes: what reading it reported, one line each.
     """
 
     def __init__(self, path: Path, *, keep: Keep[L], lines_are: str = "attempt") -> None:
-        """Read what is there.
+        """Read the existing lines.
 
         Args:
             path: the file.
-            keep: what of each line stays in memory.
-            lines_are: what a line stands for, as messages call it.
+            keep: returns the part of a line that stays in memory.
+            lines_are: the noun for a line's content in messages.
 
         Raises:
-            UserError: it cannot be read, or a line before the last is damaged.
+            UserError: the file cannot be read, or a line before the last is damaged.
         """
         self.path = path
         self._keep = keep
-        # Bytes that hold whole lines; what lies beyond is cut before appending.
+        # Length of the whole lines; whatever follows is cut before appending.
         found, self._size, self.notes = _read(path, keep, lines_are)
         self._keys = {key for key, _ in found}
         self._lines = [line for _, line in found]
@@ -62,31 +62,31 @@ class Ledger(Generic[L]):
             self._file = None
 
     def keys(self) -> frozenset[str]:
-        """The keys of all lines."""
+        """Return the keys of all lines."""
         return frozenset(self._keys)
 
     def lines(self) -> tuple[L, ...]:
-        """What was kept of the lines, in the order of writing."""
+        """Return what was kept of the lines, in the order of writing."""
         return tuple(self._lines)
 
     def lock(self) -> None:
-        """Keep other processes from writing, from now until `close`.
+        """Lock the file against other processes until `close`.
 
         Raises:
-            EnvironmentFault: another one is writing, or it cannot be written.
+            EnvironmentFault: another process is writing, or the file cannot be written.
         """
         with writing(self.path):
             self._opened()
 
     def append(self, key: str, line: object) -> None:
-        """Add a line, on disk when this returns.
+        """Append a line; it is on disk when this returns.
 
         Args:
-            key: no other line may have it.
+            key: must be new to the file.
             line: a model, or a mapping.
 
         Raises:
-            EnvironmentFault: no space, or another process is writing.
+            EnvironmentFault: the disk is full, or another process is writing.
         """
         if key in self._keys:
             raise InternalError(f"{self.path.name} has a line {key!r} already")
@@ -98,7 +98,7 @@ class Ledger(Generic[L]):
                 write_all(file, data)
                 os.fsync(file)
             except BaseException:
-                # Half a line must not be glued to the next one.
+                # Never append to half a line.
                 with contextlib.suppress(OSError):
                     os.ftruncate(file, self._size)
                 raise
@@ -136,15 +136,15 @@ class Ledger(Generic[L]):
 def _read(
     path: Path, keep: Keep[L], lines_are: str
 ) -> tuple[list[tuple[str, L]], int, tuple[str, ...]]:
-    """The whole lines with their keys, how many bytes they take, and what to report.
+    """Return the whole lines by key, how many bytes they take, and what to report.
 
     Raises:
-        UserError: a line before the last is damaged, so that something is missing.
+        UserError: a line before the last is damaged, so results are missing.
     """
     lines: list[tuple[str, L]] = []
     position = 0
     try:
-        # Line by line: what is kept of a large file may be much less than the file.
+        # Line by line: the kept parts may be much smaller than the file.
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             for number, raw in enumerate(file, start=1):

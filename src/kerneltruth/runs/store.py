@@ -1,8 +1,8 @@
-"""The run directory: a manifest, append-only results, findings with their inputs, sources.
+"""Store a run: a manifest, append-only results, findings with their inputs, sources.
 
-Everything is written so that a crash, an interrupt or a full disk leaves it readable: whole files
-appear by rename, results are one flushed line each, and a line that was cut short is dropped when
-the run is next read, so that its attempt is made again.
+A crash, an interrupt or a full disk leaves the directory readable. Whole files appear by rename;
+each result is one flushed line. A line that was cut short is dropped when the run is next read, and
+its attempt is repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RunStore(Generic[L]):
     Attributes:
         path: the directory.
         manifest: what the run is.
-        notes: what reading it had to report, one line each.
+        notes: what reading it reported, one line each.
     """
 
     def __init__(self, path: Path, manifest: Manifest, ledger: Ledger[L]) -> None:
@@ -48,12 +48,12 @@ class RunStore(Generic[L]):
 
         Args:
             path: the directory.
-            manifest: what the run is.
-            keep: what of each result line stays in memory, and `results` gives; on disk it is
-                always all.
+            manifest: describes the run.
+            keep: returns the part of a result line that stays in memory, for `results`; the disk
+                holds the whole line.
 
         Raises:
-            UserError: something is there already.
+            UserError: the directory is not empty.
             EnvironmentFault: it cannot be written.
         """
         if path.exists() and not (path.is_dir() and _barely_begun(path)):
@@ -67,10 +67,10 @@ class RunStore(Generic[L]):
 
     @classmethod
     def open(cls, path: Path, *, keep: Keep[L]) -> RunStore[L]:
-        """Read a run, to look at it or to go on with it; `keep` as in `create`.
+        """Open a run to read or continue it; `keep` as in `create`.
 
         Raises:
-            UserError: no run there, a damaged one, or one of a newer schema.
+            UserError: there is no run, it is damaged, or its schema is newer.
         """
         if not (path / "run.json").is_file():
             raise UserError(f"{path} is not a run: it has no run.json; give the directory of a run")
@@ -95,22 +95,22 @@ class RunStore(Generic[L]):
         self._ledger.close()
 
     def done(self) -> frozenset[str]:
-        """Keys of the attempts that have their verdict, so that a resumed run leaves them out."""
+        """Return the keys of attempts with a verdict, which a resumed run skips."""
         return self._ledger.keys()
 
     def results(self) -> tuple[L, ...]:
-        """The result lines in the order of writing."""
+        """Return the result lines in the order of writing."""
         return self._ledger.lines()
 
     def append(self, key: str, line: object) -> None:
-        """Add one attempt's result, on disk when this returns.
+        """Append one attempt's result; it is on disk when this returns.
 
         Args:
             key: names the attempt within the run; each has exactly one result.
             line: a model, or a mapping.
 
         Raises:
-            EnvironmentFault: no space, or the run is being written by another process.
+            EnvironmentFault: the disk is full, or another process is writing the run.
         """
         self._ledger.append(key, line)
 
@@ -121,14 +121,15 @@ class RunStore(Generic[L]):
         *,
         limit_bytes: int = SNAPSHOT_LIMIT,
     ) -> Path:
-        """Store a finding and, unless they are larger than the limit, its exact inputs.
+        """Store a finding and, unless they exceed the limit, its exact inputs.
 
-        Inputs are stored first: a finding that is there has all that it will have.
+        Inputs come first, so that a stored finding is complete.
 
         Args:
-            finding: what was found; stored again, it replaces its former self.
+            finding: replaces an earlier finding with the same id.
             inputs: logical inputs by name; None for an absent one.
-            limit_bytes: above it only seed and digests remain, from which replay makes the inputs.
+            limit_bytes: larger inputs are not stored; replay makes them from the seed and compares
+                digests.
 
         Returns:
             The finding's file.
@@ -137,7 +138,7 @@ class RunStore(Generic[L]):
         present = {n: t for n, t in inputs.items() if t is not None}
         with writing(path):
             if sum(t.numel() * t.element_size() for t in present.values()) <= limit_bytes:
-                # Here, since `report` and `analyze` read runs without torch.
+                # Imported here, because `report` and `analyze` read runs without torch.
                 from kerneltruth.runs.tensors import to_bytes
 
                 inputs_path = self.path / "inputs" / f"{finding.id}.safetensors"
@@ -146,7 +147,7 @@ class RunStore(Generic[L]):
         return path
 
     def write_source(self, source: str) -> Path:
-        """Store a candidate's source by its content."""
+        """Store a candidate's source, named by its content."""
         data = source.encode()
         path = self.path / "candidates" / f"{hashlib.sha256(data).hexdigest()}.py"
         if not path.exists():
@@ -155,7 +156,7 @@ class RunStore(Generic[L]):
         return path
 
     def finish(self) -> None:
-        """Note the end in the manifest, and release the result log."""
+        """Record the end in the manifest, and release the result log."""
         self.manifest = replace(self.manifest, ended=now())
         with writing(self.path / "run.json"):
             text = dumps(self.manifest, indent=2)
@@ -164,7 +165,7 @@ class RunStore(Generic[L]):
 
 
 def _barely_begun(path: Path) -> bool:
-    """Whether a directory is empty, or holds only what `create` makes before the manifest."""
+    """Return whether a directory holds at most what `create` makes before the manifest."""
     return all(
         entry.name.startswith(".run.json.")
         or (entry.name in FOLDERS and entry.is_dir() and not any(entry.iterdir()))
@@ -173,12 +174,12 @@ def _barely_begun(path: Path) -> bool:
 
 
 def now() -> str:
-    """The time in UTC, to the second, as manifests hold it."""
+    """Return the time in UTC, to the second, as in manifests."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def load_snapshot(finding_path: Path) -> dict[str, torch.Tensor] | None:
-    """The exact inputs stored beside a finding, or None if they were too large to keep.
+    """Return the exact inputs stored beside a finding, or None if they were too large to store.
 
     Raises:
         UserError: the file is damaged, or holds a dtype that is unknown here.

@@ -1,4 +1,4 @@
-"""`tasks.json` of a run: what it keeps of its tasks, for the study of them."""
+"""Read and write a run's `tasks.json`: what analysis needs to know about its tasks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kerneltruth.runs.files import read_json, write_whole, writing
 
 
 def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
-    """What a run holds of its tasks, by task: `tasks.json`, which older runs lack.
+    """Return what a run stores of its tasks, by task; older runs have no `tasks.json`.
 
     Raises:
-        UserError: the file is damaged, or of a newer schema.
+        UserError: the file is damaged, or its schema is newer.
     """
     path = run / "tasks.json"
     if not path.exists():
@@ -26,7 +26,7 @@ def read_tasks(run: Path) -> dict[str, ReferenceRecord]:
 
 
 def write_tasks(run: Path, tasks: dict[str, ReferenceRecord]) -> None:
-    """Replace what a run holds of its tasks."""
+    """Replace what a run stores of its tasks."""
     text = dumps(RunTasks(tasks=tasks), indent=1)
     with writing(run / "tasks.json"):
         write_whole(run / "tasks.json", text.encode() + b"\n")

@@ -1,7 +1,7 @@
-"""Tensors as the bytes of a safetensors file, whatever their dtype and the library's version.
+"""Convert tensors to and from the bytes of a safetensors file, for every dtype.
 
-What every supported version of the library knows lies there as itself. Any other dtype, complex
-ones among them, lies there as its bytes, and the file's metadata hold its name and shape.
+A dtype that every supported version of the library knows is stored as such. Any other dtype, such
+as complex, is stored as bytes, and the file's metadata hold its name and shape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KNOWN = frozenset(
 
 
 def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
-    """A safetensors file of the tensors' elements, each with memory of its own."""
+    """Write tensors to a safetensors file, each with memory of its own."""
     stored: dict[str, torch.Tensor] = {}
     metadata: dict[str, str] = {}
     for name, tensor in tensors.items():
@@ -39,10 +39,10 @@ def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, torch.Tensor]:
-    """The tensors of a file that `to_bytes` made, now or in an earlier version.
+    """Read the tensors of a file that `to_bytes` made, now or in an earlier version.
 
     Raises:
-        ValueError: it is damaged, or holds a dtype that this PyTorch or safetensors lacks.
+        ValueError: the file is damaged, or holds a dtype that this PyTorch or safetensors lacks.
     """
     try:
         tensors: dict[str, torch.Tensor] = load(data)
@@ -57,7 +57,7 @@ def from_bytes(data: bytes) -> dict[str, torch.Tensor]:
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """A file's metadata, which `load` keeps to itself; its first 8 bytes are the header's size."""
+    """Read a file's metadata, which `load` hides; the first 8 bytes are the header's size."""
     size = int.from_bytes(data[:8], "little")
     found: dict[str, str] = json.loads(data[8 : 8 + size]).get("__metadata__", {})
     return found
