@@ -1,1 +1,1 @@
-"""Methods: ways to obtain candidates from a model."""
+"""Obtain candidates from a model."""

@@ -1,4 +1,4 @@
-"""What answers cost, and the limits: calls, tokens, seconds, money."""
+"""Account for what answers cost, and enforce limits: calls, tokens, seconds, money."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from kerneltruth.documents.generations import SpendingRecord
 from kerneltruth.generate.chat import Reply, Request, Usage, byte_count, text_size
 
-# Code and English are 3 to 5 bytes per token; where an endpoint does not count, this is on the
-# safe side.
+# Code and English have 3 to 5 bytes per token; an endpoint that does not count is charged at this
+# cautious rate.
 BYTES_PER_TOKEN = 3
 
 
@@ -23,16 +23,16 @@ class Prices:
     completion: float
 
     def of(self, prompt: int, completion: int) -> float:
-        """The cost of these numbers of tokens."""
+        """Return the cost of these numbers of tokens."""
         return (prompt * self.prompt + completion * self.completion) / 1e6
 
 
 @dataclass(slots=True)
 class Account:
-    """What all commands of a generation spent.
+    """What all commands of a generation spent together.
 
     Attributes:
-        calls: requests sent, those among them that brought no answer.
+        calls: requests sent, including those without an answer.
         unreported: answers whose tokens the endpoint did not count.
         estimated: a cautious guess of those tokens, for budgets alone.
     """
@@ -56,7 +56,7 @@ class Account:
             self.completion += usage.completion
 
     def document(self, prices: Prices | None) -> SpendingRecord:
-        """The account as the command prints it; null is unknown."""
+        """Return the account as the command prints it; null means unknown."""
         known = self.unreported == 0
         cost = prices.of(self.prompt, self.completion) if prices and known else None
         return SpendingRecord(
@@ -72,11 +72,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingLimits:
-    """What a generation may spend; None is no limit.
+    """What a generation may spend; None means no limit.
 
     Attributes:
-        seconds: of one sitting; a request that is on its way by then is waited for.
-        reply_tokens: the most tokens of one answer, which every request states.
+        seconds: of one command; requests already on their way are still waited for.
+        reply_tokens: the most tokens of one answer; every request states it.
     """
 
     calls: int | None = None
@@ -86,9 +86,9 @@ class SpendingLimits:
 
 
 class Budget:
-    """Admits requests while there is something left.
+    """Admits requests while the budget lasts.
 
-    A request reserves what it may cost at most, so that several at once cannot overdraw together.
+    A request reserves the most that it may cost, so that parallel requests cannot overspend.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Budget:
         self._freed = asyncio.Event()
 
     async def admit(self, request: Request) -> str | None:
-        """Reserve a call; returns what forbids it (`calls`, `tokens`, `seconds`) or None.
+        """Reserve a call; return what forbids it (`calls`, `tokens`, `seconds`) or None.
 
-        Waits while only what is in flight stands against it.
+        Waits while only requests in flight block it.
         """
         cost = self._most(request)
         while (refusal := self._refusal(cost)) == "tokens" and self._reserved:
@@ -119,7 +119,7 @@ class Budget:
         return refusal
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether the time ends within this many seconds, so that a wait is in vain."""
+        """Return whether the time ends within `wait_s`, so that waiting is useless."""
         return self._until is not None and self._clock() + seconds >= self._until
 
     def settle(self, request: Request, reply: Reply | None) -> None:

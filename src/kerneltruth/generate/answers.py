@@ -1,4 +1,4 @@
-"""The results of a generation: its answers as submissions, and counts by round."""
+"""Write a generation's results: its answers as submissions, and counts by round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Chain = tuple[str, int]
 
 
 def refinement(chains: list[list[Turn]]) -> Refinement:
-    """Counts by round, from the verdicts of the feedback."""
+    """Count by round, from the verdicts of the feedback."""
     begun = [turns for turns in chains if turns and all(t.review is not None for t in turns)]
     rights = [[t.review is not None and t.review.is_right for t in turns] for turns in begun]
     return Refinement(
@@ -29,7 +29,7 @@ def refinement(chains: list[list[Turn]]) -> Refinement:
 def publish_answers(
     path: Path, suite: str, method: Method, label: str, transcript: Transcript
 ) -> None:
-    """Write what `run` reads: every answer, and the best one of each chain apart."""
+    """Write what `run` reads: all answers, and separately the best one of each chain."""
     chains: dict[Chain, list[Exchange]] = {}
     for exchange in transcript.exchanges():
         chains.setdefault((exchange.task, exchange.sample), []).append(exchange)

@@ -1,4 +1,4 @@
-"""Which tasks a generation asks for, and the brief of each."""
+"""Choose the tasks of a generation, and write the brief of each."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kerneltruth.tasks.registry import Listed, eager_modules, find, key_of, list
 
 
 def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
-    """The tasks of a suite that options choose, in the suite's order.
+    """Return the tasks of a suite that the options choose, in the suite's order.
 
     Raises:
-        UserError: one is unknown, or none is left.
+        UserError: a task is unknown, or none is left.
     """
     listed = listed_of(suite)
     wanted = {key_of(name, suite) for name in asking.tasks}
@@ -47,10 +47,10 @@ def tasks_chosen(suite: str, asking: Asking) -> list[Listed]:
 
 
 def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
-    """The keys of the chosen tasks; without named tasks, only those that a recording has.
+    """Return the keys of the chosen tasks; by default, those that a recording has.
 
     Raises:
-        UserError: one is unknown, or none is left.
+        UserError: a task is unknown, or none is left.
     """
     chosen = tasks_chosen(suite, asking)
     if not isinstance(model, Recording) or asking.tasks:
@@ -62,10 +62,10 @@ def keys_for(suite: str, asking: Asking, model: ChatModel) -> list[str]:
 
 
 def briefs_of(keys: Iterable[str], asking: Asking, prompts: Prompts) -> dict[str, str]:
-    """The brief of each task.
+    """Write the brief of each task.
 
     Raises:
-        UserError: a task says of itself only what its reference says, which is not to be shown.
+        UserError: only a task's reference states it, and the options hide references.
     """
     return {key: _brief(find(key), asking, prompts) for key in keys}
 
@@ -82,7 +82,7 @@ def _brief(task: Task, asking: Asking, prompts: Prompts) -> str:
 
 
 def _only_by_reference(task: Task) -> bool:
-    """Whether nothing else says what a kernel for the task must compute."""
+    """Return whether only its reference states what a kernel for the task must compute."""
     suite = tasks_of(task.suite)
     if isinstance(suite, DataSet):
         return not suite.definitions[task.key.removeprefix(f"{task.suite}/")].says
@@ -90,10 +90,10 @@ def _only_by_reference(task: Task) -> bool:
 
 
 def reference_source(task: Task) -> str:
-    """The reference as source: a problem's own, plain PyTorch for the entry, or the formula.
+    """Return the reference as source: a problem's own, plain PyTorch for the entry, or the formula.
 
     Raises:
-        UserError: it has none that can be shown.
+        UserError: the task has no reference that can be shown.
     """
     suite = tasks_of(task.suite)
     name = task.key.removeprefix(f"{task.suite}/")
@@ -109,7 +109,7 @@ def reference_source(task: Task) -> str:
 
 
 def _function(source: str, name: str) -> str:
-    """A function or class of a file, with the file's imports and what it calls there."""
+    """Return a function or class of a file, with the imports and definitions that it uses."""
     tree = ast.parse(source)
     definitions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     if name not in definitions:
@@ -128,7 +128,7 @@ def _function(source: str, name: str) -> str:
 
 
 def _formula(reference: Any) -> str:
-    """The source of a declaration's own formula."""
+    """Return the source of a declaration's own formula."""
     try:
         lines = inspect.getsource(reference)
     except (OSError, TypeError) as error:

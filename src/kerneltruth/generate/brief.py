@@ -1,7 +1,7 @@
-"""A task as a model reads it: made from the public part of its declaration.
+"""Describe a task to a model, from the public part of its declaration.
 
-Of attributes only the defaults are shown, and of shapes only the usual ones: which others are tried
-belongs to the judge. No case, no seed and no reference is looked at here.
+The brief shows attributes' defaults and the usual shapes only; what else is tried is known to the
+judge alone. No case, seed or reference is read here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ANY_VALUE = {"real": "", "weight": ""}
 
 
 def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str = "") -> str:
-    """The task in words.
+    """Return the task in words.
 
     Args:
-        task: to be implemented.
-        prompts: how it is said.
+        task: the task to implement.
+        prompts: the texts to use.
         example: inputs and outputs, already in words; empty for none.
-        reference: source of a reference; empty unless the user asks that it be shown.
+        reference: source of a reference; empty unless the user wants it shown.
     """
     return prompts.fill(
         "task",
@@ -51,17 +51,17 @@ def brief_of(task: Task, prompts: Prompts, *, example: str = "", reference: str 
 
 
 def signature_of(task: Task) -> str:
-    """The entry as Python writes it."""
+    """Return the entry's signature as Python."""
     written = (n if d is None else f"{n}={d}" for n, d in _parameters(task).items())
     return f"def {task.entry}({', '.join(written)}):"
 
 
 def _parameters(task: Task) -> dict[str, str | None]:
-    """What is passed, in order, with its default."""
+    """List the arguments in order, with their defaults."""
     by_name = {a.name: a for a in task.arguments}
     found: dict[str, str | None] = {}
     bare = False
-    # From the end: what stands before a parameter without a default can have none.
+    # From the end, since a parameter before one without a default cannot have a default.
     for name in reversed(_passed(task)):
         default = _default(by_name.get(name))
         bare = bare or default is None
@@ -125,7 +125,7 @@ def _tensor(spec: Argument, hidden: frozenset[str]) -> str:
 
 
 def _returns(task: Task) -> str:
-    # Which of several outputs of one name is due, an attribute says.
+    # An attribute chooses among several outputs of one name.
     outputs = {o.name: o for o in task.outputs}.values()
     due = [_output(o) for o in outputs]
     if task.mutates and {o.name for o in task.outputs} <= set(task.mutates):
@@ -146,7 +146,7 @@ def _output(output: Output) -> str:
 
 
 def _sizes(task: Task) -> str:
-    """What the sizes may be, and what holds between them; nothing of hidden attributes."""
+    """State the allowed sizes and the constraints between them, without hidden attributes."""
     fixed = [d for d in task.dims if d.low == d.high]
     bounds = [f"{d.symbol} = {d.low}" for d in fixed]
     bounds += [f"{d.symbol} >= {d.low}" for d in task.dims if d not in fixed]

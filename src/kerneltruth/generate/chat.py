@@ -1,4 +1,4 @@
-"""Requests to a model and its replies: values only, no network and no clock."""
+"""Values for requests to a model and its replies: no network and no clock."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Request:
 
     Attributes:
         task: the task's key.
-        sample: which of several independent answers, from 0.
-        round: which revision of an answer, from 0.
+        sample: number of the independent answer, from 0.
+        round: number of the revision of an answer, from 0.
     """
 
     task: str
@@ -42,7 +42,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """What identifies it within a generation."""
+        """Return its identity within a generation."""
         return f"{self.task} s{self.sample} r{self.round}"
 
 
@@ -52,7 +52,7 @@ class Sampling:
 
     Attributes:
         temperature: None leaves it to the endpoint.
-        reply_tokens: what an answer may have at most.
+        reply_tokens: the most tokens of an answer.
         body: further fields of the request, as the endpoint knows them.
     """
 
@@ -78,12 +78,12 @@ class Reply:
     """A model's answer.
 
     Attributes:
-        text: what it says; of a refusal, the refusal.
+        text: the answer, or the refusal.
         finish: why it ended: `stop`, `length`, `refusal`, `content_filter`, or the endpoint's word.
-        usage: None where the endpoint does not say.
-        reasoning: what it said to itself, where the endpoint shows that apart.
+        usage: None if the endpoint does not report it.
+        reasoning: the model's reasoning, if the endpoint returns it separately.
         model: the model's name as the endpoint spells it.
-        id: the endpoint's name of the answer.
+        id: the endpoint's id of the answer.
     """
 
     text: str
@@ -99,10 +99,10 @@ class ApiError:
     """A call that brought no answer.
 
     Attributes:
-        scope: whether it spoils this call, so that another may do; this request; every request; or
-            nothing, since the chain is simply at its end.
+        scope: what it affects: this call, so that another may succeed; this request; every request;
+            or nothing, since the chain has simply ended.
         detail: one line.
-        wait_s: how long the endpoint asks to be left alone.
+        wait_s: the pause that the endpoint asks for.
     """
 
     scope: Scope
@@ -115,11 +115,11 @@ class ChatModel(Protocol):
 
     @property
     def label(self) -> str:
-        """The model's name in labels."""
+        """Return the model's name in labels."""
         ...
 
     async def call(self, request: Request) -> Reply | ApiError:
-        """Ask once, without another try."""
+        """Send one call, without a retry."""
         ...
 
     async def close(self) -> None:
@@ -128,10 +128,10 @@ class ChatModel(Protocol):
 
 
 def text_size(messages: Sequence[Message]) -> int:
-    """Bytes of a conversation."""
+    """Return the bytes of a conversation."""
     return sum(byte_count(m.content) for m in messages)
 
 
 def byte_count(text: str) -> int:
-    """Bytes of a text, which may hold halves of characters."""
+    """Return the bytes of a text, which may hold unpaired surrogates."""
     return len(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""The model that a generation asks: an endpoint, or a recording of one."""
+"""Open the model of a generation: an endpoint, or a recording of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_URL = "https://api.openai.com/v1"
 
 
 def open_model(options: GenerateRequest, sampling: Sampling) -> ChatModel:
-    """The model that options name; nothing is sent yet.
+    """Open the model that the options name; nothing is sent yet.
 
     Raises:
         UserError: there is no key, no such recording, or no URL.
@@ -56,9 +56,9 @@ def open_model(options: GenerateRequest, sampling: Sampling) -> ChatModel:
 
 
 def address_of(options: GenerateRequest) -> str:
-    """The endpoint's base URL.
+    """Return the endpoint's base URL.
 
     Raises:
-        UserError: it is no URL, or holds a secret.
+        UserError: it is not a URL, or holds a secret.
     """
     return checked_url(options.calling.url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL)

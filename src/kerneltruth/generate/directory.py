@@ -1,7 +1,8 @@
-"""The directory of a generation: the request, the transcript, and the answers to be judged.
+"""Manage the directory of a generation: the request, the transcript, and the answers.
 
-`generation.json` says what it is; `exchanges.jsonl` is the transcript; `answers.jsonl` holds the
-submissions that `run --candidates` reads, and `best.jsonl`, of `refine`, only each chain's best.
+`generation.json` describes it; `exchanges.jsonl` is the transcript; `answers.jsonl` holds the
+submissions that `run --candidates` reads; for `refine`, `best.jsonl` holds each chain's best
+answer.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _MAY_DIFFER = ("schema", "version", "samples", "rounds")
 
 
 def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
-    """Begin a generation, or go on with the one in `out` if it asks the same.
+    """Begin a generation, or continue the one in `out` if its request is the same.
 
     Args:
-        out: the directory; None makes one.
-        asked: its manifest, so far as it is known.
+        out: the directory; None creates one.
+        asked: the manifest of the request.
 
     Raises:
         UserError: `out` holds another generation, or something else.
@@ -54,7 +55,7 @@ def open_generation(out: Path | None, asked: GenerationManifest) -> Path:
 
 
 def _identity(asked: GenerationManifest) -> str:
-    """A hash of what a resumed generation must share; counts may differ."""
+    """Hash what a resumed generation must share; counts may differ."""
     said = cast(dict[str, Json], plain(asked))
     return content_hash({name: value for name, value in said.items() if name not in _MAY_DIFFER})
 
@@ -83,7 +84,7 @@ def close_generation(path: Path, document: GenerateDocument) -> None:
         account=document.account,
         refine=document.refine,
     )
-    # Whichever version began it, this one has ended it.
+    # Whichever version began the generation, this one has ended it.
     ended = structs.replace(_read(path), version=__version__, ended=now(), result=result)
     with writing(path):
         _write(path, ended)
@@ -94,7 +95,7 @@ def _write(path: Path, manifest: GenerationManifest) -> None:
 
 
 def publish(path: Path, name: str, lines: Iterable[object]) -> int:
-    """Write submissions as one whole file; returns how many there are."""
+    """Write submissions as one whole file; return how many there are."""
     texts = [dumps(line) for line in lines]
     with writing(path):
         write_whole(path / name, "".join(f"{t}\n" for t in texts).encode())
@@ -102,5 +103,5 @@ def publish(path: Path, name: str, lines: Iterable[object]) -> int:
 
 
 def how_to_go_on(path: Path) -> str:
-    """How to resume after an interrupt."""
+    """Return how to resume after an interrupt."""
     return f"repeat the command with --out {shlex.quote(str(path))} to go on"

@@ -1,8 +1,8 @@
-"""An endpoint that speaks OpenAI's chat completions, called through the `openai` client.
+"""Call an endpoint that speaks OpenAI's chat completions, through the `openai` client.
 
-The client sends, authenticates and names errors. Retries are ours (`request_pool`): a budget must
-admit each, and the transcript counts them. So is reading the answer (`replying`): many endpoints
-send what the client's own types do not expect.
+The client sends, authenticates and names errors. Retries are ours (`request_pool`): the budget must
+admit each, and the transcript counts them. Reading the answer is ours too (`replying`): many
+endpoints send what the client's own types do not expect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kerneltruth.generate.replying import ReplyStream, error_line, read_completi
 CONNECT_S = 20.0
 MAX_REPLY_BYTES = 32 * 2**20
 _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
-# What another call with the same request may not meet again; 409 is a lock, 425 a cold start.
+# Errors that a retry may not meet again; 409 is a lock, 425 a cold start.
 _PASSING = (408, 409, 425, 429)
 _NO_MONEY = ("insufficient_quota", "billing")
 
@@ -48,7 +48,7 @@ class Endpoint:
         self._stream = stream
         self._limit_name = _OLD_LIMIT
         timeout = openai.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
-        # A proxy that the environment names does not reach this machine itself.
+        # A proxy from the environment cannot reach this machine itself.
         client = openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(url), timeout=timeout)
         self._client = openai.AsyncOpenAI(
             base_url=url,
@@ -60,7 +60,7 @@ class Endpoint:
 
     @property
     def label(self) -> str:
-        """The model's name at the endpoint."""
+        """Return the model's name at the endpoint."""
         return self._name
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class Endpoint:
         await self._client.close()
 
     async def call(self, request: Request) -> Reply | ApiError:
-        """Ask once; what goes wrong is returned as an error, without the key in it."""
+        """Send one call; a failure is returned as an error, with the key removed."""
         outcome = await self._call(request)
         if isinstance(outcome, ApiError):
             return replace(outcome, detail=self._key.hide(outcome.detail))
@@ -107,8 +107,8 @@ class Endpoint:
                     return stream.reply()
                 chunks = [chunk async for chunk in _limited(response.iter_bytes())]
                 return read_completion(b"".join(chunks))
-            # The client does not wrap errors that the transport raises in the middle of a body, and
-            # the transport's library differs by version.
+            # The client does not wrap errors that the transport raises within a body, and the
+            # transport library differs by version.
             except Exception as error:
                 said = str(error) or type(error).__name__
                 return ApiError(scope="call", detail=f"the answer broke off: {said}")
@@ -133,7 +133,7 @@ class Endpoint:
         code = error.status_code
         detail = f"{code}: {said}"
         if code == 400 and _NEW_LIMIT in said and self._limit_name == _OLD_LIMIT:
-            # Newer models of OpenAI know the limit by its new name alone.
+            # OpenAI's newer models accept the limit under its new name only.
             self._limit_name = _NEW_LIMIT
             return ApiError(scope="call", detail=detail, wait_s=0.0)
         about = f"{error.code or ''} {error.type or ''}"
@@ -150,10 +150,10 @@ class Endpoint:
 
 
 async def _limited(pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """The pieces of an answer, while it is not too long.
+    """Yield the pieces of an answer.
 
     Raises:
-        ValueError: it is.
+        ValueError: the answer is too long.
     """
     size = 0
     async for piece in pieces:
@@ -164,7 +164,7 @@ async def _limited(pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
-    """The seconds of `Retry-After`, given as such, in milliseconds, or as a date."""
+    """Parse the seconds of `Retry-After`, given as seconds, milliseconds, or a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         try:

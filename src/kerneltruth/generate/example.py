@@ -1,7 +1,7 @@
-"""A worked example for a prompt: a tiny input of a task, and the reference's result.
+"""Make a worked example for a prompt: a tiny input of a task, and the reference's result.
 
-The input is drawn for this purpose alone, from a stream that no case of the judge shares, at sizes
-of at most a few elements; attributes have their defaults.
+The input comes from a random stream that no case of the judge shares, with at most a few elements;
+attributes have their defaults.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kerneltruth.tasks.registry import FOREIGN
 
 # The most numbers of one example, inputs and outputs together.
 MOST_NUMBERS = 96
-# Different ones first, so that it can be seen which dim is which.
+# Distinct sizes first, so that the dims can be told apart.
 _DISTINCT = (2, 3, 4, 5)
 _SIZES = (3, 2, 4, 1, 6, 8)
 
 
 def example_of(task: Task, prompts: Prompts) -> str:
-    """An example in words; empty where the task has none that fits a prompt.
+    """Return an example in words; empty if the task has none that fits a prompt.
 
-    None is given for random operators, for results of which several are right, and for suites that
-    a user brings along, whose references run in a child.
+    Random operators and operators with several right results have none, nor do suites that a user
+    brings along, whose references run in a child.
     """
     if task.suite in FOREIGN or task.random or task.contract is not None:
         return ""
@@ -54,7 +54,7 @@ def example_of(task: Task, prompts: Prompts) -> str:
 
 
 def _small_case(task: Task) -> Case | None:
-    """The task's public benchmark, shrunk to a few elements."""
+    """Shrink the task's public benchmark to a few elements."""
     base = benchmark_case(task, 0, task.dtypes[0])
     base = replace(base, seed=derive(0, task.key, "example of a prompt"), strategy="example")
     count = len(base.dims)
@@ -80,7 +80,7 @@ def _outputs(task: Task, inputs: Inputs) -> list[torch.Tensor]:
 
 
 def shown(value: Any) -> str:
-    """An argument as a prompt shows it, numbers to four digits."""
+    """Format an argument for a prompt, numbers with four digits."""
     if isinstance(value, list):
         return "[" + ", ".join(shown(v) for v in value) + "]"
     return _numbers(value.tolist()) if isinstance(value, torch.Tensor) else repr(value)

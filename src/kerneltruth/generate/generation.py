@@ -1,4 +1,4 @@
-"""A generation: chains of answers, requested in waves until each chain ends."""
+"""Generate: chains of answers, requested in waves until each chain ends."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def generate(
 
     Args:
         options: of the command.
-        method: what they ask for.
+        method: chosen by the options.
         sampling: as the model was opened with.
-        model: to be asked.
-        runner: warming up, for a method that asks the judge.
+        model: answers the requests.
+        runner: warming up, for a method that needs the judge.
         start: when the command began.
     """
     with opened(options.suite, runner) as named:
@@ -155,7 +155,7 @@ class _Generation:
         self._chains = chains
         self._reviewer = reviewer
         self._prices = options.prices
-        # Chains that this sitting can do nothing more for, and why.
+        # Chains that this command cannot continue, with reasons.
         self._left: dict[Chain, str] = {}
         self._not_asked: Counter[str] = Counter()
         calling = options.calling
@@ -175,7 +175,7 @@ class _Generation:
         self._pool.close()
 
     def run(self) -> Iterator[Step]:
-        """Ask in waves; between them the judge reviews the answers if the method needs it."""
+        """Request in waves; the judge reviews the answers in between if the method needs it."""
         while True:
             if self._reviewer is not None:
                 yield from self._review(self._reviewer)
@@ -254,7 +254,7 @@ class _Generation:
         """End the command if the endpoint refuses every request.
 
         Raises:
-            UserError: it refuses what the user gave.
+            UserError: the endpoint refuses the user's key, model or URL.
             EnvironmentFault: it does not answer.
         """
         error = self._pool.fatal
@@ -270,7 +270,7 @@ class _Generation:
         )
 
     def document(self, suite: str, path: Path, tasks: int, seconds: float) -> GenerateDocument:
-        """What the command returns."""
+        """Build the document that the command returns."""
         chains = {chain: self._turns(chain) for chain in self._chains}
         answers = [turn for turns in chains.values() for turn in turns]
         unanswered = [

@@ -1,4 +1,4 @@
-"""From an attempt to the review that the model gets."""
+"""Turn an attempt into the review that the model gets."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kerneltruth.generate.review import Review, timings_of
 from kerneltruth.oracle.verdict import word
 from kerneltruth.tasks.model import Task
 
-# The most elements of a counterexample whose numbers are shown; a larger one shows shapes.
+# Counterexamples up to this many elements show numbers; larger ones show shapes.
 MOST_NUMBERS = 32
 # Variations of a task have names that the candidate does not know.
 _HIDDEN_NAME = re.compile(r" = _\w+")
 
 
 def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Review:
-    """The review of an attempt.
+    """Return the review of an attempt.
 
     Args:
-        task: that it was for.
+        task: the task of the attempt.
         attempt: with its smallest failing case and its explanation.
-        perf: its perf stage, where it was timed.
+        perf: its perf stage, if it was timed.
     """
     reached = "call" if call_stage(attempt).outcome != "pass" else "exe"
     if perf is not None and perf.outcome == "wrong":
-        # Right wherever it was judged, and wrong at a size that is timed.
+        # Right on every judged case, and wrong at a timed size.
         return Review(
             outcome="fail",
             stage="perf",
@@ -56,7 +56,7 @@ def review_of(task: Task, attempt: Attempt, perf: CandidateTimes | None) -> Revi
 
 
 def counterexample(task: Task, case: Case) -> str:
-    """A failing call in words: its arguments, with their numbers where these are few."""
+    """Describe a failing call: its arguments, with numbers if these are few."""
     inputs = materialize(task, case)
     tensors = [t for t in inputs.tensors.values() if t is not None]
     small = sum(t.numel() for t in tensors) <= MOST_NUMBERS
@@ -78,7 +78,7 @@ def _argument(value: object, small: bool) -> str:
 
 
 def _detail(attempt: Attempt) -> str:
-    """The verdict's reason."""
+    """Return the verdict's reason."""
     error = getattr(attempt.verdict, "error", "")
     text = next(
         (str(t) for n in ("detail", "reason") if (t := getattr(attempt.verdict, n, None))), ""

@@ -1,4 +1,4 @@
-"""The key of an endpoint, read from the environment and never shown, and its address."""
+"""Read an endpoint's key and address; never show the key."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from kerneltruth.errors import UserError
 
 HIDDEN = "[key]"
-# A placeholder such as "x" or "none", which local servers take, is no secret, and hiding it would
-# spoil every text that has it.
+# A placeholder such as "x" or "none", which local servers accept, is no secret; hiding it would
+# damage every text that contains it.
 _SHORTEST_SECRET = 8
 _PR_SET_DUMPABLE = 4
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -31,24 +31,24 @@ class Key:
         raise TypeError("a key is not written anywhere")
 
     def reveal(self) -> str:
-        """The secret, for the client alone."""
+        """Return the secret, for the client alone."""
         return self._text
 
     def hide(self, text: str) -> str:
-        """The text without the secret, should it hold it."""
+        """Remove the secret from a text."""
         return text.replace(self._text, HIDDEN) if self.is_secret else text
 
     @property
     def is_secret(self) -> bool:
-        """Whether it is long enough to be one."""
+        """Return whether it is long enough to be a secret."""
         return len(self._text) >= _SHORTEST_SECRET
 
 
 def key_from(environment: Mapping[str, str], name: str) -> Key:
-    """The key in an environment variable.
+    """Read the key from an environment variable.
 
     Raises:
-        UserError: there is none, or it is none that a header can hold.
+        UserError: the variable is empty, or its value does not fit a header.
     """
     text = environment.get(name, "").strip()
     if not text:
@@ -62,7 +62,7 @@ def key_from(environment: Mapping[str, str], name: str) -> Key:
 
 
 def checked_url(url: str) -> str:
-    """An endpoint's base URL, if it is one that may be written down.
+    """Check that an endpoint's base URL may be written down.
 
     Raises:
         UserError: not http(s) with a host, or with credentials, a query or a fragment.
@@ -87,25 +87,25 @@ def checked_url(url: str) -> str:
 
 
 def _safely(url: str) -> str:
-    """A URL as messages may show it."""
+    """Return a URL as messages may show it."""
     _, at, after = url.rpartition("@")
     text = f"...@{after}" if at else url
     return repr(text.partition("?")[0].partition("#")[0])
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the endpoint is this machine."""
+    """Return whether the endpoint is this machine."""
     return urlsplit(url).hostname in _LOOPBACK
 
 
 def travels_openly(url: str) -> bool:
-    """Whether what is sent there can be read on the way."""
+    """Return whether requests can be read on the way."""
     return urlsplit(url).scheme == "http" and not is_loopback(url)
 
 
 def shield_process() -> None:
     """Keep other processes of this user from reading this one's environment and memory.
 
-    Candidates run as the user who started the judge, and the key is in this process.
+    Candidates run as the user who started the judge, and this process holds the key.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The rate of requests: a number a minute, and none while the endpoint asks for a pause."""
+"""Limit the rate of requests, and pause when the endpoint asks for it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Pace:
         self._next = clock()
 
     def turn(self) -> float:
-        """Take the next moment; returns the seconds until it."""
+        """Reserve the next slot; return the seconds until it."""
         now = self._clock()
         at = max(self._next, now)
         self._next = at + self._gap
         return at - now
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for a while."""
+        """Send nothing for `seconds`."""
         self._next = max(self._next, self._clock() + seconds)

@@ -1,7 +1,7 @@
-"""Prompts: versioned templates, filled from the public part of a task's declaration.
+"""Fill prompts: versioned templates, filled from the public part of a task's declaration.
 
-A version is a folder of texts with `$names` (`string.Template`). What a generation was asked with
-is part of its identity, so that its answers are never mixed with answers to other words.
+A version is a folder of texts with `$names` (`string.Template`). A generation's identity includes
+its prompts, so that answers to different prompts are never mixed.
 """
 
 from __future__ import annotations
@@ -75,25 +75,25 @@ class Prompts:
 
     @property
     def sha256(self) -> str:
-        """The hash of all texts."""
+        """Return the hash of all texts."""
         return content_hash(dict(self.texts))
 
     def fill(self, template: str, /, **words: str) -> str:
-        """A template with its names filled in."""
+        """Fill in the names of a template."""
         text = Template(self.texts[template]).substitute(words).strip()
-        # What has nothing to say leaves no gap.
+        # An empty value must not leave a gap.
         return _GAPS.sub("\n\n", text)
 
     def system(self) -> str:
-        """The system message."""
+        """Return the system message."""
         return self.fill("system")
 
     def feedback(self, review: Review, *, worse: Review | None) -> str:
-        """The feedback on an answer.
+        """Return the feedback on an answer.
 
         Args:
-            review: of the answer that it is shown, the best so far.
-            worse: of a later one that is no better, if there was one.
+            review: of the best answer so far, which the model sees.
+            worse: of a later answer that is no better, if there was one.
         """
         note = "" if worse is None else self.fill("worse", outcome=_in_short(worse))
         if review.is_right:
@@ -121,10 +121,10 @@ class Prompts:
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:
-    """The shipped prompts, or a user's own from a folder with the same file names.
+    """Read the shipped prompts, or a user's own from a folder with the same file names.
 
     Raises:
-        UserError: a template is missing, or uses a name that it cannot.
+        UserError: a template is missing, or uses an unknown name.
     """
     root = folder or files("kerneltruth.generate").joinpath("templates", VERSION)
     texts = {}

@@ -1,8 +1,8 @@
-"""The offline model, which answers from recorded replies.
+"""Answer offline from recorded replies.
 
-A recording is JSON lines with an object each: `task`, `sample` and `round` (0 unless given), the
-reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`. The transcript of a
-generation (`exchanges.jsonl`) is one, too.
+A recording is JSON lines with an object each: `task`, `sample` and `round` (0 by default), the
+reply's `text`, and optionally `finish`, `usage`, `reasoning` and `model`. A generation's transcript
+(`exchanges.jsonl`) is also a recording.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """The model that was recorded, or the name of the file."""
+        """Return the recorded model, or the name of the file."""
         return self._label
 
     @property
     def tasks(self) -> frozenset[str]:
-        """The tasks with recorded replies, as the recording names them."""
+        """Return the tasks with recorded replies, as the recording names them."""
         return frozenset(task for task, _, _ in self._replies)
 
     async def call(self, request: Request) -> Reply | ApiError:
-        """The recorded reply for that task, sample and round."""
+        """Return the recorded reply for that task, sample and round."""
         for name in (request.task, request.task.partition("/")[2]):
             reply = self._replies.get((name, request.sample, request.round))
             if reply is not None:
                 return reply
-        # A chain that was recorded to its end has no more to say.
+        # A chain that was recorded to its end has no further reply.
         scope: Scope = "chain" if request.round else "request"
         return ApiError(scope=scope, detail=f"no reply is recorded for {request.key}")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def read_recording(path: Path) -> Recording:
-    """The recording in a file, or in the transcript of a generation's directory.
+    """Read a recording from a file, or from the transcript in a generation's directory.
 
     Raises:
-        UserError: it cannot be read, or a line of it is no reply.
+        UserError: it cannot be read, or a line of it is not a reply.
     """
     file = path / TRANSCRIPT if path.is_dir() else path
     try:

@@ -1,7 +1,7 @@
-"""What an endpoint sends back, read: a chat completion, whole or as a stream of events.
+"""Parse an endpoint's response: a chat completion, whole or as a stream of events.
 
-Endpoints that call themselves compatible leave fields out, or send something else. What cannot be
-an answer is an error of this call, so that another may do; nothing here raises.
+Endpoints that claim to be compatible omit fields, or send something else. What cannot be an answer
+becomes an error of this call, so that a retry may succeed; nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 def read_completion(body: bytes) -> Reply | ApiError:
-    """The answer in the body of a response that was not streamed."""
+    """Parse the answer in the body of a response that was not streamed."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -40,7 +40,7 @@ def read_completion(body: bytes) -> Reply | ApiError:
 
 @dataclass(slots=True)
 class ReplyStream:
-    """An answer that comes in pieces: server-sent events, a line at a time."""
+    """An answer that arrives in pieces: server-sent events, line by line."""
 
     text: list[str] = field(default_factory=list)
     refusal: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class ReplyStream:
     error: ApiError | None = None
 
     def feed(self, line: str) -> bool:
-        """Take a line; returns whether more is to come."""
+        """Take a line; return whether more is to come."""
         name, colon, value = line.partition(":")
         if not colon or name != "data":
             return True
@@ -84,7 +84,7 @@ class ReplyStream:
             self.reasoning += [_text(delta.get(name)) for name in _REASONING]
 
     def reply(self) -> Reply | ApiError:
-        """The answer, once all lines are in."""
+        """Return the answer, once all lines are in."""
         if self.error is not None:
             return self.error
         if self.finish is None and not self.ended:
@@ -99,7 +99,7 @@ class ReplyStream:
 
 
 def error_line(body: Any, fallback: str) -> str:
-    """What an error response says, in one line."""
+    """Return an error response's message in one line."""
     said = _error_in(body) or _error_in({"error": body}) or fallback
     return " ".join(said.split())[:_SHOWN]
 
@@ -127,11 +127,11 @@ def _first_choice(data: Any) -> Mapping[str, Any] | None:
 
 
 def _text(value: Any) -> str:
-    """A text; for a list of parts, the text among them."""
+    """Return a text; from a list of parts, the text among them."""
     if isinstance(value, list):
         parts = (p.get("text") for p in value if isinstance(p, Mapping))
         value = "".join(p for p in parts if isinstance(p, str))
-    # JSON can hold halves of characters, which no file can.
+    # JSON can hold unpaired surrogates, which no file can.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Many requests to one model: several at once, with retries, within a budget."""
+"""Send many requests to one model: in parallel, with retries, within a budget."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAsked:
-    """A request that was not sent, and why: `calls`, `tokens`, `seconds` or `stopped`."""
+    """A request that was not sent, and the reason: `calls`, `tokens`, `seconds` or `stopped`."""
 
     request: Request
     reason: str
@@ -50,12 +50,12 @@ Outcome = Answered | Unanswered | NotAsked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often to try again, and how long to wait in between.
+    """How often to retry, and how long to wait in between.
 
     Attributes:
         retries: further calls after the first.
-        first_s: the wait before the second call; it doubles from one to the next.
-        longest_s: no wait is longer; an endpoint that asks for a longer one is not asked again.
+        first_s: the wait before the second call; it doubles each time.
+        longest_s: the longest wait; an endpoint that asks for a longer one is not called again.
     """
 
     retries: int = 6
@@ -63,22 +63,22 @@ class RetryPolicy:
     longest_s: float = 300.0
 
     def wait_s(self, tries: int, error: ApiError, rng: random.Random) -> float | None:
-        """The wait before another call, or None if there is none."""
+        """Return the wait before another call, or None for no further call."""
         if error.scope != "call" or tries > self.retries:
             return None
         if error.wait_s is not None:
             return error.wait_s if error.wait_s <= self.longest_s else None
-        # Spread, so that requests that failed together do not come back together.
+        # Spread out, so that requests that failed together do not return together.
         longest = min(self.first_s * 2.0 ** (tries - 1), self.longest_s)
         return longest * rng.uniform(0.5, 1.0)
 
 
 class RequestPool:
-    """Sends requests to a model side by side, in an event loop that runs while callers wait.
+    """Sends requests to a model in parallel, in an event loop that runs while callers wait.
 
     Attributes:
-        fatal: the error that ended everything, if there was one.
-        refusal: what the budget had no more of, if it forbade a call.
+        fatal: the error that ended everything, if any.
+        refusal: the exhausted part of the budget, if it forbade a call.
         in_flight: calls that wait for their answer.
     """
 
@@ -94,17 +94,17 @@ class RequestPool:
         answered_before: bool = False,
         seed: int = 0,
     ) -> None:
-        """Prepare.
+        """Send nothing yet.
 
         Args:
-            model: to be asked.
-            budget: what may be spent.
-            pace: how often.
-            retry: what follows a call that fails.
+            model: answers the requests.
+            budget: limits the spending.
+            pace: limits the rate.
+            retry: decides what follows a failed call.
             concurrency: how many requests may be in flight at once.
-            record: keeps an outcome; it is called before anyone else sees it.
+            record: stores an outcome, before it is yielded.
             answered_before: whether this model has answered such requests before.
-            seed: of the spread of waits.
+            seed: of the random spread of waits.
         """
         self.fatal: ApiError | None = None
         self.refusal: str | None = None
@@ -123,7 +123,7 @@ class RequestPool:
         self._tasks: dict[asyncio.Task[Outcome], int] = {}
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Send all requests; yields one outcome for each, as it comes."""
+        """Send all requests; yield one outcome for each, as it comes."""
         loop = self._runner.get_loop()
         self._tasks = {loop.create_task(self._slotted(r)): n for n, r in enumerate(requests)}
         pending = set(self._tasks)
@@ -139,7 +139,7 @@ class RequestPool:
         self._stopped.set()
 
     def wait(self) -> None:
-        """Wait for open requests, whose outcomes are recorded; after `stop`."""
+        """Wait for open requests after `stop`; their outcomes are recorded."""
         if self._tasks:
             self._runner.run(asyncio.wait(self._tasks))
 
@@ -185,7 +185,7 @@ class RequestPool:
             self.in_flight -= 1
 
     async def _may_retry(self, request: Request, error: ApiError, tries: int) -> bool:
-        """Wait until another call may follow this error; returns whether one may."""
+        """Wait until a retry may follow this error; return whether one may."""
         wait_s = self._retry.wait_s(tries, error, self._rng)
         if wait_s is None:
             return False
@@ -198,7 +198,7 @@ class RequestPool:
         return await self._refusal_of(request) is None
 
     async def _refusal_of(self, request: Request) -> str | None:
-        """Wait for the budget and the pace; returns what forbids the call, or None."""
+        """Wait for the budget and the pace; return what forbids the call, or None."""
         if self._stopped.is_set():
             return "stopped"
         refusal = await self._budget.admit(request)
@@ -216,7 +216,7 @@ class RequestPool:
         return refusal
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait so long, or until nothing more is to be sent."""
+        """Wait `seconds`, or until nothing more is to be sent."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
@@ -231,7 +231,7 @@ class RequestPool:
         if error.scope == "chain":
             return unanswered
         self._record(unanswered)
-        # A request may be one that cannot be answered; where none could be yet, they all are.
+        # A single request may be unanswerable; if none was answered yet, all are.
         counts = error.scope != "request" or not self._answered_before
         self._errors_in_a_row += counts and not self._stopped.is_set()
         if error.scope == "endpoint" or self._errors_in_a_row >= GIVE_UP_AFTER:

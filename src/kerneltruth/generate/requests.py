@@ -18,8 +18,8 @@ class Calling:
     Attributes:
         url: None means OPENAI_BASE_URL, else OpenAI's own.
         key_variable: the environment variable that holds the key.
-        per_minute: requests that may leave in a minute.
-        concurrency: requests on their way at once.
+        per_minute: the most requests sent per minute.
+        concurrency: requests in flight at once.
     """
 
     url: str | None = None
@@ -33,7 +33,7 @@ class Calling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What is asked.
+    """Which tasks and prompts are requested.
 
     Attributes:
         tasks: names; empty means all of the suite (of a recording: all that it has).
@@ -49,7 +49,7 @@ class Asking:
 
     @property
     def restricts(self) -> bool:
-        """Whether it names tasks or categories."""
+        """Return whether it names tasks or categories."""
         return bool(self.tasks or self.categories)
 
 
@@ -59,7 +59,7 @@ class GenerateRequest:
 
     Attributes:
         model: a name that the endpoint knows, or `replay:FILE`.
-        source: what `--method import` reads.
+        source: the path that `--method import` reads.
         cases: judged per round of `refine`; None as for `run`.
     """
 

@@ -1,4 +1,4 @@
-"""The judge's review of an answer, as the next round's feedback."""
+"""The judge's review of an answer, as feedback for the next round."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from kerneltruth.documents.model import Number
 from kerneltruth.documents.timing import CandidateTimes
 
 RIGHT = "pass"
-# Neither for nor against the kernel: there is nothing to tell the model.
+# Verdicts that say nothing about the kernel: no feedback for the model.
 NO_VERDICT = ("infra", "unrefereeable", "unsupported_here")
 _STANDING = {"compile_error": 0, "crash": 1, "timeout": 1, "runtime_error": 1, "fail": 2, RIGHT: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeTiming:
-    """How fast a right kernel is at one shape, beside PyTorch.
+    """The speed of a right kernel at one shape, beside PyTorch.
 
     Attributes:
         ratio: PyTorch's time over the kernel's; above 1 the kernel is faster.
-        low: of the interval of that ratio.
-        high: of it.
-        bound_by: what limits the kernel there, where the clock says.
-        efficiency: share of what the device could do at most, where it is known.
+        low: lower end of the ratio's interval.
+        high: upper end of the ratio's interval.
+        bound_by: what limits the kernel there, if the clock knows.
+        efficiency: share of the device's speed of light, if known.
     """
 
     shape: str
@@ -41,13 +41,13 @@ class Review:
 
     Attributes:
         outcome: the verdict's word.
-        stage: how far it came: `call`, `exe` or `perf`.
-        detail: what the verdict says of its reason.
+        stage: the last stage reached: `call`, `exe` or `perf`.
+        detail: the verdict's reason.
         explanation: where and how the output is wrong.
-        counterexample: the smallest failing input, in words; empty where there is none.
+        counterexample: the smallest failing input, in words; empty if there is none.
         passed: cases that it got right before it failed.
         cases: cases judged.
-        timings: by shape, small to large; empty where nothing was timed.
+        timings: by shape, small to large; empty if nothing was timed.
     """
 
     outcome: str
@@ -62,17 +62,17 @@ class Review:
 
     @property
     def is_right(self) -> bool:
-        """Whether no case showed it wrong."""
+        """Return whether no case showed it wrong."""
         return self.outcome == RIGHT
 
     @property
     def says_something(self) -> bool:
-        """Whether it holds feedback for the next round."""
+        """Return whether it holds feedback for the next round."""
         return self.outcome not in NO_VERDICT and (not self.is_right or bool(self.timings))
 
     @property
     def rank(self) -> tuple[int, int, float]:
-        """Better answers have a larger one: right before wrong, then further, then faster."""
+        """Sort key: right before wrong, then the later stage, then the faster kernel."""
         logs = 1.0
         for timing in self.timings:
             logs *= timing.ratio
@@ -81,7 +81,7 @@ class Review:
 
 
 def timings_of(perf: CandidateTimes | None) -> tuple[ShapeTiming, ...]:
-    """The shapes of a perf stage that were timed against eager PyTorch, and graded."""
+    """Return the shapes of a perf stage that were timed against eager PyTorch and graded."""
     if perf is None or perf.outcome != "timed":
         return ()
     return tuple(

@@ -1,7 +1,7 @@
-"""The judge inside `refine`: answers judged between rounds, on cases of their own.
+"""Judge the answers of `refine` between rounds, on cases of their own.
 
-The cases come from a seed that is derived for this purpose, so that those by which `run` judges the
-candidates in the end are never shown.
+The cases come from a seed derived for this purpose, so that the model never sees the cases by which
+`run` judges the final candidates.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ EFFORT = DiagnosisEffort(evaluations=60, seconds=2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed:
-    """An answer with its review; None where the machine spoilt it."""
+    """An answer with its review; None if the machine spoilt it."""
 
     exchange: Exchange
     review: Review | None
 
 
 class Reviewer:
-    """Judges answers with the judges of this machine."""
+    """Judges answers in this machine's judge processes."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Reviewer:
         *,
         pool: Callable[..., Scheduler[EvaluationRequest, Evaluation]] = LocalPool,
     ) -> None:
-        """Prepare.
+        """Prepare to judge.
 
         Args:
             options: of the command.
@@ -98,9 +98,9 @@ class Reviewer:
         self._evaluator.warm()
         timed = Then(
             wanted=lambda job, evaluation: job.timed and evaluation.perf is None,
-            # Of others a review says nothing.
+            # The other verdicts give no review.
             work=PerfStage(self._evaluator, baselines=("eager",)).time,
-            # One that could not be timed is right nevertheless.
+            # A candidate that could not be timed is still right.
             lost=lambda job, evaluation, reason: evaluation,
         )
         pool = self._pool(work=self._evaluator.evaluate, workers=self._workers, then=timed)
@@ -121,17 +121,17 @@ class Reviewer:
         submission = Submission(
             origin=exchange.task, name=name, source=code_of(exchange.reply.text)
         )
-        # Of no other task, though the answer may name its function after one.
+        # Only this task, although the answer's function may have another task's name.
         for entry in enroll([submission], {name: self._tasks[name]}, Labels()):
             if isinstance(entry, Entry):
                 return entry
         raise InternalError(f"{exchange.task} is no task of {self._suite}")
 
     def _job(self, name: str, entry: Entry) -> EvaluationRequest:
-        """A job for the evaluator.
+        """Return a job for the evaluator.
 
         Raises:
-            UserError: the source is no candidate.
+            UserError: the source is not a candidate.
         """
         return EvaluationRequest(
             name=name,

@@ -1,4 +1,4 @@
-"""`generate`: candidates from a model. Light to import; what needs torch is in `generation`."""
+"""Begin `generate`. Light to import; what needs torch is in `generation`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kerneltruth.generate.trajectory import BEST_OF_N_TEMPERATURE, Method, metho
 
 
 def run_generate(options: GenerateRequest) -> Generator[Step, None, GenerateDocument]:
-    """Obtain candidates; yields steps and returns the document of `generate --json`."""
+    """Obtain candidates; yield steps and return the document of `generate --json`."""
     start = time.monotonic()
     if options.method == IMPORT:
         if options.source is None:

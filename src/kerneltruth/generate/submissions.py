@@ -1,4 +1,4 @@
-"""`generate --method import`: existing submissions in the form of a generation."""
+"""Run `generate --method import`: existing submissions in the form of a generation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kerneltruth.tasks.registry import accepted_by
 def import_submissions(
     options: GenerateRequest, start: float
 ) -> Generator[Step, None, GenerateDocument]:
-    """Read submissions of any known form; yields steps and returns the command's document."""
+    """Read submissions of any known form; yield steps and return the command's document."""
     source = options.source
     if source is None or not source.exists():
         raise UserError(f"--from {source}: there is no such file or folder")
@@ -79,7 +79,7 @@ def import_submissions(
 
 
 def _enrolled(options: GenerateRequest, suite: str) -> Iterator[Entry | Broken]:
-    """The submissions for the chosen tasks; others are skipped."""
+    """Return the submissions for the chosen tasks; skip others."""
     assert options.source is not None
     data_set = data_set_of(suite)
     definitions = data_set.definitions if data_set else None

@@ -1,8 +1,8 @@
-"""The methods: the next request of a chain, given its answers so far.
+"""Define the methods: the next request of a chain, given its answers so far.
 
-A method is a value without state, so that a generation that was stopped goes on from its
-transcript alone. `one_shot` asks once; `best_of_n` asks n times, independently; `refine` shows the
-best answer so far to the model, with what the judge says of it, and asks for a better one.
+A method is a stateless value, so that a stopped generation continues from its transcript alone.
+`one_shot` asks once; `best_of_n` asks n times independently; `refine` shows the model its best
+answer so far with the judge's review, and asks for a better one.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ class Method:
 
     @property
     def asks_the_judge(self) -> bool:
-        """Whether a next answer depends on what is wrong with the last."""
+        """Return whether a next answer depends on what is wrong with the last."""
         return self.rounds > 1
 
     def next(
         self, task: str, sample: int, turns: Sequence[Turn], brief: str, prompts: Prompts
     ) -> Request | None:
-        """The next request of a chain, or None at its end.
+        """Return the next request of a chain, or None at its end.
 
         Args:
             task: the task's key.
             sample: the chain's number.
-            turns: what was said so far.
+            turns: the rounds so far.
             brief: the task, as the model reads it.
-            prompts: how things are said.
+            prompts: the texts to use.
         """
         messages = [
             Message(role="system", content=prompts.system()),
@@ -85,10 +85,10 @@ class Method:
 
 
 def method_of(name: str, *, samples: int | None, rounds: int | None) -> Method:
-    """The method that options ask for.
+    """Return the method that the options ask for.
 
     Raises:
-        UserError: there is none, or it has no such option.
+        UserError: there is no such method, or it has no such option.
     """
     if name not in NAMES:
         raise UserError(f"--method {name!r}: must be one of {', '.join(NAMES)}, import")
@@ -108,12 +108,12 @@ def method_of(name: str, *, samples: int | None, rounds: int | None) -> Method:
 
 
 def best_of(turns: Sequence[Turn]) -> int:
-    """Which round is best; the last one among equals."""
+    """Return the best round; the last one among equals."""
     ranks = [(-1, 0, 0.0) if t.review is None else t.review.rank for t in turns]
     return max(range(len(turns)), key=lambda i: (ranks[i], i))
 
 
 def _goes_on(turns: Sequence[Turn]) -> bool:
-    """Whether the best round has feedback, and every round a verdict."""
+    """Return whether the best round has feedback and every round has a verdict."""
     best = turns[best_of(turns)].review
     return best is not None and best.says_something and all(t.review is not None for t in turns)

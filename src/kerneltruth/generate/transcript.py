@@ -1,8 +1,8 @@
 """The transcript of a generation: every exchange in full, on disk before it is used.
 
-`exchanges.jsonl` is append-only, with a line for each answer, for each request that brought none,
-and for each verdict that became feedback. A generation that was stopped, or killed, reads
-it and goes on: what has an answer is not asked again.
+`exchanges.jsonl` is append-only, with a line for each answer, for each request without one, and for
+each verdict that became feedback. A generation that was stopped or killed continues from it and
+never repeats an answered request.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class ExchangeLine(Stored, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A line without its conversation; `asked` is the bytes of that, `brief` a hash of the task."""
+    """A line without its conversation.
+
+    `asked` is the conversation's size in bytes, `brief` a hash of the task.
+    """
 
     line: ExchangeLine
     brief: str | None
@@ -75,15 +78,15 @@ class Transcript:
 
     Attributes:
         account: what its answers have cost.
-        notes: what reading it had to report.
+        notes: what reading it reported.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what is there, and keep others from writing.
+        """Read what is there, and lock it against other writers.
 
         Raises:
             UserError: it is damaged.
-            EnvironmentFault: another process writes it.
+            EnvironmentFault: another process is writing it.
         """
         self._ledger = Ledger(path, keep=partial(_kept, path=path), lines_are="exchange")
         self._ledger.lock()
@@ -101,15 +104,15 @@ class Transcript:
         self._ledger.close()
 
     def reply(self, task: str, sample: int, turn: int) -> Reply | None:
-        """The answer of that place, if there is one."""
+        """Return the answer at that place, if there is one."""
         return self._answers.get((task, sample, turn))
 
     def review(self, task: str, sample: int, turn: int) -> Review | None:
-        """The verdict on that answer, if there is one."""
+        """Return the verdict on that answer, if there is one."""
         return self._reviews.get((task, sample, turn))
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Every answer, by task, sample and round."""
+        """Return every answer, by task, sample and round."""
         for task, sample, turn in sorted(self._answers):
             reply = self._answers[task, sample, turn]
             yield Exchange(task=task, sample=sample, round=turn, reply=reply)
@@ -118,7 +121,7 @@ class Transcript:
         """Refuse a task whose prompt has changed.
 
         Raises:
-            UserError: one is not, as after an upgrade that says it better.
+            UserError: the prompt has changed, as after an upgrade that improves it.
         """
         for task, brief in briefs.items():
             if self._briefs.get(task, brief_hash := _hash(brief)) != brief_hash:
@@ -128,7 +131,7 @@ class Transcript:
                 )
 
     def record(self, outcome: Answered | Unanswered) -> None:
-        """Add an exchange; it is on disk when this returns.
+        """Append an exchange; it is on disk when this returns.
 
         Raises:
             EnvironmentFault: it cannot be written.
@@ -156,7 +159,7 @@ class Transcript:
         self._ledger.append(key, structs.replace(line, kind="failure", trouble=trouble))
 
     def add_review(self, task: str, sample: int, turn: int, review: Review) -> None:
-        """Add a verdict; it is on disk when this returns."""
+        """Append a verdict; it is on disk when this returns."""
         key = f"{task} s{sample} r{turn} review"
         line = ExchangeLine(kind="review", task=task, sample=sample, round=turn, review=review)
         self._ledger.append(key, line)
@@ -178,10 +181,10 @@ class Transcript:
 
 
 def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
-    """The part of a line that stays in memory: the conversation's size, not its text.
+    """Return the part of a line that stays in memory: the conversation's size, not its text.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the line is damaged.
     """
     try:
         line = parse(ExchangeLine, data)
@@ -193,7 +196,7 @@ def _kept(data: Mapping[str, Json], path: Path) -> _Kept:
     contents = [message.content for message in line.messages or ()]
     return _Kept(
         line=structs.replace(line, messages=UNSET),
-        # The second message, after the system's, puts the task.
+        # The second message, after the system's, states the task.
         brief=_hash(contents[1]) if len(contents) > 1 else None,
         asked=sum(map(byte_count, contents)),
     )

@@ -1,1 +1,1 @@
-"""Reports: typed documents and their rendering for a terminal."""
+"""Render typed documents for a terminal, a browser and other tools."""

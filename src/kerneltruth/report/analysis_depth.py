@@ -1,4 +1,4 @@
-"""Parts of the view of `analyze`: deviance, rounds, devices."""
+"""Render the parts of `analyze` on deviance, rounds and devices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOVES_SHOWN = 6
 
 
 def deviance_parts(found: DevianceTables) -> Iterator[RenderableType]:
-    """What category and method explain, and complexity's rank correlations."""
+    """Show what category and method explain, and how complexity ranks with failure."""
     if found.unavailable:
         yield Text(f"\nDeviance of correctness: {found.unavailable}", "yellow")
     else:
@@ -116,7 +116,7 @@ def _correlation(found: CorrelationRecord) -> str:
 
 
 def trajectory_parts(found: RefinementTables) -> Iterator[RenderableType]:
-    """What rounds do, for each method that works in rounds."""
+    """Show what rounds do, for each method that works in rounds."""
     for fates in found.fates:
         name = label(fates, BY)
         made = table(
@@ -173,7 +173,7 @@ def _changes(change: RoundChanges) -> Iterator[RenderableType]:
 
 
 def portability_parts(found: PortabilityTables | None) -> Iterator[RenderableType]:
-    """How speedups travel between devices."""
+    """Show how speedups travel between devices."""
     if found is None:
         return
     yield Text("\nThe same kernels on several devices", "bold")

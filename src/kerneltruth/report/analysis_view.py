@@ -1,4 +1,4 @@
-"""The view of `analyze`: tables that fit 80 columns, each share with its counts."""
+"""Render `analyze`: tables that fit 80 columns, each share with its counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kerneltruth.report.figures import (
     visible,
 )
 
-# Break-downs of rates that are shown unless others are asked for; the rest is in --json.
+# Break-downs shown by default; the others are in --json.
 SHOWN = (("category",), ("method", "model"), ("dtype",))
 MOST_ROWS = 60
 FINDINGS_SHOWN = 5
@@ -52,7 +52,7 @@ Row = TypeVar("Row", FastShare, SpeedupRow)
 def analysis_view(
     document: AnalyzeDocument, shown: Sequence[Sequence[str]] = SHOWN
 ) -> RenderableType:
-    """Everything that was found, the most asked for first."""
+    """Show everything that was found, most requested first."""
     parts: list[RenderableType] = [*_head(document)]
     if not document.attempts:
         return Group(*parts)
@@ -94,7 +94,7 @@ def _counted(document: AnalyzeDocument) -> Text:
 
 
 def _audit(found: AuditedKernels) -> Iterator[Text]:
-    """Of an audit: its kernels are chosen, so that their shares have no interval."""
+    """Show an audit; its kernels are chosen, so their shares have no interval."""
     yield Text(f"{found.kernels} kernels of the built-in corpus", "bold")
     if found.controls or found.bugs:
         yield Text(
@@ -236,7 +236,7 @@ def _speedups(document: AnalyzeDocument) -> Iterator[RenderableType]:
             "surely slower / tie / faster",
         )
         for row in rows:
-            # Categories against one baseline are enough to look at; the others are in --json.
+            # Show each category against one baseline only; the others are in --json.
             if row.timed and (row.category is UNSET or baseline == EAGER):
                 made.add_row(
                     label(row, _group(row)),
@@ -281,7 +281,7 @@ def _illusions(document: AnalyzeDocument) -> Iterator[RenderableType]:
         "of the wrong",
         "right but refused",
     )
-    # The kernels of an audit are chosen, not drawn.
+    # The kernels of an audit are chosen, not sampled.
     within = share_within if document.audit is None else share
     for row in found.overall:
         made.add_row(

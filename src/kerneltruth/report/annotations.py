@@ -1,6 +1,6 @@
-"""Outcomes as GitHub's workflow commands, which it shows beside the candidates' lines. Pure.
+"""Render outcomes as GitHub workflow commands, shown beside the candidates' lines. Pure.
 
-What a candidate says is data: it is escaped, so that it cannot end a command or begin another.
+A candidate's text is data: it is escaped, so that it cannot end a command or begin another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _COMMANDS = {"failed": "error", "error": "error", "skipped": "warning"}
 
 
 def annotate(suite: Suite) -> Iterator[str]:
-    """A line for each outcome that is not a pass."""
+    """Return a line for each outcome that is not a pass."""
     for outcome in suite.outcomes:
         if outcome.status != "passed":
             yield _command(outcome)
@@ -34,11 +34,11 @@ def _command(outcome: Outcome) -> str:
 
 
 def _data(text: str) -> str:
-    """GitHub decodes three escapes in a message; what a log's reader may obey is made visible."""
+    """Escape a message as GitHub decodes it; make control characters visible."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "%0A".join(visible(line).replace("%", "%25") for line in lines)
 
 
 def _property(text: str) -> str:
-    """GitHub decodes five in a property, which `,` ends and `::` follows."""
+    """Escape a property, which `,` ends and `::` follows."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

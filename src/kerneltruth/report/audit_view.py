@@ -1,4 +1,4 @@
-"""The view of `audit`."""
+"""Render `audit`."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ SHORT = {
     "gpuemu": "gpuemu",
     "one-shape": "1shape",
 }
-# Columns of a terminal below which the table says less, not the same in slivers.
+# In narrower terminals the table has fewer columns.
 ROOM_FOR_CHECKS = 120
 ROOM_FOR_CASES = 72
 MARKS = {"pass": "ok", "fail": "no", "error": "err"}
 
 
 def audit_view(document: AuditDocument) -> RenderableType:
-    """The verdict table, then the counts."""
+    """Return the verdict table, then the counts."""
     kernels = document.kernels
     checks = [c for c in SHORT if any(c in k.baselines for k in kernels)]
     return Group(_VerdictTable(kernels, checks), *_counts(document, checks))
 
 
 class _VerdictTable:
-    """A row for each kernel, with as much beside its verdict as the terminal has room for."""
+    """A row for each kernel, with as many columns as fit the terminal."""
 
     def __init__(self, kernels: Sequence[AuditKernel], checks: list[str]) -> None:
         self._kernels = kernels
         self._checks = checks
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What rich calls with the room that there is."""
+        """Rich calls this with the width there is."""
         each_check = options.max_width >= ROOM_FOR_CHECKS
         smallest = options.max_width >= ROOM_FOR_CASES
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

@@ -1,4 +1,4 @@
-"""The view of `compare`: verdicts that differ, and speedups run by run."""
+"""Render `compare`: verdicts that differ, and speedups run by run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_KERNELS = 30
 
 
 def compare_view(document: CompareDocument) -> RenderableType:
-    """Which kernels have other verdicts elsewhere, and how far speedups move."""
+    """Show which kernels have different verdicts, and how far speedups move."""
     runs = document.runs
     lines = [f"{r.path}: {r.device}, kernels: {r.attempts}" for r in runs]
     lines.append(f"same verdict: {document.same} of {document.kernels}")

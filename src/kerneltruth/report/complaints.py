@@ -1,4 +1,4 @@
-"""What went wrong, as the lines that a user sees on standard error and an exit code."""
+"""Turn errors into the lines that a user sees on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kerneltruth.errors import (
     UserError,
 )
 
-# What the system says when the machine, and neither the user nor we, is at fault.
+# System errors for which the machine is at fault.
 _MACHINE_ERRORS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
     *(errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE),
 )
-# And where a path that the user gave leads nowhere.
+# System errors for which a path from the user is at fault.
 _PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
 _LONGEST_NAME = 80
 
 
 def complain(error: BaseException) -> int:
-    """Say what the error means to a user; returns the exit code.
+    """Print what the error means to a user; return the exit code.
 
-    One line where someone can act on it, a traceback only for our own bugs.
+    Prints one line if someone can act on it, and a traceback only for our own bugs.
     """
     if isinstance(error, UserError | EnvironmentFault | Interrupted):
         return _line(str(error), error.exit_code)
@@ -39,7 +39,7 @@ def complain(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         from kerneltruth.report.terminal import drop_output
 
-        # The reader of our pipe has gone, as with `| head`: not an error of anyone's.
+        # The reader of our pipe has gone, as with `| head`: no error.
         drop_output()
         return 0
     if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename:
@@ -49,7 +49,7 @@ def complain(error: BaseException) -> int:
     if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
         where = f": {error.filename}" if error.filename else ""
         return _line(f"{error.strerror}{where}", EnvironmentFault.exit_code)
-    # Usage errors are click's, which typer imports or carries within itself, by version.
+    # Usage errors are click's; typer imports click or bundles it, depending on its version.
     return _misused(error) if hasattr(error, "format_message") else _our_bug(error)
 
 

@@ -1,7 +1,7 @@
-"""What a command's exit code says of its document.
+"""Derive a command's exit code from its document.
 
-0: all good. 1: the judged thing is bad. 3: no judgement was possible here, which speaks neither
-for nor against what was to be judged. (2 is the user's mistake, 4 our bug: both are exceptions.)
+Code 0: all good. 1: the judged thing is bad. 3: no judgement was possible here, which says nothing
+about the judged thing. (2 is the user's mistake and 4 our bug: both are exceptions.)
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _NOT_JUDGED = ("infra", "unsupported_here", "unrefereeable")
 
 
 def of_check(verdict: str) -> int:
-    """Whether the kernel passed."""
+    """Return 0 if the kernel passed."""
     if verdict == "pass":
         return GOOD
     return NO_JUDGEMENT if verdict in _NOT_JUDGED else BAD
 
 
 def of_audit(document: AuditDocument) -> int:
-    """Whether every control is clean and every bug caught; 3 if only the machine prevented it."""
+    """Return 0 if controls are clean and bugs caught; 3 if only the machine prevented it."""
     if document.summary.good:
         return GOOD
     for kernel in document.kernels:
@@ -36,23 +36,23 @@ def of_audit(document: AuditDocument) -> int:
 
 
 def of_suite(document: SuiteDocument) -> int:
-    """Whether every task of the suite holds."""
+    """Return 0 if every task of the suite holds."""
     return GOOD if document.summary.good else BAD
 
 
 def of_timed_suite(document: TimedSuiteDocument) -> int:
-    """Whether all that was timed ties, or says why not; 3 if nothing was timed."""
+    """Return 0 if all timed shapes tie, or have a known reason; 3 if nothing was timed."""
     if not document.timed:
         return NO_JUDGEMENT
     return GOOD if document.summary.good else BAD
 
 
 def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
-    """Whether every attempt has its outcome; 3 if this machine spoilt some.
+    """Return 0 if every attempt has its outcome; 3 if this machine spoilt some.
 
     Args:
         document: of `run`.
-        by_candidates: whether a candidate that is judged and not right makes it bad.
+        by_candidates: whether a judged candidate that is not right gives 1.
     """
     if by_candidates and any(is_wrong(c.verdict) for c in document.candidates):
         return BAD
@@ -60,24 +60,24 @@ def of_run(document: RunDocument, *, by_candidates: bool = False) -> int:
 
 
 def is_wrong(verdict: str) -> bool:
-    """Whether a verdict says that the candidate is not right; what was not judged is neither."""
+    """Return whether a verdict says that the candidate is not right; an unjudged one is neither."""
     return verdict != "pass" and verdict not in _NOT_JUDGED
 
 
 def of_generate(document: GenerateDocument) -> int:
-    """Whether all that was asked was answered; a budget that is spent is no fault."""
+    """Return 0 if every request was answered; a spent budget is no fault."""
     return NO_JUDGEMENT if document.unanswered else GOOD
 
 
 def of_time(document: TimeDocument) -> int:
-    """Whether the candidate was timed, and its times hold."""
+    """Return 0 if the candidate was timed, and its times hold."""
     if document.outcome in _NOT_JUDGED:
         return NO_JUDGEMENT
     return GOOD if document.outcome == "timed" else BAD
 
 
 def of_replay(document: ReplayDocument) -> int:
-    """Whether every finding was reproduced; 3 if the others cannot run here."""
+    """Return 0 if every finding was reproduced; 3 if the others cannot run here."""
     other = [r for r in document.results if not r.reproduced]
     if not other:
         return GOOD
@@ -85,5 +85,5 @@ def of_replay(document: ReplayDocument) -> int:
 
 
 def of_compare(document: CompareDocument) -> int:
-    """Whether every kernel has one verdict in all runs."""
+    """Return 0 if every kernel has one verdict in all runs."""
     return BAD if document.differing or document.missing else GOOD

@@ -1,4 +1,4 @@
-"""Figures as text: shares with their counts, intervals, speedups, chances; and their tables."""
+"""Format figures as text: shares with counts, intervals, speedups, chances, tables."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from kerneltruth.documents.analysis import (
 )
 
 UNKNOWN = "-"
-# What is said of a candidate that only calls PyTorch.
+# The note on a candidate that only calls PyTorch.
 PLAIN_TORCH = "torch-only: no kernel of its own"
 
 
 def share(rate: RateRecord) -> str:
-    """`12/30 40%`: the counts always, the share where there is one."""
+    """Format `12/30 40%`: always the counts, and the share if there is one."""
     counts = f"{rate.numerator}/{rate.denominator}"
     return counts if rate.rate is None else f"{counts} {percent(rate.rate)}"
 
 
 def share_within(rate: RateRecord) -> str:
-    """`12/30 40% (25-58)`."""
+    """Format `12/30 40% (25-58)`."""
     if rate.low is None or rate.high is None:
         return share(rate)
     return f"{share(rate)} ({100 * rate.low:.0f}-{100 * rate.high:.0f})"
 
 
 def stage_share(rate: RateRecord) -> str:
-    """As `share_within`; `not tried` of a stage that no run had."""
+    """Format as `share_within`; `not tried` for a stage that no run had."""
     return "not tried" if rate.rate is None and rate.denominator else share_within(rate)
 
 
 def percent(value: float | None) -> str:
-    """`40%`, with a digit more below ten."""
+    """Format `40%`, with one more digit below ten."""
     if value is None:
         return UNKNOWN
     digits = 0 if value == 0 or abs(value) >= 0.0995 else 1
@@ -46,45 +46,45 @@ def percent(value: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """`1.58x`."""
+    """Format `1.58x`."""
     return UNKNOWN if value is None else f"{value:.3g}x" if value >= 10 else f"{value:.2f}x"
 
 
 def times_within(estimate: EstimateRecord) -> str:
-    """`1.58x (1.31-1.90)`."""
+    """Format `1.58x (1.31-1.90)`."""
     if estimate.low is None or estimate.high is None:
         return times(estimate.value)
     return f"{times(estimate.value)} ({estimate.low:.2f}-{estimate.high:.2f})"
 
 
 def percent_within(value: float | None, low: float | None, high: float | None) -> str:
-    """`9.4% (5.1-13)`."""
+    """Format `9.4% (5.1-13)`."""
     if value is None or low is None or high is None:
         return percent(value)
     return f"{percent(value)} ({percent(low)[:-1]}-{percent(high)[:-1]})"
 
 
 def chance(p: float | None) -> str:
-    """`0.03`, `<0.001`."""
+    """Format `0.03` or `<0.001`."""
     if p is None:
         return UNKNOWN
     return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
 def signed(value: float | None) -> str:
-    """`+0.31`."""
+    """Format `+0.31`."""
     return UNKNOWN if value is None else f"{value:+.2f}"
 
 
 def label(row: GroupRecord | MethodRecord, by: tuple[str, ...]) -> str:
-    """The values of a row's group, as one name; `all` of no dimension."""
+    """Join the values of a row's group to one name; `all` for no dimension."""
     values = [value for name in by if (value := row.label(name)) is not UNSET]
     named = " ".join(visible(str(value)) for value in values if value is not None)
     return named or ("(none)" if values else "all")
 
 
 def table(title: str, *columns: str) -> Table:
-    """A table with a title to the left; numbers, which is all but the first column, to the right.
+    """Make a table with a left-aligned title; all but the first column are right-aligned numbers.
 
     Every column folds, so that a narrow terminal loses no figure.
     """
@@ -101,10 +101,10 @@ def table(title: str, *columns: str) -> Table:
 
 
 def several(count: int, noun: str) -> str:
-    """A count and its noun, as `1 attempt` and `2 attempts`."""
+    """Format a count and its noun, as `1 attempt` and `2 attempts`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def visible(text: str) -> str:
-    r"""Candidates' text without control characters, which a terminal would obey: `\x1b`."""
+    r"""Escape control characters in candidates' text, which a terminal would obey: `\x1b`."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""The view of `generate`: what was answered, what it cost, and what to do next."""
+"""Render `generate`: what was answered, what it cost, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LISTED = 20
 
 
 def generate_view(document: GenerateDocument) -> RenderableType:
-    """Counts with their denominators, a line each."""
+    """Return counts with their denominators, one per line."""
     chains = document.chains
     parts: list[RenderableType] = [
         Text(

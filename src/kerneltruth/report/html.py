@@ -1,7 +1,7 @@
-"""A page's document as one HTML file that needs nothing else: no network, no other file.
+"""Write a page's document as one self-contained HTML file: no network, no other file.
 
-Candidates choose much of the text. It is escaped by the templates, or travels as data that the
-script sets as text; the policy in the page's head allows our own style and script alone.
+Candidates choose much of the text. Templates escape it, or it travels as data that the script
+inserts as text; the policy in the page's head allows only our own style and script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kerneltruth.report.page.embed import as_json, policy
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("tokens", "page", "tables", "charts", "details")
-# In this order: each uses what comes before it.
+# In this order: each uses the ones before it.
 SCRIPTS = (
     *("text", "data", "counts", "sorting", "filters", "tables", "heat", "diff", "source"),
     *("picture", "details", "start"),
@@ -25,7 +25,7 @@ SCRIPTS = (
 
 
 def page(document: dict[str, Any]) -> str:
-    """The file's text."""
+    """Return the file's text."""
     style, script = stylesheet(), program()
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -46,12 +46,12 @@ def page(document: dict[str, Any]) -> str:
 
 
 def stylesheet() -> str:
-    """The page's one stylesheet."""
+    """Return the page's one stylesheet."""
     return "\n".join(_read(f"style/{name}.css") for name in STYLES)
 
 
 def program() -> str:
-    """The page's one script; its parts share one scope, which nothing else can reach."""
+    """Return the page's one script; its parts share one scope, which nothing else can reach."""
     body = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{body}\n}})();\n'
 

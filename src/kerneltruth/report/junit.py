@@ -1,4 +1,4 @@
-"""Outcomes as JUnit XML, which most continuous integration systems show."""
+"""Write outcomes as JUnit XML, which most continuous-integration systems show."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kerneltruth.report.figures import PLAIN_TORCH
 from kerneltruth.report.outcomes import Outcome, Suite
 from kerneltruth.runs.files import write_whole, writing
 
-# What XML 1.0 cannot hold, even escaped.
+# Characters that XML 1.0 cannot hold, even escaped.
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 
 
 def junit(suite: Suite) -> str:
-    """One document: a suite with a case for each outcome."""
+    """Return one document: a suite with a case for each outcome."""
     counts = _counts(suite)
     root = ET.Element("testsuites", {"name": "kerneltruth", **counts})
     about = {"name": suite.name, **counts, "hostname": suite.device}
@@ -80,5 +80,5 @@ def _attributes(values: dict[str, str]) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    r"""Text that XML can hold: a forbidden character becomes its escape, such as `\x1b`."""
+    r"""Replace each character that XML forbids by its escape, such as `\x1b`."""
     return _FORBIDDEN.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), text)

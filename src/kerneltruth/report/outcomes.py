@@ -1,4 +1,4 @@
-"""Outcomes as other tools take them: one per candidate, from a check's document or from a run."""
+"""Derive outcomes for other tools, one per candidate, from a check's document or a run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Outcome:
     """What became of one candidate.
 
     Attributes:
-        name: of the candidate; `group` is what it is for.
+        name: the candidate's name; `group` is its suite or task.
         status: `failed` is the candidate's fault, `error` this machine's; `skipped` is neither.
         kind: the verdict's word, and the kind of a failure.
-        message: one line that says why; empty of what passed.
-        text: all there is to say of it.
-        file: where the candidate stands, and `line` in it, where that is known.
+        message: one line that says why; empty for a pass.
+        text: the full explanation.
+        file: where the candidate's source is, and `line` in it, where known.
         torch_only: whether it has no kernel of its own.
     """
 
@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Outcomes of one command, and what they may depend on."""
+    """The outcomes of one command, and the properties that they may depend on."""
 
     name: str
     device: str
@@ -58,7 +58,7 @@ class Suite:
 
 
 def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
-    """The outcome of `check`."""
+    """Return the outcome of `check`."""
     verdict, kind = document.verdict, document.kind
     reason = document.explanation or document.detail or ""
     parts = [
@@ -85,7 +85,7 @@ def of_check(document: CheckDocument, file: Path, *, device: str) -> Suite:
 
 
 def of_run(run: Path, candidates: Path) -> Suite:
-    """The outcomes of a run, an attempt each.
+    """Return the outcomes of a run, one per attempt.
 
     Args:
         run: its directory.
@@ -108,7 +108,7 @@ def of_run(run: Path, candidates: Path) -> Suite:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a `Result` leaves out of an attempt's line."""
+    """The part of an attempt's line that a `Result` lacks."""
 
     key: str
     explanation: str = ""
@@ -140,7 +140,7 @@ def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) ->
         kind=result.verdict if result.kind is None else f"{result.verdict} {result.kind}",
         message="" if result.correct else _line(explanation or result.detail),
         text="\n".join(dict.fromkeys(p.strip() for p in parts if p)),
-        # What repeats a source cost nothing.
+        # A repeated source cost nothing.
         seconds=0.0 if result.same_as else seconds,
         file=file,
         line=line,
@@ -149,7 +149,7 @@ def _outcome(result: Result, said: _Said | None, run: Path, candidates: Path) ->
 
 
 def status_of(verdict: str) -> Status:
-    """What a verdict means to a tool that knows four outcomes."""
+    """Map a verdict to one of a tool's four outcomes."""
     if verdict == "pass":
         return "passed"
     if verdict == "infra":
@@ -158,7 +158,7 @@ def status_of(verdict: str) -> Status:
 
 
 def _place(origin: str, candidates: Path) -> tuple[str, int | None]:
-    """File and line of a submission, as seen from here."""
+    """Return file and line of a submission, relative to the current directory."""
     match = _LINE.fullmatch(origin)
     name, line = (match[1], int(match[2])) if match else (origin, None)
     path = candidates / name if candidates.is_dir() else candidates

@@ -1,4 +1,4 @@
-"""The view of `report`: where the page is, and what it holds."""
+"""Render `report`: where the page is, and what it holds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kerneltruth.documents.model import parse
 
 
 def summary(page: Mapping[str, Any], *, out: str, size: int) -> ReportDocument:
-    """The document of `report --json`, from that of the page."""
+    """Derive the document of `report --json` from the page's document."""
     own = {name: page[name] for name in ("kind", "title", "corpus", "notes")}
     return parse(ReportDocument, {"out": out, "bytes": size, **own, **page["counts"]})
 
 
 def page_view(document: ReportDocument) -> Text:
-    """A few lines."""
+    """Return a few lines."""
     lines = [f"note: {note}" for note in document.notes]
     answers = (
         f"{document.answers:,} answers to {document.tasks:,} tasks by {document.methods:,} methods"

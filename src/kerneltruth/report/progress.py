@@ -1,4 +1,4 @@
-"""Progress of a long command on standard error: a bar on a terminal, plain lines in a pipe."""
+"""Show progress of a long command on standard error: a bar on a terminal, lines in a pipe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ D = TypeVar("D")
 
 
 def follow(steps: Generator[Step, None, D], *, quiet: bool) -> D:
-    """Drive the steps to their end; returns the command's document."""
+    """Run the steps to their end and return the command's document."""
     if quiet:
         return _drive(steps, lambda step: None)
     if not sys.stderr.isatty():
@@ -33,8 +33,8 @@ def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
                 tell(step)
                 step = next(steps)
             except KeyboardInterrupt as stop:
-                # It may strike out here; the command itself knows what to keep and what to end,
-                # and may say so. One that has ended gives the interrupt back.
+                # An interrupt may strike here; the command knows what to keep and what to end, and
+                # may say so. A command that has ended passes the interrupt on.
                 step = steps.throw(stop)
     except StopIteration as end:
         document: D = end.value
@@ -42,7 +42,7 @@ def _drive(steps: Generator[Step, None, D], tell: Callable[[Step], None]) -> D:
 
 
 class _Lines:
-    """A line for each notable step, and one now and then for the others."""
+    """Print a line for each notable step, and now and then one for the others."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -51,7 +51,7 @@ class _Lines:
         if not step.notable and time.monotonic() - self._last < LINE_EVERY_S:
             return
         self._last = time.monotonic()
-        # Whoever reads progress may leave; the judging goes on.
+        # The reader of progress may go away; judging continues.
         with contextlib.suppress(OSError):
             sys.stderr.write(f"{step.done}/{step.total} {step.text}\n")
             sys.stderr.flush()

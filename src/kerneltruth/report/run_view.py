@@ -1,4 +1,4 @@
-"""The view of `run`: outcomes by stage, passes by category, and what could not be read."""
+"""Render `run`: outcomes by stage, passes by category, and what could not be read."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ STATUSES = ("held", "broken", "refused", "not_tried")
 MOST_FAILING = 20
 MOST_REASON = 200
 MOST_REASONS = 10
-# Verdicts that are none, and what is to be said of them.
+# Verdicts that judge nothing, with an explanation.
 _NOT_JUDGED = {
     "unsupported_here": "",
     "unrefereeable": "",
-    "infra": ": this machine failed twice at each, which says nothing of them",
+    "infra": ": this machine failed twice at each; this says nothing about them",
 }
 
 
 def run_view(document: RunDocument) -> RenderableType:
-    """Tables of counts, each with its denominator."""
+    """Return tables of counts, each with its denominator."""
     parts: list[RenderableType] = [_stages(document), _categories(document)]
     if document.obligations:
         parts.append(_obligations(document))
@@ -61,7 +61,7 @@ def run_view(document: RunDocument) -> RenderableType:
 
 
 def _failing(document: RunDocument) -> Iterator[Text]:
-    """The candidates that are not right, and why."""
+    """List the candidates that are not right, with reasons."""
     failing = [c for c in document.candidates if is_wrong(c.verdict)]
     if failing:
         yield Text(f"not right: {len(failing)} of {len(document.candidates)} candidates", "bold")
@@ -77,7 +77,7 @@ def _failing(document: RunDocument) -> Iterator[Text]:
 
 
 def _not_judged(document: RunDocument) -> Iterator[Text]:
-    """How many candidates cannot be judged here, by reason, the most frequent first."""
+    """Count the candidates that cannot be judged here by reason, most frequent first."""
     for verdict, meaning in _NOT_JUDGED.items():
         reasons = Counter(
             c.reason[:MOST_REASON] for c in document.candidates if c.verdict == verdict
@@ -113,7 +113,7 @@ def _categories(document: RunDocument) -> Table:
 
 
 def _obligations(document: RunDocument) -> Table:
-    """How many candidates hold, break and refuse each obligation, of those that have it."""
+    """Count candidates that hold, break and refuse each obligation, among those that have it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("obligation", overflow="fold")
     for status in STATUSES:

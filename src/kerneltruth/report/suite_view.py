@@ -1,4 +1,4 @@
-"""View of `audit --suite`: what each category has shown, and which tasks do not hold."""
+"""Render `audit --suite`: what each category has shown, and which tasks do not hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLAGS_SHOWN = 3
 
 
 def suite_view(document: SuiteDocument) -> RenderableType:
-    """A row for each category, the tasks that do not hold, and the count."""
+    """Return a row for each category, the tasks that do not hold, and the count."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("category")
     for column in COLUMNS:
@@ -39,7 +39,7 @@ def suite_view(document: SuiteDocument) -> RenderableType:
     left = document.not_judged
     if left:
         parts.append(
-            Text(f"{len(left)} tasks were not begun: the budget was spent", style="yellow")
+            Text(f"{len(left)} tasks were not started: the budget was spent", style="yellow")
         )
     count = (
         f"{summary.hold} of {summary.tasks} tasks hold: PyTorch was flagged on "

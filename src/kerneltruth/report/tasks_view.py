@@ -1,4 +1,4 @@
-"""Views of `tasks` and `doctor`."""
+"""Render `tasks` and `doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kerneltruth.documents.facts import DoctorDocument, TaskFacts, TasksDocument
 
 
 def tasks_view(document: TasksDocument) -> RenderableType:
-    """A table of tasks, or one task in full."""
+    """Return a table of tasks, or one task in full."""
     tasks = document.tasks
     if len(tasks) == 1:
         return _one(tasks[0])
@@ -61,7 +61,7 @@ def _one(task: TaskFacts) -> RenderableType:
 
 
 def doctor_view(document: DoctorDocument) -> RenderableType:
-    """What the machine can do, then what is missing."""
+    """Show what the machine can do, then what is missing."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")

@@ -1,4 +1,4 @@
-"""Printing: as wide as the terminal, or lines without wrapping and padding in a pipe."""
+"""Print as wide as the terminal, or without wrapping and padding in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from kerneltruth.errors import EnvironmentFault
 
-# Wide enough for any line: what reads a pipe wants a row to be one line.
+# Wide enough for any line: tools that read a pipe expect one row per line.
 PIPE_WIDTH = 100_000
 
 
@@ -26,8 +26,8 @@ def show(view: RenderableType) -> None:
 def say(text: str) -> None:
     """Write lines on standard output.
 
-    A reader of our pipe that has gone, as with `| head`, is no error: the rest is dropped,
-    and the exit code stays that of the verdict.
+    If the reader of our pipe has gone, as with `| head`, the rest is dropped and the exit code
+    stays that of the verdict.
 
     Raises:
         EnvironmentFault: standard output cannot be written.
@@ -43,7 +43,7 @@ def say(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Send what Python still holds for standard output, and writes at exit, nowhere."""
+    """Redirect what Python still holds for standard output to nowhere; it is written at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -51,7 +51,7 @@ def drop_output() -> None:
 
 
 class _Sink(io.StringIO):
-    """Keeps what is printed, for an output of another encoding."""
+    """Collects what is printed, for an output of another encoding."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()
@@ -59,12 +59,12 @@ class _Sink(io.StringIO):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """What rich asks, to know whether lines can be drawn."""
+        """Rich reads this to decide whether it can draw lines."""
         return self._encoding
 
 
 def piped(view: RenderableType, encoding: str = "utf-8") -> str:
-    """A view's lines as a pipe gets them: not wrapped, and without trailing spaces."""
+    """Return a view's lines for a pipe: not wrapped, without trailing spaces."""
     sink = _Sink(encoding)
     Console(file=sink, width=PIPE_WIDTH, highlight=False, markup=False).print(view)
     lines = [line.rstrip() for line in sink.getvalue().split("\n")]

@@ -1,4 +1,4 @@
-"""The view of `time`: a table of shapes, a plot of ratios, and what else was seen."""
+"""Render `time`: a table of shapes, a plot of ratios, and other observations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.figures import PLAIN_TORCH, visible
 
 WIDTH = 41
-# On a terminal with fewer columns a table would leave out what tells its rows apart.
+# In narrower terminals a table would lose the columns that tell its rows apart.
 NARROW = 72
 _COLOURS = {"faster": "green", "slower": "red", "tie": ""}
 
 
 def time_view(document: TimeDocument) -> RenderableType:
-    """What a candidate takes on each shape, and how that stands against each baseline."""
+    """Show the candidate's time on each shape, and its ratio to each baseline."""
     head = f"{document.task} on {document.device}"
     if document.torch_only:
         head += f", {PLAIN_TORCH}"
@@ -46,7 +46,7 @@ def time_view(document: TimeDocument) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """Each shape's times and ratios, as wide as the terminal allows."""
+    """Show each shape's times and ratios, as wide as the terminal allows."""
 
     shapes: Sequence[ShapeTimes]
 
@@ -58,7 +58,7 @@ class _Shapes:
         for index, shape in enumerate(self.shapes, 1):
             yield from _lines(index, shape)
         names = max((len(name) for s in self.shapes for name in s.baselines), default=0)
-        # An odd number: 1 stands in the middle.
+        # An odd number, so that 1 stands in the middle.
         room = (options.max_width - names - 6) // 2 * 2 + 1
         yield _plot(self.shapes, min(max(room, 11), WIDTH))
 
@@ -96,7 +96,7 @@ def _table(shapes: Sequence[ShapeTimes]) -> Table:
 
 
 def _plot(shapes: Sequence[ShapeTimes], width: int) -> RenderableType:
-    """Intervals on a logarithmic scale around 1, one line for each shape and baseline."""
+    """Plot intervals on a logarithmic scale around 1, one line per shape and baseline."""
     bars = [(i, name, b) for i, s in enumerate(shapes, 1) for name, b in s.baselines.items()]
     if not bars:
         return Text("")
@@ -135,7 +135,7 @@ def _costs(document: TimeDocument) -> Text:
     if isinstance(document.launch_us, float):
         parts.append(f"launch {document.launch_us:.1f} us")
     if document.shapes[0].regime != "cpu":
-        # Neither is measured there.
+        # On a CPU neither is measured.
         parts.append(f"peak memory {memory(document.peak_bytes)}")
         for name, peak in document.baseline_peak_bytes.items():
             parts.append(f"{name} {memory(peak)}")
@@ -158,7 +158,7 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
         found.append(Text(f"{shape.summary}: {', '.join(words)}"))
     for remark in shape.advice.remarks[1:] if shape.advice else ():
         found.append(Text(f"{shape.summary}: {remark.text}"))
-    # Why nothing was graded is told below.
+    # The reason why nothing was graded follows below.
     for flag in (f for f in shape.flags if f != "not_graded"):
         found.append(Text(f"{shape.summary}: {flag}", "yellow"))
     for name, b in shape.baselines.items():
@@ -175,14 +175,14 @@ def _remarks(shape: ShapeTimes) -> list[RenderableType]:
 
 
 def duration(us: float) -> str:
-    """Microseconds for people."""
+    """Format microseconds for people."""
     if us < 1000:
         return f"{us:.3g} us"
     return f"{us / 1000:.3g} ms" if us < 1e6 else f"{us / 1e6:.3g} s"
 
 
 def memory(count: int) -> str:
-    """Bytes for people."""
+    """Format bytes for people."""
     size = float(count)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

@@ -1,4 +1,4 @@
-"""View of `audit --suite --timed`: how many shapes tie, and what the others are."""
+"""Render `audit --suite --timed`: how many shapes tie, and what the others are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kerneltruth.report.figures import visible
 
 
 def timed_audit_view(document: TimedSuiteDocument) -> RenderableType:
-    """A line for each shape that is no tie, and the count."""
+    """Return a line for each shape that is not a tie, and the count."""
     parts: list[RenderableType] = [
         Text(f"{o.task} {o.shape}: {o.outcome}: {visible(o.why)}", style="yellow")
         for o in document.other
@@ -23,7 +23,7 @@ def timed_audit_view(document: TimedSuiteDocument) -> RenderableType:
     if document.not_timed:
         ended = "Ctrl-C ended it" if document.interrupted else "the budget was spent"
         left = document.not_timed
-        parts.append(Text(f"{len(left)} not timed, since {ended}: {', '.join(left)}"))
+        parts.append(Text(f"{len(left)} not timed, because {ended}: {', '.join(left)}"))
     spent = ", ".join(f"{part} {seconds:.1f}" for part, seconds in document.spent.items())
     parts.append(Text(f"seconds: {spent}", style="dim"))
     parts.append(Text(count, style="green" if summary.good else "bold red"))

@@ -1,4 +1,4 @@
-"""Views of `check`, `replay` and `minimize`."""
+"""Render `check`, `replay` and `minimize`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN_WEIGHTS = "drawn by its constructor, at the reference's seed"
 
 
 def check_view(document: CheckDocument) -> RenderableType:
-    """The verdict first, then what it rests on."""
+    """Show the verdict first, then its evidence."""
     table = _rows()
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     if document.torch_only:
@@ -72,7 +72,7 @@ def _smallest(table: Table, document: CheckDocument | MinimizeDocument) -> None:
 
 
 def _profile(table: Table, profile: Mapping[str, ObligationDocument]) -> None:
-    """What is held in a row, what is broken or refused with a case each, the rest by its reason."""
+    """List held obligations in a row, broken and refused ones with a case, the rest by reason."""
     by_status: defaultdict[str, dict[str, ObligationDocument]] = defaultdict(dict)
     for key, entry in profile.items():
         by_status[entry.status][key] = entry
@@ -109,7 +109,7 @@ def _declined(table: Table, declined: Sequence[DeclinedCase]) -> None:
 
 
 def replay_view(document: ReplayDocument) -> RenderableType:
-    """A line per finding, then the count."""
+    """Return a line per finding, then the count."""
     table = _rows()
     for result in document.results:
         state = "reproduced" if result.reproduced else "NOT REPRODUCED"
@@ -127,7 +127,7 @@ def replay_view(document: ReplayDocument) -> RenderableType:
 
 
 def minimize_view(document: MinimizeDocument) -> RenderableType:
-    """The smallest case and the script."""
+    """Show the smallest case and the script."""
     table = _rows()
     verdict = document.verdict + (f" ({document.kind})" if document.kind else "")
     table.add_row("verdict", verdict)
