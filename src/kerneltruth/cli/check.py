@@ -15,6 +15,7 @@ from kerneltruth.cli.options import (
     DrawnSeed,
     JUnit,
     Out,
+    RequireKernel,
     SearchedSuite,
     Strategies,
     Targets,
@@ -50,6 +51,7 @@ def check(
         bool, typer.Option(help="Whether fp32 matrix products may use TF32, Triton's default.")
     ] = True,
     domain: Annotated[str, typer.Option("--domain", help="core or extended.")] = "extended",
+    require_kernel: RequireKernel = False,
     target: Targets = None,
     junit: JUnit = None,
     annotations: Annotations = False,
@@ -74,6 +76,7 @@ def check(
         bounds=bounds,
         tf32=tf32,
         domain=domain,
+        require_kernel=require_kernel,
         targets=tuple(target or ("sm_90",)),
         device=device,
         seed=settled_seed(seed, out),

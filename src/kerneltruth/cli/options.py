@@ -50,6 +50,13 @@ Timeout = Annotated[
         "--timeout", min=0.1, max=MOST_S, help="Seconds allowed for one call of a kernel."
     ),
 ]
+RequireKernel = Annotated[
+    bool,
+    typer.Option(
+        "--require-kernel",
+        help="Fail a right result that the kernel's own launches did not compute.",
+    ),
+]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Task; inferred from the entry where possible.")
 ]

@@ -15,6 +15,7 @@ from kerneltruth.cli.options import (
     DrawnSeed,
     JUnit,
     Out,
+    RequireKernel,
     Strategies,
     Timeout,
     Workers,
@@ -41,6 +42,7 @@ def run_(
         ),
     ] = None,
     strategy: Strategies = None,
+    require_kernel: RequireKernel = False,
     stage: Annotated[
         str, typer.Option("--stage", help="How far to go: call, exe or perf.")
     ] = "perf",
@@ -96,6 +98,7 @@ def run_(
         deadline_s=timeout,
         cases=cases,
         strategies=tuple(strategy or ()),
+        require_kernel=require_kernel,
         stages=stages_until(stage),
         explain=explain,
         baselines=baselines,

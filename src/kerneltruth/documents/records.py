@@ -30,6 +30,7 @@ FailKind = Literal[
     "kept_state",
     "same_draw",
     "aliased_output",
+    "no_kernel",
 ]
 VerdictWord = Literal[
     "pass",
@@ -280,6 +281,50 @@ class DtypeCount(Model, frozen=True, kw_only=True):
     failed: int = 0
 
 
+class KernelRunRecord(Model, frozen=True, kw_only=True):
+    """What did work in a call, and how often it was launched.
+
+    Attributes:
+        module: file of a kernel, or namespace of PyTorch's operator.
+        own: whether the candidate's source brings it.
+    """
+
+    name: str
+    module: str
+    own: bool
+    launches: int
+
+
+class KernelFact(Model, frozen=True, kw_only=True):
+    """Whose work one call of a candidate is, and whether its result needs the candidate's kernels.
+
+    Attributes:
+        own: the share of launches that are of the candidate's own kernels; null where launches of
+            kernels in its language are not seen, or where nothing is launched.
+        library: the other share.
+        own_launches: of the candidate's own kernels; null where they are not seen.
+        launches: all that are seen: own ones, and PyTorch's operators that compute or copy.
+        runs: the same by name, own ones first.
+        elements: of the outputs.
+        stored: how many of them lie where an own kernel has stored, in the interpreter.
+        case: that was called.
+        probe: with own kernels that do nothing, the result is wrong (`needed`), or still right
+            (`not_needed`); null where it was not asked.
+        reason: why it was not asked.
+    """
+
+    own: Number | None
+    library: Number | None
+    own_launches: int | None
+    launches: int
+    runs: tuple[KernelRunRecord, ...]
+    elements: int
+    stored: int | None
+    case: str
+    probe: Literal["needed", "not_needed"] | None = None
+    reason: str | None = None
+
+
 class ProfileEntry(Model, frozen=True, kw_only=True):
     """What became of one obligation (see `oracle.obligations`).
 
@@ -324,6 +369,7 @@ class Attempt(Model, frozen=True, kw_only=True):
         profile: what became of each obligation, by name, such as `dtypes.float16`; empty where an
             earlier version judged.
         score: from 0 to 1, by the profile (see `oracle.score`).
+        kernel: whose work a call is; None where none returned, or an earlier version judged.
     """
 
     task: str
@@ -350,6 +396,7 @@ class Attempt(Model, frozen=True, kw_only=True):
     own_weights: str | None = None
     profile: dict[str, ProfileEntry] = field(default_factory=dict)
     score: Number | None = None
+    kernel: KernelFact | None = None
 
 
 class Digests(Model, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from kerneltruth.documents.records import (
     Cause,
     ErrorStats,
     FailKind,
+    KernelFact,
     Status,
     VerdictWord,
 )
@@ -74,6 +75,7 @@ class CheckDocument(Model, frozen=True, kw_only=True):
     interface: tuple[InterfaceDocument, ...]
     profile: dict[str, ObligationDocument]
     score: Number | None
+    kernel: KernelFact | None
     finding: str | None
     failing: Case | None
     failing_summary: str | None

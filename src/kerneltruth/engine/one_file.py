@@ -90,6 +90,7 @@ def _job(options: CheckRequest, policy: Policy) -> EvaluationRequest:
         dtypes=_dtypes(options.dtypes, task, domain) or bounded_dtypes(task, policy),
         domain=domain,
         deadline_s=options.deadline_s,
+        require_kernel=options.require_kernel,
     )
     # Says what is wrong with the strategies before anything is begun.
     generate(
@@ -179,6 +180,7 @@ def _document(
         own_weights=attempt.own_weights,
         profile={key: _obligation(entry) for key, entry in attempt.profile.items()},
         score=attempt.score,
+        kernel=attempt.kernel,
         interface=tuple(
             InterfaceDocument(**asdict(note), first_summary=note.first.summary())
             for note in attempt.interface

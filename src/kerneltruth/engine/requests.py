@@ -29,6 +29,7 @@ class CheckRequest:
     bounds: str = "spread"
     tf32: bool = True
     domain: str = "extended"
+    require_kernel: bool = False
     targets: tuple[str, ...] = ("sm_90",)
     device: str = "auto"
     seed: int = 0
@@ -44,6 +45,7 @@ class RunRequest:
         candidates: a file, a folder, or a run directory of KernelBench.
         cases: judged per candidate in the exe stage; None means 16, or as many as it takes to try
             what its task promises.
+        require_kernel: whether a right result must be the work of the candidate's own kernels.
         stages: which of `STAGES`, a prefix of them.
         baselines: whether the peers' checks are run on each candidate too.
         against: the baselines of right candidates; empty means the usual ones.
@@ -60,6 +62,7 @@ class RunRequest:
     deadline_s: float = 20.0
     cases: int | None = None
     strategies: tuple[str, ...] = ()
+    require_kernel: bool = False
     stages: tuple[str, ...] = STAGES
     explain: bool = True
     baselines: bool = False

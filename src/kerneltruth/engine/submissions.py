@@ -83,6 +83,7 @@ def _judge(
     asked += [runner.device]
     asked += ["baselines"] if options.baselines else []
     asked += [["against", *sorted({*options.against})]] if options.against else []
+    asked += ["require_kernel"] if options.require_kernel else []
     identity = content_hash(asked)
     with open_run(
         options.out,
@@ -194,6 +195,7 @@ class _Run:
             cases=1 if only_call else options.cases or CASES,
             promises=options.cases is None and not only_call,
             deadline_s=options.deadline_s,
+            require_kernel=options.require_kernel,
         )
         for entry in entries:
             try:

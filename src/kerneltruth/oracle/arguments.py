@@ -27,6 +27,7 @@ class Surroundings:
         contiguous: inputs that are laid out contiguously, whatever the case says.
         draw: what random generators are seeded with; another one makes another random call.
         reused: a model is called with other values first.
+        idle: the candidate's own kernels do nothing, without which no result should be right.
     """
 
     small_poison: bool = False
@@ -34,6 +35,7 @@ class Surroundings:
     contiguous: frozenset[str] = frozenset()
     draw: int = 0
     reused: bool = False
+    idle: bool = False
 
 
 USUAL = Surroundings()

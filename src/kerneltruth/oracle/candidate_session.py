@@ -26,10 +26,10 @@ from kerneltruth.oracle.gradients import differentiated, judged_as
 from kerneltruth.oracle.judge import RETURNED_NOTHING, Ruling, rule
 from kerneltruth.oracle.verdict import CompileError, Failed, UnsupportedHere, Verdict
 from kerneltruth.runner.arguments import Argument, ScalarArgument
-from kerneltruth.runner.candidate import Candidate, returns_value
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate, returns_value
 from kerneltruth.runner.child.models import CONSTRUCTED, NO_PLACE
 from kerneltruth.runner.host import Runner, Session
-from kerneltruth.runner.protocol import Binary, Launch, Observation, Rehearse
+from kerneltruth.runner.protocol import Binary, KernelWork, Launch, Observation, Rehearse
 from kerneltruth.runner.source_numbers import block_sizes, thresholds
 from kerneltruth.runner.timing.messages import Supply
 from kerneltruth.tasks.spec import Task
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kerneltruth.oracle.controls import Controls
 
 MAX_CONFIGS = 64
+# Seconds of a call whose kernels do nothing.
+IDLE_S = 5.0
 # A rehearsal's share of the device's memory: judging needs the rest.
 SPARE = 0.25
 # How a rehearsal may end so that the next one finds its child.
@@ -78,6 +80,8 @@ class CandidateSession:
         self.controls = controls
         # By identity of the case and number of the configuration.
         self.convicted: tuple[tuple[str, int], Ruling] | None = None
+        # Whose work the first call is that launches a kernel of the candidate's own, and its case.
+        self.work: tuple[KernelWork, Case] | None = None
         self._lean = False
         self.binaries: list[Binary] = []
         self.blocks: set[int] = set(block_sizes(candidate.source))
@@ -152,8 +156,12 @@ class CandidateSession:
             draw=around.draw,
             reused=around.reused,
             gradients_of=self._gradients_of(expectation.case),
-            deadline_s=self.deadline_s,
+            kernels="idle" if around.idle else "count" if self._is_to_count else "run",
+            # A host that waits for what its kernels write may wait for good.
+            deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
         )
+        if observation.work is not None and not around.idle:
+            self.work = observation.work, expectation.case
         self._lean |= observation.lean
         observation = self._not_excused(observation, laid.arguments)
         ruling = rule(
@@ -171,6 +179,12 @@ class CandidateSession:
                 v for v in launch.constants.values() if type(v) is int and 2 <= v <= 65536
             )
         return ruling, observation, laid.placed
+
+    @property
+    def _is_to_count(self) -> bool:
+        """Whether the next call may be the first in which a kernel of its own runs."""
+        may_launch = self.candidate.language in NEEDS_A_GPU
+        return self.work is None or (may_launch and not self.work[0].own)
 
     def _gradients_of(self, case: Case) -> tuple[str, ...]:
         if not self.task.wants_gradients(case.settings):

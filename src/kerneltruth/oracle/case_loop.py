@@ -14,7 +14,13 @@ from kerneltruth.cases.published import published_case
 from kerneltruth.cases.strategies import enough_cases, generate
 from kerneltruth.documents.case import Case, Domain
 from kerneltruth.documents.model import model_of
-from kerneltruth.documents.records import Attempt, BinaryRecord, CandidateRef, Judgement
+from kerneltruth.documents.records import (
+    Attempt,
+    BinaryRecord,
+    CandidateRef,
+    Judgement,
+    KernelFact,
+)
 from kerneltruth.oracle.again import (
     drawn_alike,
     kept_from_before,
@@ -25,6 +31,12 @@ from kerneltruth.oracle.attempt import AttemptEnded, CaseJudged, Event
 from kerneltruth.oracle.candidate_session import CandidateSession
 from kerneltruth.oracle.expected import Expectation, tensors_digest
 from kerneltruth.oracle.judge import Ruling
+from kerneltruth.oracle.kernel_fact import (
+    kernel_entry,
+    kernel_fact,
+    launches_none,
+    with_kernel_required,
+)
 from kerneltruth.oracle.probes import probe
 from kerneltruth.oracle.profile import Outcome, ProfileBuilder, outcome_of
 from kerneltruth.oracle.score import score
@@ -66,6 +78,7 @@ class Plan:
         domain: "core" judges the core only.
         deadline_s: wall time allowed for one call.
         stop_at_first: whether an obligation ends at its first failing case.
+        require_kernel: whether a right result must be the work of the candidate's own kernels.
         compile: whether every launch is also compiled for the runner's targets.
     """
 
@@ -77,6 +90,7 @@ class Plan:
     domain: Domain = "extended"
     deadline_s: float = 20.0
     stop_at_first: bool = True
+    require_kernel: bool = False
     compile: bool = True
 
     def total(self, task: Task, device: str) -> int:
@@ -113,7 +127,11 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
         for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)
         tally.convict_of_form()
-    profile = loop.profile.profile(None if early is None else f"{word(early)} on loading")
+    ended = None if early is None else f"{word(early)} on loading"
+    fact = loop.kernel_fact()
+    kernel = kernel_entry(fact, ended, required=plan.require_kernel)
+    profile = loop.profile.profile(ended) | {"kernel": kernel}
+    verdict = early or tally.verdict(plan.cases)
     yield AttemptEnded(
         attempt=Attempt(
             task=session.task.key,
@@ -123,8 +141,8 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
                 language=session.candidate.language,
                 entry=session.candidate.entry,
             ),
-            torch_only=is_torch_only(session.candidate),
-            verdict=early or tally.verdict(plan.cases),
+            torch_only=is_torch_only(session.candidate) or launches_none(session.candidate, fact),
+            verdict=with_kernel_required(verdict, kernel) if plan.require_kernel else verdict,
             cases=tally.cases,
             failed=tally.failed,
             declined=tuple(tally.declined),
@@ -141,6 +159,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
             interface=tuple(noted.note() for noted in tally.noted.values()),
             profile=profile,
             score=score(profile),
+            kernel=fact,
         )
     )
 
@@ -201,6 +220,10 @@ class _CaseLoop:
                     return
         if self._right and not self.profile.is_over:
             yield from self._call_again()
+
+    def kernel_fact(self) -> KernelFact | None:
+        """Whose work the judged calls are."""
+        return kernel_fact(self._session, self._right)
 
     def _judge(self, case: Case, count: int) -> Iterator[Judgement]:
         """Judge a case under each configuration whose turn it is."""

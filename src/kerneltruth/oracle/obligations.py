@@ -32,6 +32,7 @@ Obligation = Literal[
     "interface",
     "memory",
     "repeatable",
+    "kernel",
 ]
 OBLIGATIONS: tuple[Obligation, ...] = get_args(Obligation)
 # Obligations of which a prompt may promise a part; the rest is an entry of its own.

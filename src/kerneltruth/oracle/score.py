@@ -10,6 +10,8 @@ from kerneltruth.documents.records import ProfileEntry
 HELD, REFUSED, BROKEN_AT_MOST = 1.0, 0.5, 0.25
 # Shares of a kernel that keeps all that its prompt promises, of one that does not, and of the rest.
 PASSING, FAILING, BEYOND = 0.9, 0.8, 0.1
+# Where a kernel of its own is demanded and none did the work.
+NO_KERNEL_AT_MOST = 0.1
 
 
 def score(profile: Mapping[str, ProfileEntry]) -> float:
@@ -18,8 +20,16 @@ def score(profile: Mapping[str, ProfileEntry]) -> float:
     A kernel that holds all that its prompt promises earns 0.9, any other one 0.8 times the mean
     over these obligations. What lies beyond the prompt adds 0.1 times its mean. Held earns 1,
     refused 0.5, broken up to 0.25 by how many cases held, not tried nothing. To break or refuse one
-    more obligation never raises it.
+    more obligation never raises it. Whose work the result is counts only where it is demanded: then
+    one that is not of the candidate's own kernels earns 0.1 at most.
     """
+    whole = _of_results({k: e for k, e in profile.items() if k != "kernel"})
+    kernel = profile.get("kernel")
+    others = kernel is not None and kernel.promised and kernel.status == "broken"
+    return min(whole, NO_KERNEL_AT_MOST) if others else whole
+
+
+def _of_results(profile: Mapping[str, ProfileEntry]) -> float:
     counted = {k: e for k, e in profile.items() if _is_tried_at_all(k, e)}
     promised = [_earned(e) for e in counted.values() if e.promised]
     beyond = [_earned(e) for e in counted.values() if not e.promised]

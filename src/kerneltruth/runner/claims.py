@@ -14,6 +14,8 @@ from kerneltruth.runner.protocol import (
     ITEMSIZE,
     Access,
     Binary,
+    KernelRun,
+    KernelWork,
     Launch,
     Observation,
     OtherResult,
@@ -52,6 +54,7 @@ def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
     _need(_all(message.guards_hit, str), "guards_hit")
     _need(_all(message.accesses, Access) and all(map(_is_access, message.accesses)), "accesses")
     _need(_all(message.launches, Launch) and all(map(_is_launch, message.launches)), "launches")
+    _need(message.work is None or _is_work(message.work), "work")
     _need(_all(message.binaries, Binary) and all(map(_is_binary, message.binaries)), "binaries")
     timings = message.timings.values() if isinstance(message.timings, dict) else (None,)
     _need(all(isinstance(t, int | float) and 0 <= t < _SIGNED_63 for t in timings), "timings")
@@ -121,6 +124,26 @@ def _is_launch(launch: Launch) -> bool:
         and all(isinstance(v, str) for v in launch.signature.values())
         and type(launch.configs) is int
     )
+
+
+def _is_work(work: Any) -> bool:
+    return (
+        isinstance(work, KernelWork)
+        and _all(work.runs, KernelRun)
+        and all(map(_is_run, work.runs))
+        and isinstance(work.seen, bool)
+        and _is_count(work.elements)
+        and (work.stored is None or (_is_count(work.stored) and work.stored <= work.elements))
+    )
+
+
+def _is_run(run: KernelRun) -> bool:
+    named = isinstance(run.name, str) and isinstance(run.module, str)
+    return named and isinstance(run.own, bool) and _is_count(run.launches)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_size(value) and value >= 0
 
 
 def _is_binary(binary: Binary) -> bool:

@@ -10,7 +10,7 @@ This module is shared by both sides, so it knows nothing of tasks, cases or boun
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from kerneltruth.runner.arguments import Argument, Data, ScalarArgument
 from kerneltruth.runner.timing.messages import (
@@ -25,6 +25,9 @@ from kerneltruth.runner.timing.messages import (
     Supply,
 )
 
+# What becomes of the candidate's own kernels in a call: they run; they run, and what works is
+# counted; they are launched and counted, and do nothing.
+Kernels = Literal["run", "count", "idle"]
 ITEMSIZE = {
     "complex128": 16,
     "complex64": 8,
@@ -86,6 +89,7 @@ class Call:
         draw: what random generators are seeded with.
         reused: whether a model is called with other values first.
         gradients_of: inputs whose gradients are asked for in place of the result.
+        kernels: see `Kernels`.
     """
 
     arguments: tuple[Argument, ...]
@@ -96,6 +100,7 @@ class Call:
     draw: int = 0
     reused: bool = False
     gradients_of: tuple[str, ...] = ()
+    kernels: Kernels = "run"
 
 
 class CallSettings(TypedDict, total=False):
@@ -107,6 +112,7 @@ class CallSettings(TypedDict, total=False):
     draw: int
     reused: bool
     gradients_of: tuple[str, ...]
+    kernels: Kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +196,51 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRun:
+    """What did work in a call, and how often.
+
+    Attributes:
+        name: of the kernel, or of PyTorch's operator.
+        module: file of the kernel, or namespace of the operator.
+        own: whether the candidate's source brings it.
+        launches: how often it was launched, or called.
+    """
+
+    name: str
+    module: str
+    own: bool
+    launches: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWork:
+    """Whose work a call is.
+
+    Attributes:
+        runs: own kernels first, then PyTorch's operators: those that compute or copy on the device,
+            not views, nor allocations with what fills them.
+        seen: whether launches of the candidate's kernels are seen, if it makes any.
+        elements: how many the outputs have.
+        stored: how many of them lie where an own kernel has stored; None where that is not seen.
+    """
+
+    runs: tuple[KernelRun, ...] = ()
+    seen: bool = True
+    elements: int = 0
+    stored: int | None = None
+
+    @property
+    def own(self) -> int:
+        """How often the candidate's own kernels were launched."""
+        return sum(run.launches for run in self.runs if run.own)
+
+    @property
+    def launches(self) -> int:
+        """All launches, those of the library among them."""
+        return sum(run.launches for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """An access of the interpreter's outside of all memory that a launch may touch.
 
@@ -245,6 +296,7 @@ class Observation:
         guards_hit: names of candidate allocations whose guard bands were written.
         accesses: out of bounds, as the interpreter saw them.
         launches: distinct kernel launches of this call or rehearsal.
+        work: whose work the call is, where the judge asked for it.
         binaries: what was compiled, in compile mode.
         timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
             returned; of a single call also `peak_bytes` of memory allocated meanwhile. Of
@@ -265,6 +317,7 @@ class Observation:
     guards_hit: tuple[str, ...] = ()
     accesses: tuple[Access, ...] = ()
     launches: tuple[Launch, ...] = ()
+    work: KernelWork | None = None
     binaries: tuple[Binary, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)
     output: str = ""

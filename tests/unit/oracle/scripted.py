@@ -80,6 +80,7 @@ class Called:
     mode: str
     small_poison: bool = False
     small_guards: bool = False
+    kernels: str = "run"
 
     @property
     def tensors(self):
@@ -121,7 +122,8 @@ class _Session:
     def call(self, arguments, *, poison, config=0, draw=0, reused=False, deadline_s, **small):
         del deadline_s, reused
         small.pop("gradients_of", None)
-        call = Called(tuple(arguments), poison, config, self.mode, **small)
+        kernels = small.pop("kernels", "run")
+        call = Called(tuple(arguments), poison, config, self.mode, kernels=kernels, **small)
         self.runner.calls.append(call)
         answer = (self.runner.compiled if self.mode == "compile" else self.runner.answer)(call)
         return answer if isinstance(answer, Observation) else returned(answer)

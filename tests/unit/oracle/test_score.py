@@ -17,7 +17,10 @@ entries = st.builds(
     cases=st.integers(0, 40),
 )
 profiles = st.dictionaries(
-    st.sampled_from(["published", "shapes", "values", "layouts", "specials", "gradients"]), entries
+    st.sampled_from(
+        ["published", "shapes", "values", "layouts", "specials", "gradients", "kernel"]
+    ),
+    entries,
 )
 
 
@@ -48,6 +51,12 @@ def test_a_refusal_is_better_than_a_wrong_result_and_worse_than_a_right_one():
 def test_more_right_cases_before_the_first_wrong_one_score_more():
     of = lambda cases: score({"a": ProfileEntry(status="broken", promised=True, cases=cases)})
     assert of(0) < of(1) < of(20) < 0.25
+
+
+@pytest.mark.parametrize(("required", "most"), [(True, 0.1), (False, 1.0)])
+def test_the_work_of_others_scores_little_where_a_kernel_is_required(required, most):
+    others = ProfileEntry(status="broken", promised=required)
+    assert score({"published": HELD, "layouts": BEYOND, "kernel": others}) == most
 
 
 @given(profiles)

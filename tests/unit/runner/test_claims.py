@@ -6,6 +6,8 @@ from kerneltruth.runner.claims import checked
 from kerneltruth.runner.protocol import (
     Access,
     Binary,
+    KernelRun,
+    KernelWork,
     Launch,
     Observation,
     OtherResult,
@@ -21,11 +23,14 @@ BINARY = Binary(kernel="k", target="sm_90", ok=True, registers=10)
 ACCESS = Access(
     kernel="k", line=3, write=True, program=(0, 0, 0), buffer="x", element=-1, elements=2
 )
+RUN = KernelRun(name="k", module="f.py", own=True, launches=1)
+WORK = KernelWork(runs=(RUN,), elements=6, stored=6)
 GOOD = Observation(
     ended="returned",
     results=(RESULT, OtherResult(type="int", text="3")),
     buffers={"x": bytes(8)},
     launches=(LAUNCH,),
+    work=WORK,
     binaries=(BINARY,),
     guards_hit=("y",),
     accesses=(ACCESS,),
@@ -55,6 +60,13 @@ def test_a_call_that_returned_shows_all_of_its_buffers_or_none():
     "change",
     [
         {"ended": "timeout"},
+        {"work": RUN},
+        {"work": replace(WORK, runs=(LAUNCH,))},
+        {"work": replace(WORK, runs=(replace(RUN, launches=-1),))},
+        {"work": replace(WORK, runs=(replace(RUN, own="yes"),))},
+        {"work": replace(WORK, stored=7)},
+        {"work": replace(WORK, elements=-1, stored=None)},
+        {"work": replace(WORK, seen=1)},
         {"ended": ["returned"]},
         {"error": 3},
         {"signal": 9},

@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kerneltruth.runner.child import kernel_work
+
 
 @dataclass(slots=True)
 class Tuning:
@@ -105,7 +107,8 @@ def _rehearse(
         config.pre_hook(named)
     tuner.pre_hook(named)
     try:
-        tuner.fn.run(*args, **kwargs)
+        with kernel_work.uncounted():
+            tuner.fn.run(*args, **kwargs)
     except Exception as error:
         tuner.post_hook(named, exception=error)
         raise

@@ -143,9 +143,16 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Guards allocations, poisons uninitialized ones; `hits()` names those with a written band."""
 
     def __init__(
-        self, poison: bytes, *, small_poison: bool = False, small_guards: bool = False
+        self,
+        poison: bytes,
+        *,
+        small_poison: bool = False,
+        small_guards: bool = False,
+        observe: Callable[[Any, Sequence[Any]], None] | None = None,
     ) -> None:
+        """Guards with this poison; `observe` is told of each operator and its arguments."""
         super().__init__()  # type: ignore[no-untyped-call]
+        self._observe = observe
         self._poison = poison
         self._small_poison = small_poison
         self._small_guards = small_guards
@@ -290,6 +297,8 @@ def _dispatch(
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Serve allocations from guarded memory, and leave all else alone."""
+    if guard._observe is not None:
+        guard._observe(func, args)
     if func in _SERVED:
         return guard._allocate(func, args, dict(kwargs or {}))
     if func is _RESIZE:

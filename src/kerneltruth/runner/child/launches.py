@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.child import autotune
+from kerneltruth.runner.child import autotune, kernel_work
 from kerneltruth.runner.protocol import Launch
 
 MAX_LAUNCHES = 256
@@ -86,7 +86,9 @@ def _recording_jit(original: Callable[..., Any]) -> Callable[..., Any]:
         if not warmup:
             constexprs = {p.name for p in self.params if p.is_constexpr}
             grid = _observed(grid, self.fn, self.arg_names, constexprs, args, kwargs)
-        with torch._C.DisableTorchFunction():
+            # A kernel that is to do nothing is compiled as for a warm-up, and not launched.
+            warmup = not kernel_work.launched(self.fn)
+        with torch._C.DisableTorchFunction(), kernel_work.uncounted():
             return original(self, *args, grid=grid, warmup=warmup, **kwargs)
 
     return run
@@ -98,7 +100,9 @@ def _recording_interpreted(original: Callable[..., Any]) -> Callable[..., Any]:
             _refuse_host_pointers(args, kwargs)
             constexprs = _annotated_constexprs(self.fn)
             grid = _observed(grid, self.fn, self.arg_names, constexprs, args, kwargs)
-            with torch._C.DisableTorchFunction():
+            if not kernel_work.launched(self.fn):
+                return WarmKernel(self, kwargs)
+            with torch._C.DisableTorchFunction(), kernel_work.uncounted():
                 original(self, *args, grid=grid, warmup=False, **kwargs)
         return WarmKernel(self, kwargs)
 

@@ -30,6 +30,7 @@ from kerneltruth.runner.child import (
     binding,
     failures,
     guards,
+    kernel_work,
     models,
     operators,
     optimizers,
@@ -148,11 +149,15 @@ class Worker:
         start = time.perf_counter()
         inputs: list[placing.PlacedInput] = []
         guard = guards.Guard(
-            call.poison, small_poison=call.small_poison, small_guards=call.small_guards
+            call.poison,
+            small_poison=call.small_poison,
+            small_guards=call.small_guards,
+            observe=kernel_work.operator if call.kernels != "run" else None,
         )
         _seed(call.draw)
         if self._launches is not None:
             self._launches.begin(call.config)
+        kernel_work.begin(call.kernels, self._device)
         try:
             with emulation.suspended():
                 arguments = [self._offered(a, inputs) for a in call.arguments]
@@ -163,8 +168,11 @@ class Worker:
             values = self._invoke(arguments, call, guard)
             with emulation.suspended():
                 observation = self._observed(values, inputs)
+                work = kernel_work.collect(values, seen=self._load.language != "cuda")
+                observation = replace(observation, work=work)
         except BaseException as error:
             observation = failures.failure(error, caller=__file__)
+        kernel_work.end()
         try:
             with emulation.suspended():
                 observation = self._completed(observation, inputs, guard)

@@ -10,6 +10,9 @@ from kerneltruth.runner.emulation.buffers import allocated, begin, collect, rele
 from kerneltruth.runner.emulation.devices import is_host
 from kerneltruth.runner.emulation.facade import claimed_device, install, is_on, reads, suspended
 from kerneltruth.runner.emulation.gpu import PretendDriver
+from kerneltruth.runner.emulation.stores import begin as follow_stores
+from kerneltruth.runner.emulation.stores import elements_stored
+from kerneltruth.runner.emulation.stores import end as unfollow_stores
 
 __all__ = [
     "PretendDriver",
@@ -17,10 +20,13 @@ __all__ = [
     "begin",
     "claimed_device",
     "collect",
+    "elements_stored",
+    "follow_stores",
     "install",
     "is_host",
     "is_on",
     "reads",
     "released",
     "suspended",
+    "unfollow_stores",
 ]

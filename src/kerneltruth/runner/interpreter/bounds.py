@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import triton.runtime.interpreter as it
 
-from kerneltruth.runner.emulation import buffers
+from kerneltruth.runner.emulation import buffers, stores
 from kerneltruth.runner.emulation.buffers import Region, Table
 from kerneltruth.runner.interpreter.numbers import Array
 from kerneltruth.runner.protocol import Access
@@ -61,6 +61,8 @@ def lanes(
         program: which program of the grid asks.
         write: whether it is a store or an atomic operation.
     """
+    if write and stores.is_on():
+        stores.note(addresses, mask)
     table = _State.table
     if table is None:
         return None

@@ -1,0 +1,129 @@
+"""Whose work a candidate's result is: what the child counts, and a probe that confirms it.
+
+The counts are a claim. The probe calls the candidate once more with its own kernels launched and
+doing nothing: a result that is right even so is the work of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kerneltruth.documents.model import model_of
+from kerneltruth.documents.records import KernelFact, KernelRunRecord, ProfileEntry
+from kerneltruth.oracle.arguments import Surroundings
+from kerneltruth.oracle.candidate_session import CandidateSession
+from kerneltruth.oracle.expected import Expectation
+from kerneltruth.oracle.verdict import Failed, Passed, UnsupportedHere, Verdict
+from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
+
+IDLE = Surroundings(idle=True)
+# Each element of uninitialized memory is another one: what is right with both is no chance.
+IDLE_AGAIN = Surroundings(idle=True, small_poison=True)
+# A result may be what its memory held before the kernel: zeros, say. So a second case is asked.
+CASES_ASKED = 2
+NO_CALL = "no call returned"
+NOT_RIGHT = "no case is right, so none can show whether its kernels are needed"
+UNSEEN = "launches of kernels in this language are not seen here"
+NOT_LAUNCHED = "no kernel of its own was launched in the right cases that were asked"
+NOT_NEEDED = "the result stays right when its own kernels do nothing"
+ADVICE = (
+    "compute the result in a Triton or CUDA C++ kernel of the source's own, or judge without "
+    "--require-kernel"
+)
+
+
+def kernel_fact(session: CandidateSession, right: Sequence[Expectation]) -> KernelFact | None:
+    """Whose work the candidate's calls are; None where no call returned.
+
+    Args:
+        session: of a candidate whose cases have been judged.
+        right: cases in which it was right.
+    """
+    if session.work is None:
+        return None
+    work, case = session.work
+    own = work.own / work.launches if work.seen and work.launches else None
+    fact = KernelFact(
+        own=own,
+        library=None if own is None else 1 - own,
+        own_launches=work.own if work.seen else None,
+        launches=work.launches,
+        runs=tuple(model_of(KernelRunRecord, run) for run in work.runs),
+        elements=work.elements,
+        stored=work.stored,
+        case=case.summary(),
+        reason=None if work.seen else UNSEEN,
+    )
+    return _probed(session, fact, right) if fact.own_launches else fact
+
+
+def _probed(
+    session: CandidateSession, fact: KernelFact, right: Sequence[Expectation]
+) -> KernelFact:
+    """The fact with what becomes of right results when own kernels do nothing."""
+    asked = 0
+    for expectation in right:
+        needed = _is_needed(session, expectation)
+        if needed:
+            return replace(fact, probe="needed")
+        asked += needed is False
+        if asked == CASES_ASKED:
+            break
+    if asked:
+        return replace(fact, probe="not_needed")
+    return replace(fact, reason=NOT_LAUNCHED if right else NOT_RIGHT)
+
+
+def _is_needed(session: CandidateSession, expectation: Expectation) -> bool | None:
+    """Whether a right result is wrong without own kernels; None where none was launched."""
+    for around in (IDLE, IDLE_AGAIN):
+        ruling, observation, _ = session.call(expectation, around=around)
+        if observation.work is not None and not observation.work.own:
+            return None
+        if not isinstance(ruling.verdict, Passed):
+            return True
+    return False
+
+
+def kernel_entry(fact: KernelFact | None, ended: str | None, *, required: bool) -> ProfileEntry:
+    """What became of the obligation `kernel`.
+
+    Args:
+        fact: whose work the candidate's calls are.
+        ended: why no case was judged, if none was.
+        required: whether a kernel of its own is demanded.
+    """
+    if fact is None:
+        return ProfileEntry(status="not_tried", promised=required, reason=ended or NO_CALL)
+    if fact.probe == "needed":
+        return ProfileEntry(status="held", promised=required, cases=1)
+    if fact.probe == "not_needed":
+        return ProfileEntry(status="broken", promised=required, reason=NOT_NEEDED)
+    if fact.own_launches == 0:
+        return ProfileEntry(status="broken", promised=required, reason=_library(fact))
+    return ProfileEntry(status="not_tried", promised=required, reason=fact.reason)
+
+
+def _library(fact: KernelFact) -> str:
+    """What did the work where no kernel of its own did."""
+    names = ", ".join(run.name for run in fact.runs[:3])
+    more = ", ..." if len(fact.runs) > 3 else ""
+    by = f"; PyTorch's operators did the work: {names}{more}" if names else ""
+    return f"launches no kernel of its own{by}"
+
+
+def launches_none(candidate: Candidate, fact: KernelFact | None) -> bool:
+    """Whether a source that has kernels launches none of them, so that PyTorch does all work."""
+    has_some = candidate.language in NEEDS_A_GPU
+    return has_some and fact is not None and fact.own_launches == 0
+
+
+def with_kernel_required(verdict: Verdict, entry: ProfileEntry) -> Verdict:
+    """The verdict on a candidate that must bring a kernel of its own."""
+    if not isinstance(verdict, Passed) or entry.status == "held":
+        return verdict
+    if entry.status == "broken":
+        return Failed(kind="no_kernel", detail=f"{entry.reason}; {ADVICE}")
+    return UnsupportedHere(reason=f"whether its own kernel did the work: {entry.reason}")

@@ -1,0 +1,59 @@
+"""Where the kernels of a call have stored, for launches that run in the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+Array = np.ndarray[Any, Any]
+# Addresses that are kept; a call that stores more is not followed.
+_MOST = 2**22
+
+
+class _State:
+    on = False
+    kept = 0
+    addresses: ClassVar[list[Array]] = []
+
+
+def begin() -> None:
+    """Follow stores from now on."""
+    _State.on, _State.kept, _State.addresses = True, 0, []
+
+
+def end() -> None:
+    """Follow no more, and forget what was seen."""
+    _State.on, _State.addresses = False, []
+
+
+def is_on() -> bool:
+    """Whether stores are followed."""
+    return _State.on
+
+
+def note(addresses: Array, mask: Array | None) -> None:
+    """A store, or an atomic operation, at the addresses whose mask is on."""
+    if _State.kept > _MOST:
+        return
+    _State.kept += addresses.size
+    _State.addresses.append(addresses.reshape(-1) if mask is None else addresses[mask])
+
+
+def elements_stored(tensor: torch.Tensor) -> int | None:
+    """How many elements of a tensor lie where a kernel has stored; None where too many did."""
+    if _State.kept > _MOST:
+        return None
+    if not tensor.numel():
+        return 0
+    size, start = tensor.element_size(), tensor.data_ptr()
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    span = 1 + sum((n - 1) * stride for n, stride in pairs)
+    reached = torch.zeros(span, dtype=torch.uint8)
+    flags = reached.numpy()
+    for addresses in _State.addresses:
+        # Unsigned: what lies before the tensor wraps to far behind it.
+        offsets = addresses - np.uint64(start)
+        flags[(offsets[offsets < np.uint64(span * size)] // np.uint64(size)).astype(np.int64)] = 1
+    return int(reached.as_strided(tensor.shape, tensor.stride()).sum())

@@ -1,0 +1,154 @@
+"""Whose work a right result is, by what the child counts and by a probe."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scripted import RELU, returned, session_of
+
+from kerneltruth.oracle.case_loop import Plan, evaluate_cases
+from kerneltruth.oracle.kernel_fact import NOT_NEEDED, NOT_RIGHT, UNSEEN
+from kerneltruth.oracle.verdict import Passed, UnsupportedHere, word
+from kerneltruth.runner.protocol import KernelRun, KernelWork, Observation
+
+OWN = KernelRun(name="mine", module="f.py", own=True, launches=1)
+MM = KernelRun(name="mm", module="aten", own=False, launches=3)
+MIXED = KernelWork(runs=(OWN, MM), elements=15, stored=15)
+
+
+def right(call):
+    return call.tensors["x"].clamp(min=0)
+
+
+def made_by(work, answer=right, idle=None):
+    """A candidate whose calls are such work; `idle` is its answer without its own kernels."""
+
+    def called(call):
+        asleep = call.kernels == "idle" and idle is not None
+        seen = (idle if asleep else answer)(call)
+        counted = work if call.kernels != "run" else None
+        return replace(seen if isinstance(seen, Observation) else returned(seen), work=counted)
+
+    return called
+
+
+def attempt_of(answer, *, language="triton", cases=5, **plan):
+    session = session_of(RELU, answer, language=language)
+    *_, ended = evaluate_cases(session, Plan(cases=cases, domain="core", **plan))
+    return ended.attempt
+
+
+def untouched(call):
+    return torch.full_like(call.tensors["x"], float("nan"))
+
+
+def raising(call):
+    del call
+    return Observation(ended="raised", error="AssertionError", message="the flag is not set")
+
+
+def test_a_result_that_is_wrong_without_its_kernels_is_their_work():
+    attempt = attempt_of(made_by(MIXED, idle=untouched))
+    assert attempt.profile["kernel"].status == "held"
+    fact = attempt.kernel
+    assert (fact.own_launches, fact.launches, fact.own, fact.probe) == (1, 4, 0.25, "needed")
+    assert fact.own + fact.library == 1
+    assert not attempt.torch_only
+
+
+def test_a_call_that_does_not_return_without_its_kernels_needs_them():
+    assert attempt_of(made_by(MIXED, idle=raising)).kernel.probe == "needed"
+
+
+def test_a_result_that_stays_right_without_its_kernels_is_the_work_of_others():
+    entry = attempt_of(made_by(MIXED)).profile["kernel"]
+    assert (entry.status, entry.reason) == ("broken", NOT_NEEDED)
+
+
+def test_a_result_that_is_right_by_chance_of_its_memory_is_asked_about_again():
+    def lucky(call):
+        return right(call) if not call.small_poison else untouched(call)
+
+    assert attempt_of(made_by(MIXED, idle=lucky)).kernel.probe == "needed"
+
+
+def test_one_case_that_needs_no_kernel_does_not_decide():
+    calls = []
+
+    def idle(call):
+        calls.append(call.arguments[0].shape)
+        return right(call) if call.arguments[0].shape == calls[0] else untouched(call)
+
+    assert attempt_of(made_by(MIXED, idle=idle)).kernel.probe == "needed"
+    assert len({*calls}) == 2
+
+
+def test_a_candidate_without_launches_has_no_kernel():
+    attempt = attempt_of(made_by(KernelWork(runs=(MM,), elements=15, stored=0)))
+    entry = attempt.profile["kernel"]
+    assert (entry.status, attempt.torch_only) == ("broken", True)
+    assert "no kernel of its own; PyTorch's operators did the work: mm" in entry.reason
+    assert attempt.verdict == Passed()
+
+
+def test_plain_numpy_is_not_called_torch_only():
+    attempt = attempt_of(made_by(KernelWork(elements=15, stored=0)), language="numpy")
+    assert attempt.profile["kernel"].status == "broken"
+    assert not attempt.torch_only
+
+
+def test_the_first_call_that_launches_an_own_kernel_is_the_one_that_counts():
+    none = KernelWork(runs=(MM,), elements=15, stored=0)
+    seen = iter([none, none])
+
+    def answer(call):
+        if call.kernels == "idle":
+            return replace(returned(untouched(call)), work=MIXED)
+        counted = next(seen, MIXED) if call.kernels == "count" else None
+        return replace(returned(right(call)), work=counted)
+
+    assert attempt_of(answer).kernel.own_launches == 1
+
+
+def test_calls_are_counted_until_an_own_kernel_was_seen():
+    session = session_of(RELU, made_by(MIXED, idle=untouched), language="triton")
+    [*_, _] = evaluate_cases(session, Plan(cases=5, domain="core"))
+    asked = [call.kernels for call in session.runner.calls]
+    assert asked.count("count") == asked.count("idle") == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "answer", "reason"),
+    [
+        (KernelWork(seen=False, elements=15), right, UNSEEN),
+        (MIXED, untouched, NOT_RIGHT),
+        (None, raising, "no call returned"),
+    ],
+)
+def test_what_cannot_be_told_is_not_tried(work, answer, reason):
+    entry = attempt_of(made_by(work, answer)).profile["kernel"]
+    assert (entry.status, entry.reason) == ("not_tried", reason)
+
+
+def test_a_required_kernel_that_did_no_work_fails_and_says_what_to_do():
+    attempt = attempt_of(made_by(MIXED), require_kernel=True)
+    assert (word(attempt.verdict), attempt.verdict.kind) == ("fail", "no_kernel")
+    assert "--require-kernel" in attempt.verdict.detail
+    assert attempt.failure is None
+    assert attempt.score <= 0.1
+
+
+def test_a_required_kernel_that_is_not_seen_is_no_pass():
+    work = KernelWork(seen=False, elements=15)
+    verdict = attempt_of(made_by(work), require_kernel=True).verdict
+    assert isinstance(verdict, UnsupportedHere)
+    assert UNSEEN in verdict.reason
+
+
+def test_a_wrong_result_stays_wrong_where_a_kernel_is_required():
+    attempt = attempt_of(made_by(MIXED, untouched), require_kernel=True)
+    assert attempt.verdict.kind != "no_kernel"
+
+
+def test_a_kernel_of_its_own_passes_where_one_is_required():
+    assert attempt_of(made_by(MIXED, idle=untouched), require_kernel=True).verdict == Passed()

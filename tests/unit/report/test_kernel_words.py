@@ -1,0 +1,43 @@
+"""Whose work a result is, in a line."""
+
+import pytest
+from msgspec.structs import replace
+
+from kerneltruth.documents.records import KernelFact, KernelRunRecord
+from kerneltruth.report.kernel_words import whose_work
+
+OWN = KernelRunRecord(name="bias_relu", module="f.py", own=True, launches=1)
+LIBRARY = [KernelRunRecord(name=n, module="aten", own=False, launches=1) for n in "abcde"]
+FACT = KernelFact(
+    own=0.5,
+    library=0.5,
+    own_launches=1,
+    launches=2,
+    runs=(OWN, LIBRARY[0]),
+    elements=6,
+    stored=6,
+    case="M=2",
+    probe="needed",
+)
+NONE = replace(FACT, own=0.0, library=1.0, own_launches=0, runs=tuple(LIBRARY), probe=None)
+
+
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        (FACT, "own 1 of 2 launches (bias_relu; PyTorch: a); wrong without them"),
+        (
+            replace(FACT, runs=(OWN,), probe="not_needed"),
+            "own 1 of 2 launches (bias_relu); the result stays right when they do nothing",
+        ),
+        (
+            replace(FACT, runs=(OWN,), probe=None, reason="no case is right"),
+            "own 1 of 2 launches (bias_relu); not confirmed: no case is right",
+        ),
+        (NONE, "no kernel of its own (PyTorch: a, b, c, 2 more)"),
+        (replace(NONE, runs=()), "no kernel of its own"),
+        (replace(NONE, own_launches=None, runs=(), reason="not here"), "not seen: not here"),
+    ],
+)
+def test_the_line_names_who_did_the_work(fact, line):
+    assert whose_work(fact) == line

@@ -1,0 +1,86 @@
+"""What counts as the candidate's own, and which of PyTorch's operators do work."""
+
+import sysconfig
+
+import pytest
+import torch
+import triton
+
+from kerneltruth.runner.child import kernel_work
+
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+
+
+@pytest.fixture(autouse=True)
+def _counting():
+    kernel_work.begin("count", CPU)
+    yield
+    kernel_work.end()
+
+
+def counted():
+    work = kernel_work.collect([], seen=True)
+    return {run.name: run.launches for run in work.runs}
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/tmp/work/candidate_relu.py", True),
+        ("/tmp/work/written_by_the_candidate.py", True),
+        (triton.__file__, False),
+        (f"{sysconfig.get_paths()['purelib']}/flash_attn/kernels.py", False),
+        ("/tmp/torchinductor_user/ab/cab.py", False),
+    ],
+)
+def test_a_kernel_is_own_unless_a_package_or_inductor_brings_it(path, own):
+    assert kernel_work.is_own(path) == own
+
+
+def test_operators_that_compute_or_copy_do_work():
+    x = torch.ones(3)
+    for func in (aten.mm.default, aten.relu_.default, aten.clone.default, aten.add.out):
+        kernel_work.operator(func, (x,))
+    assert counted() == {"mm": 1, "relu_": 1, "clone": 1, "add": 1}
+
+
+def test_views_memory_and_numbers_are_no_work():
+    x = torch.ones(3)
+    for func in (
+        aten.view.default,
+        aten.t.default,
+        aten.empty.memory_format,
+        aten.zeros.default,
+        aten.fill_.Scalar,
+        aten.detach.default,
+        aten._local_scalar_dense.default,
+    ):
+        kernel_work.operator(func, (x,))
+    assert counted() == {}
+
+
+def test_operators_that_a_candidate_registers_are_not_the_librarys():
+    library = torch.library.Library("kernel_work_test", "DEF")
+    library.define("mine(Tensor x) -> Tensor")
+    kernel_work.operator(torch.ops.kernel_work_test.mine.default, (torch.ones(3),))
+    assert counted() == {}
+
+
+def test_what_runs_within_a_launch_is_not_counted():
+    with kernel_work.uncounted():
+        kernel_work.operator(aten.mm.default, (torch.ones(3),))
+    assert counted() == {}
+
+
+def test_own_kernels_come_first():
+    kernel_work.operator(aten.mm.default, (torch.ones(3),))
+    kernel_work.count("mine", "f.py", own=True)
+    work = kernel_work.collect([torch.ones(2, 3), None], seen=True)
+    assert [run.own for run in work.runs] == [True, False]
+    assert (work.own, work.launches, work.elements, work.stored) == (1, 2, 6, 0)
+
+
+def test_a_call_that_was_not_asked_about_says_nothing():
+    kernel_work.begin("run", CPU)
+    assert kernel_work.collect([torch.ones(2)], seen=True) is None
