@@ -83,7 +83,7 @@ def test_of_very_many_the_rest_is_counted():
 def test_what_the_machine_spoilt_is_said_to_say_nothing_of_the_candidates():
     said = shown(candidate(1, "infra"), candidate(2, "pass"))
     assert "not judged: 1 of 2 candidates (`infra`): this machine failed twice" in said
-    assert "which says nothing of them" in said
+    assert "this says nothing about them" in said
     assert "not right" not in said
 
 
