@@ -6,32 +6,18 @@ A proxy is a number of each task's reference: its lines, operators, parameters a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import by_task
-from kerneltruth.analysis.ranks import Correlation, rank_correlation
+from kerneltruth.analysis.ranks import rank_correlation
 from kerneltruth.analysis.results import Result
+from kerneltruth.documents.analysis import ComplexityRecord
 
 PROXIES = ("lines", "operators", "parameters", "flops")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComplexityRow:
-    """One proxy over tasks.
-
-    Attributes:
-        call: its rank correlation with the share of answers that do not run.
-        exe: with the share of answers that are not right, of all.
-    """
-
-    proxy: str
-    call: Correlation
-    exe: Correlation
-
-
 def complexity(
     answers: Sequence[Result], facts: Mapping[str, Mapping[str, float]]
-) -> tuple[ComplexityRow, ...]:
+) -> tuple[ComplexityRecord, ...]:
     """Rank correlations of proxies with failure over tasks; none where no task has facts."""
     failures = {}
     for task, own in by_task(r for r in answers if r.judged).items():
@@ -49,5 +35,5 @@ def complexity(
         call, exe = (
             rank_correlation(values, [failures[t][stage] for t in known]) for stage in (0, 1)
         )
-        rows.append(ComplexityRow(proxy=proxy, call=call, exe=exe))
+        rows.append(ComplexityRecord(proxy=proxy, call=call, exe=exe))
     return tuple(rows)

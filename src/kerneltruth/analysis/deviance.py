@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -30,103 +29,13 @@ from kerneltruth.analysis.resampling import (
     shuffled_methods,
 )
 from kerneltruth.analysis.results import Result
-
-ModelName = Literal["category", "method", "category + method", "category * method"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A category or method, and how many of its answers are right."""
-
-    factor: str
-    level: str
-    right: int
-    answers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """What one model explains of the null deviance.
-
-    Attributes:
-        df: coefficients beyond the intercept.
-        deviance: what it leaves.
-        explained: 1 - D/D0.
-        low: of the interval that resamples tasks. It is about what the model explains of endlessly
-            many tasks, less what any model explains of a few by chance.
-        outside: whether the explained share lies outside that interval, chance explaining much.
-        per_df: explained share for each coefficient.
-        adjusted: the same with D and D0 each divided by its degrees of freedom.
-        mcfadden: 1 - L/L0 of log-likelihoods; `mcfadden_adjusted` takes df off L.
-        by_chance: what the model explains on average of shuffled tasks, which are due to nothing.
-        p_permutation: how often they explain as much.
-        p_likelihood: of the likelihood-ratio test, which takes answers to one task as unrelated.
-        penalized: the explained share of Firth's estimates; None where nothing is separated.
-    """
-
-    model: ModelName
-    df: int
-    deviance: float
-    explained: float
-    low: float | None
-    high: float | None
-    outside: bool
-    per_df: float
-    adjusted: float | None
-    mcfadden: float
-    mcfadden_adjusted: float
-    by_chance: float | None
-    p_permutation: float | None
-    p_likelihood: float | None
-    penalized: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevianceStep:
-    """What one more term takes off the deviance of a model that has the others.
-
-    Attributes:
-        added: the term, and `to` the model that it is added to.
-    """
-
-    added: str
-    to: str
-    df: int
-    drop: float
-    p_likelihood: float
-    p_permutation: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deviance:
-    """The analysis of deviance of correctness.
-
-    Attributes:
-        answers: those that were judged; `not_judged` are left out.
-        separated: levels that are all right or all wrong, whose coefficients are infinite.
-        notes: what was left out and why, one line each.
-    """
-
-    answers: int
-    right: int
-    tasks: int
-    categories: int
-    methods: int
-    not_judged: int
-    null_deviance: float
-    terms: tuple[Term, ...]
-    steps: tuple[DevianceStep, ...]
-    separated: tuple[Level, ...]
-    permutations: int
-    resamples: int
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unavailable:
-    """Why there is no such statistic, in one line."""
-
-    reason: str
+from kerneltruth.documents.analysis import (
+    AddedTerm,
+    DevianceTables,
+    DevianceTerm,
+    ModelName,
+    SeparatedLevel,
+)
 
 
 def deviance_of(
@@ -135,23 +44,23 @@ def deviance_of(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     resamples: int = RESAMPLES,
-) -> Deviance | Unavailable:
-    """Analyse the deviance of correctness on category and method."""
+) -> DevianceTables:
+    """Analyse the deviance of correctness on category and method; without complexity."""
     judged = [r for r in answers if r.judged and r.category is not None]
     refusal = _nothing(answers, judged)
     if refusal is not None:
-        return Unavailable(reason=refusal)
+        return DevianceTables(unavailable=refusal, complexity=())
     categories = tuple(sorted({r.category for r in judged if r.category is not None}))
     methods = tuple(_label(*pair) for pair in methods_of(judged))
     counts = counts_of(judged, categories, methods)
     try:
         fits = fit_all(*counts.table())
     except MissingPackage as missing:
-        return Unavailable(reason=str(missing))
+        return DevianceTables(unavailable=str(missing), complexity=())
     observed = shares(*counts.table())
     spread = bootstrap_shares(counts, seed=seed, resamples=resamples)
     dealt = _dealt(counts, seed, permutations)
-    return Deviance(
+    return DevianceTables(
         answers=len(judged),
         right=sum(r.correct for r in judged),
         tasks=len(counts.category),
@@ -165,6 +74,7 @@ def deviance_of(
         permutations=permutations,
         resamples=resamples,
         notes=_notes(answers, counts, categories, methods),
+        complexity=(),
     )
 
 
@@ -219,7 +129,9 @@ def _dealt(counts: Counts, seed: int, permutations: int) -> _Dealt:
     )
 
 
-def _terms(fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt) -> list[Term]:
+def _terms(
+    fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt
+) -> list[DevianceTerm]:
     null = fits["null"]
     plan: tuple[tuple[ModelName, str, Shares | None], ...] = (
         ("category", "category", dealt.categories),
@@ -238,7 +150,7 @@ def _terms(fits: dict[str, Fit], observed: Shares, spread: Shares, dealt: _Dealt
         ends = debiased(explained, getattr(spread, share), CONFIDENCE)
         likelihood = -fit.deviance / 2
         terms.append(
-            Term(
+            DevianceTerm(
                 model=model,
                 df=fit.df,
                 deviance=fit.deviance,
@@ -268,7 +180,7 @@ def _adjusted(fit: Fit, null: Fit) -> float | None:
     return 1 - (fit.deviance / left) / (null.deviance / (null.answers - 1))
 
 
-def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[DevianceStep]:
+def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[AddedTerm]:
     both = fits.get("category + method")
     if both is None:
         return []
@@ -282,7 +194,7 @@ def _steps(fits: dict[str, Fit], observed: Shares, dealt: _Dealt) -> list[Devian
         full = fits["category * method"]
         steps.append(("interaction", both, "category + method", full, dealt.interaction))
     return [
-        DevianceStep(
+        AddedTerm(
             added=added,
             to=to,
             df=large.df - small.df,
@@ -318,7 +230,7 @@ def _nothing(answers: Sequence[Result], judged: Sequence[Result]) -> str | None:
 
 def _separated(
     counts: Counts, categories: Sequence[str], methods: Sequence[str]
-) -> tuple[Level, ...]:
+) -> tuple[SeparatedLevel, ...]:
     right, total = counts.table()
     found = []
     for factor, names, axis in (("category", categories, 1), ("method", methods, 0)):
@@ -326,7 +238,9 @@ def _separated(
             continue
         for name, k, n in zip(names, right.sum(axis), total.sum(axis), strict=True):
             if k in (0, n):
-                found.append(Level(factor=factor, level=name, right=int(k), answers=int(n)))
+                found.append(
+                    SeparatedLevel(factor=factor, level=name, right=int(k), answers=int(n))
+                )
     return tuple(found)
 
 

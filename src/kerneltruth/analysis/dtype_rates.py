@@ -11,44 +11,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, ordered
-from kerneltruth.analysis.intervals import Rate, rate_of_counts, unknown_rate
+from kerneltruth.analysis.groups import DIMENSIONS, DTYPE, Group, by_task, labels, ordered
+from kerneltruth.analysis.intervals import rate_of_counts, unknown_rate
 from kerneltruth.analysis.results import Result
+from kerneltruth.documents.analysis import GroupLabels, RateRecord, StageRates
 
 STAGES = ("call", "exe", "perf")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateRow:
-    """The stages of one group: each counts those that passed it, of all attempts.
-
-    By dtype, `call` and `exe` count what is known to pass: attempts that returned from a case of
-    the dtype, and attempts that are right in all they were tried on. `call_most` and `exe_most`
-    count what may: all but those that are known to fail in this dtype.
-
-    Attributes:
-        group: values of the dimensions asked for; None where a result has no value.
-        tasks: how many tasks the attempts are for.
-        not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
-        not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
-            has no share.
-        stopped_before: by dtype only: attempts that failed in another dtype before all cases of
-            this one were tried, or were not tried in it at all.
-        failed: by dtype only: attempts whose first failure is in this dtype, or that do not load.
-    """
-
-    group: Group
-    attempts: int
-    tasks: int
-    call: Rate
-    exe: Rate
-    perf: Rate
-    not_judged: int
-    not_tried: dict[str, int]
-    stopped_before: int = 0
-    failed: Rate | None = None
-    call_most: Rate | None = None
-    exe_most: Rate | None = None
 
 
 # What is counted of each task, in the order of its counts.
@@ -94,7 +62,7 @@ class _Counts:
         self.stopped_before += other.stopped_before
         self.not_tried.update(other.not_tried)
 
-    def rate(self, name: str) -> Rate:
+    def rate(self, name: str) -> RateRecord:
         """One of what is counted, of all attempts."""
         place = _COUNTED.index(name)
         return rate_of_counts([(row[place], row[0]) for row in self.tasks.values()])
@@ -128,17 +96,17 @@ class DtypeRates:
             for dtype in of_task[result.task]:
                 self._counts.setdefault((*group, dtype), _Counts()).add(result, dtype)
 
-    def rows(self, by: Sequence[str]) -> tuple[RateRow, ...]:
+    def rows(self, by: Sequence[str]) -> tuple[StageRates, ...]:
         """The rows by some of the dimensions, dtype among them."""
         names = (*self._dimensions, DTYPE)
         places = [names.index(name) for name in by]
         found: dict[Group, _Counts] = {}
         for group, counts in self._counts.items():
             found.setdefault(tuple(group[i] for i in places), _Counts()).merge(counts)
-        return tuple(_row(group, found[group]) for group in ordered(found))
+        return tuple(_row(labels(by, group), found[group]) for group in ordered(found))
 
 
-def _row(group: Group, counts: _Counts) -> RateRow:
+def _row(group: GroupLabels, counts: _Counts) -> StageRates:
     attempts = sum(row[0] for row in counts.tasks.values())
     stages = {
         name: unknown_rate(attempts)
@@ -149,8 +117,8 @@ def _row(group: Group, counts: _Counts) -> RateRow:
     # Kernels are timed in one dtype of their task: the others never come to it.
     if not stages["perf"].numerator:
         stages["perf"] = unknown_rate(attempts)
-    return RateRow(
-        group=group,
+    return StageRates(
+        **group,
         attempts=attempts,
         tasks=len(counts.tasks),
         call=stages["call"],

@@ -11,9 +11,10 @@ from typing import Any
 
 from kerneltruth.analysis.illusions import checks_of
 from kerneltruth.analysis.logistic import MissingPackage
-from kerneltruth.analysis.reading import RunInfo, Study
+from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, efficiency
+from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.runs.files import write_whole, writing
 
 Columns = dict[str, list[Any]]
@@ -128,14 +129,14 @@ def _encodable(text: str) -> str:
 
 def bibtex(study: Study) -> str:
     """An entry for each version of a suite that the runs were judged on."""
-    entries: dict[tuple[str, str, str], RunInfo] = {}
+    entries: dict[tuple[str, str, str], AnalyzedRun] = {}
     for result in study.attempts:
         run = study.runs[result.run]
         entries.setdefault((result.suite, run.version, run.suite_hash), run)
     return "\n\n".join(_entry(suite, run) for (suite, _, _), run in sorted(entries.items()))
 
 
-def _entry(suite: str, run: RunInfo) -> str:
+def _entry(suite: str, run: AnalyzedRun) -> str:
     year, month = (run.started[:4], run.started[5:7]) if len(run.started) >= 7 else ("", "")
     key = re.sub(r"[^A-Za-z0-9.-]+", "-", f"kerneltruth-{suite}-{run.version}-{run.suite_hash[:8]}")
     fields = {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 from kerneltruth.analysis.results import Result
+from kerneltruth.documents.analysis import GroupLabels
 from kerneltruth.errors import UserError
 
 Group = tuple[str | None, ...]
 
 DTYPE = "dtype"
+METHOD = ("method", "model")
 # What a result has one value of; a dtype is apart, since an attempt is judged in several.
 DIMENSIONS: Mapping[str, Callable[[Result], str | None]] = {
     "category": lambda r: r.category,
@@ -68,6 +71,12 @@ def _order(value: str | None) -> tuple[bool, int, str]:
     if value is None:
         return True, 0, ""
     return False, int(value) if value.isdecimal() else 0, value
+
+
+def labels(by: Sequence[str], group: Group) -> GroupLabels:
+    """Return the values of a group by the dimensions that they are of."""
+    named = ("round_label" if name == "round" else name for name in by)
+    return cast(GroupLabels, dict(zip(named, group, strict=True)))
 
 
 def by_task(results: Iterable[Result]) -> dict[str, list[Result]]:

@@ -9,29 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import Rate, clustered_rate
+from kerneltruth.analysis.groups import grouped, labels
+from kerneltruth.analysis.intervals import clustered_rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import PASSED, Result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IllusionRow:
-    """What one check certifies in one group.
-
-    Attributes:
-        illusions: certified kernels that are wrong, of all that the check certifies.
-        of_wrong: the same kernels, of all that the judge rejects and the check was asked about.
-        false_alarms: kernels that the check rejects and the judge finds nothing wrong with.
-        not_judged: certified kernels that could not be judged here.
-    """
-
-    check: str
-    group: Group
-    illusions: Rate
-    of_wrong: Rate
-    false_alarms: Rate
-    not_judged: int
+from kerneltruth.documents.analysis import IllusionRates, RateRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +57,7 @@ def asked(result: Result, check: str | None = None) -> bool:
 _DECIDED = (PASSED, "fail")
 
 
-def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRow, ...]:
+def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRates, ...]:
     """For each check and group, how much of what it certifies is wrong."""
     rows = []
     groups = grouped((r for r in study.distinct if r.checks), by)
@@ -87,9 +69,9 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRow, .
             wrong = [r for r in decided if rejected(r)]
             if decided:
                 rows.append(
-                    IllusionRow(
+                    IllusionRates(
                         check=check,
-                        group=group,
+                        **labels(by, group),
                         illusions=clustered_rate((r.task, rejected(r)) for r in certified),
                         of_wrong=clustered_rate((r.task, r.checks[check] == PASSED) for r in wrong),
                         false_alarms=clustered_rate((r.task, r.correct) for r in refused),
@@ -99,7 +81,7 @@ def illusion_rates(study: Study, by: Sequence[str] = ()) -> tuple[IllusionRow, .
     return tuple(rows)
 
 
-def illusion_share(study: Study) -> Rate:
+def illusion_share(study: Study) -> RateRecord:
     """Wrong kernels that any check certifies, of the wrong ones that any check decided on."""
     wrong = [r for r in study.distinct if rejected(r) and asked(r)]
     return clustered_rate((r.task, PASSED in r.checks.values()) for r in wrong)

@@ -7,59 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from kerneltruth.documents.analysis import EstimateRecord, RateRecord
+
 CONFIDENCE = 0.95
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """A share with its numerator and denominator, and its interval; None of nothing."""
-
-    numerator: int
-    denominator: int
-    rate: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A value with its interval, and how many values and clusters it rests on.
-
-    Attributes:
-        value: None where there is nothing to estimate from.
-        low: None as `value`, where one cluster alone cannot say how much clusters differ, and
-            where no two values differ, which says nothing of how far others may.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    count: int
-    clusters: int
-
-
-def rate(numerator: int, denominator: int, *, confidence: float = CONFIDENCE) -> Rate:
+def rate(numerator: int, denominator: int, *, confidence: float = CONFIDENCE) -> RateRecord:
     """A share of unrelated trials, with Wilson's score interval."""
     low, high = wilson(numerator, denominator, confidence=confidence)
     share = numerator / denominator if denominator else None
-    return Rate(numerator=numerator, denominator=denominator, rate=share, low=low, high=high)
+    return RateRecord(numerator=numerator, denominator=denominator, rate=share, low=low, high=high)
 
 
-def unknown_rate(denominator: int) -> Rate:
+def unknown_rate(denominator: int) -> RateRecord:
     """The rate of what was not tried: counts without a share."""
-    return Rate(numerator=0, denominator=denominator, rate=None, low=None, high=None)
+    return RateRecord(numerator=0, denominator=denominator, rate=None, low=None, high=None)
 
 
-def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
+def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> RateRecord:
     """A share of trials that belong to clusters, such as the tasks of answers.
 
     The interval is Wilson's with the effective number of trials: all of them where each cluster
@@ -74,7 +47,9 @@ def clustered_rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
     return rate_of_counts(list(counts.values()))
 
 
-def rate_of_counts(counts: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE) -> Rate:
+def rate_of_counts(
+    counts: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE
+) -> RateRecord:
     """As `clustered_rate`, of the hits and trials of each cluster."""
     right, total = sum(c[0] for c in counts), sum(c[1] for c in counts)
     if total == len(counts) or len(counts) < 2:
@@ -82,7 +57,7 @@ def rate_of_counts(counts: Sequence[Sequence[int]], *, confidence: float = CONFI
     table = np.asarray(counts, float)
     size = min(float(total), effective_size(table[:, 0], table[:, 1], confidence=confidence))
     low, high = _around(right / total, size, confidence)
-    return Rate(numerator=right, denominator=total, rate=right / total, low=low, high=high)
+    return RateRecord(numerator=right, denominator=total, rate=right / total, low=low, high=high)
 
 
 def wilson(
@@ -127,7 +102,7 @@ def effective_size(above: Floats, below: Floats, *, confidence: float = CONFIDEN
     return share * (1 - share) * trials**2 / (float(apart @ apart) + added) - squared
 
 
-def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> EstimateRecord:
     """The mean of shares, one of each cluster, with an interval within [0, 1] as of a rate."""
     count = len(shares)
     value = math.fsum(shares) / count if count else None
@@ -137,12 +112,12 @@ def mean_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Es
         # Rounding may leave a mean of ones a hair above 1.
         value = min(1.0, max(0.0, value))
         low, high = _around(value, size, confidence)
-    return Estimate(value=value, low=low, high=high, count=count, clusters=count)
+    return EstimateRecord(value=value, low=low, high=high, count=count, clusters=count)
 
 
 def mean_by_cluster(
     values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
-) -> Estimate:
+) -> EstimateRecord:
     """The mean of all values, with Student's interval over the clusters that they belong to."""
     sums: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
@@ -153,7 +128,7 @@ def mean_by_cluster(
     return mean_of_sums(table[:, 0], table[:, 1], confidence=confidence)
 
 
-def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> Estimate:
+def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE) -> EstimateRecord:
     """As `mean_by_cluster`, of the sum and the number of each cluster's values."""
     clusters, count = len(below), int(below.sum())
     value = float(above.sum()) / count if count else None
@@ -164,7 +139,7 @@ def mean_of_sums(above: Floats, below: Floats, *, confidence: float = CONFIDENCE
         if error > 1e-12 * max(1.0, abs(value)):
             half = student(clusters - 1, confidence=confidence) * error
             low, high = value - half, value + half
-    return Estimate(value=value, low=low, high=high, count=count, clusters=clusters)
+    return EstimateRecord(value=value, low=low, high=high, count=count, clusters=clusters)
 
 
 def influence(above: Floats, below: Floats) -> Floats:
@@ -180,13 +155,15 @@ def standard_error(influences: Floats) -> float:
 
 def geometric_mean(
     values: Sequence[float], clusters: Sequence[Hashable], *, confidence: float = CONFIDENCE
-) -> Estimate:
+) -> EstimateRecord:
     """The geometric mean of positive values, with an interval as in `mean_by_cluster`."""
     found = mean_by_cluster([math.log(v) for v in values], clusters, confidence=confidence)
     value, low, high = (
         None if x is None else math.exp(x) for x in (found.value, found.low, found.high)
     )
-    return Estimate(value=value, low=low, high=high, count=found.count, clusters=found.clusters)
+    return EstimateRecord(
+        value=value, low=low, high=high, count=found.count, clusters=found.clusters
+    )
 
 
 def student(df: int, *, confidence: float = CONFIDENCE) -> float:

@@ -7,70 +7,20 @@ beside each rate. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import comb
 
-from kerneltruth.analysis.dtype_rates import STAGES, DtypeRates, RateRow
-from kerneltruth.analysis.groups import DTYPE, Group, by_task, grouped, methods_of
-from kerneltruth.analysis.intervals import (
-    Estimate,
-    Rate,
-    clustered_rate,
-    mean_share,
-    rate,
-    unknown_rate,
-)
+from kerneltruth.analysis.dtype_rates import STAGES, DtypeRates
+from kerneltruth.analysis.groups import DTYPE, METHOD, by_task, grouped, labels, methods_of
+from kerneltruth.analysis.intervals import clustered_rate, mean_share, rate, unknown_rate
 from kerneltruth.analysis.results import NOT_JUDGED, Result
-
-__all__ = [
-    "PassRow",
-    "RateRow",
-    "UnsolvedRow",
-    "pass_at_k",
-    "pass_rates",
-    "rates",
-    "unsolved",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassRow:
-    """pass@k of one group: its mean over tasks, with an interval over tasks.
-
-    Attributes:
-        short: tasks with fewer than k judged samples, for which there is none.
-        not_judged: samples left out since they say nothing of their candidate.
-    """
-
-    group: Group
-    k: int
-    value: Estimate
-    tasks: int
-    short: int
-    not_judged: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsolvedRow:
-    """Tasks of one group for which no method has a correct answer.
-
-    Attributes:
-        unsolved: of the tasks on which every method has a judged answer.
-        partial: tasks on which some method has none; they are not in the denominator.
-        tasks: names of those unsolved.
-    """
-
-    group: Group
-    unsolved: Rate
-    partial: int
-    tasks: tuple[str, ...]
+from kerneltruth.documents.analysis import GroupLabels, PassAtK, StageRates, UnsolvedTasks
 
 
 def rates(
     results: Sequence[Result],
     by: Sequence[str] = (),
     dtypes: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[RateRow, ...]:
+) -> tuple[StageRates, ...]:
     """Call, exe and perf rates by the dimensions; `()` gives the row of all.
 
     By dtype as `DtypeRates` has it, which serves several break-downs in one go; `dtypes` are those
@@ -78,10 +28,11 @@ def rates(
     """
     if DTYPE in by:
         return DtypeRates(results, by, dtypes).rows(by)
-    return tuple(_rate_row(group, members) for group, members in grouped(results, by).items())
+    groups = grouped(results, by).items()
+    return tuple(_rate_row(labels(by, group), members) for group, members in groups)
 
 
-def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
+def _rate_row(group: GroupLabels, members: Sequence[Result]) -> StageRates:
     missing = {stage: sum(not r.tried(stage) for r in members) for stage in STAGES}
     stages = {
         stage: unknown_rate(len(members))
@@ -89,8 +40,8 @@ def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
         else clustered_rate((r.task, passed(r)) for r in members)
         for stage, passed in _PASSED.items()
     }
-    return RateRow(
-        group=group,
+    return StageRates(
+        **group,
         attempts=len(members),
         tasks=len({r.task for r in members}),
         call=stages["call"],
@@ -98,6 +49,10 @@ def _rate_row(group: Group, members: Sequence[Result]) -> RateRow:
         perf=stages["perf"],
         not_judged=sum(r.verdict in NOT_JUDGED for r in members),
         not_tried=missing,
+        stopped_before=0,
+        failed=None,
+        call_most=None,
+        exe_most=None,
     )
 
 
@@ -115,14 +70,10 @@ def pass_at_k(*, n: int, c: int, k: int) -> float:
     return 1 - comb(n - c, k) / comb(n, k)
 
 
-def pass_rates(
-    answers: Iterable[Result],
-    ks: Sequence[int],
-    by: Sequence[str] = ("method", "model"),
-) -> tuple[PassRow, ...]:
-    """pass@k for each group and k, over the tasks that have k samples."""
+def pass_rates(answers: Iterable[Result], ks: Sequence[int]) -> tuple[PassAtK, ...]:
+    """pass@k for each method and k, over the tasks that have k samples."""
     rows = []
-    for group, members in grouped(answers, by).items():
+    for (method, model), members in grouped(answers, METHOD).items():
         counts = {
             task: (sum(r.judged for r in own), sum(r.correct for r in own))
             for task, own in by_task(members).items()
@@ -131,8 +82,9 @@ def pass_rates(
         for k in ks:
             found = {t: pass_at_k(n=n, c=c, k=k) for t, (n, c) in counts.items() if n >= k}
             rows.append(
-                PassRow(
-                    group=group,
+                PassAtK(
+                    method=method,
+                    model=model,
                     k=k,
                     value=mean_share(list(found.values())),
                     tasks=len(found),
@@ -143,7 +95,7 @@ def pass_rates(
     return tuple(rows)
 
 
-def unsolved(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[UnsolvedRow, ...]:
+def unsolved(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[UnsolvedTasks, ...]:
     """The tasks that all methods fail, by what is the same for all answers of a task."""
     methods = methods_of(answers)
     rows = []
@@ -158,8 +110,8 @@ def unsolved(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[Unsolve
             if not any(r.correct for r in own):
                 failed.append(task)
         rows.append(
-            UnsolvedRow(
-                group=group,
+            UnsolvedTasks(
+                **labels(by, group),
                 unsolved=rate(len(failed), complete),
                 partial=partial,
                 tasks=tuple(sorted(failed)),

@@ -3,77 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from kerneltruth.analysis.intervals import Rate, clustered_rate
-from kerneltruth.analysis.ranks import Correlation, rank_correlation
+from kerneltruth.analysis.intervals import clustered_rate
+from kerneltruth.analysis.ranks import rank_correlation
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Ratio, Result
 from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.portability import Kernel
 from kerneltruth.clock.statistics.portability import portability as compared
 from kerneltruth.clock.statistics.summary import Interval
+from kerneltruth.documents.analysis import DevicePair, PortabilityTables, PortableKernel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Travelled:
-    """One kernel that is correct and timed on two or more devices.
-
-    Attributes:
-        shapes: those that were timed on each of them; the speedups are of these.
-        speedups: by device.
-        spread: the largest over the smallest.
-        differs: whether the intervals of some two devices exclude each other.
-        flips: faster than the baseline on one device, and slower on another.
-    """
-
-    task: str
-    sha256: str
-    method: str | None
-    model: str | None
-    shapes: int
-    speedups: dict[str, float]
-    spread: float
-    differs: bool
-    flips: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two devices: the rank correlation of the speedups of the kernels timed on both."""
-
-    one: str
-    other: str
-    correlation: Correlation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortabilityTable:
-    """What changes from device to device.
-
-    Attributes:
-        same_verdict: kernels right on all devices or on none, of those judged on two or more.
-        median_spread: over the kernels timed on two or more; `largest` is the most.
-        differ: how many of these differ beyond their intervals.
-        flips: how many are faster here and slower there.
-        kernels: each of these, the largest spread first.
-    """
-
-    devices: tuple[str, ...]
-    baseline: str
-    same_verdict: Rate
-    timed: int
-    median_spread: float | None
-    largest: float | None
-    differ: Rate
-    flips: Rate
-    pairs: tuple[Pair, ...]
-    kernels: tuple[Travelled, ...]
-
-
-def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTable | None:
+def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTables | None:
     """Compare devices; None of runs that are all from one."""
     if len(study.devices) < 2:
         return None
@@ -89,7 +33,7 @@ def portability(study: Study, *, baseline: str = EAGER) -> PortabilityTable | No
     alike = {k: len({r.correct for r in seen.values()}) == 1 for k, seen in shared.items()}
     travelled = _travelled(study.devices, shared, baseline)
     spreads = [t.spread for t in travelled]
-    return PortabilityTable(
+    return PortabilityTables(
         devices=study.devices,
         baseline=baseline,
         same_verdict=clustered_rate((task, same) for (task, _), same in alike.items()),
@@ -120,7 +64,7 @@ def _interval(ratio: Ratio) -> Interval:
 
 def _travelled(
     devices: Sequence[str], shared: dict[tuple[str, str], dict[str, Result]], baseline: str
-) -> list[Travelled]:
+) -> list[PortableKernel]:
     names = {f"{task} {sha256}": (task, sha256) for task, sha256 in shared}
     timed = [
         {
@@ -134,10 +78,10 @@ def _travelled(
     return [_kernel(kernel, devices, shared[names[kernel.name]]) for kernel in found]
 
 
-def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> Travelled:
+def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> PortableKernel:
     first = next(iter(seen.values()))
     speedups = zip(devices, kernel.speedups, strict=True)
-    return Travelled(
+    return PortableKernel(
         task=first.task,
         sha256=first.sha256,
         method=first.method,
@@ -150,10 +94,10 @@ def _kernel(kernel: Kernel, devices: Sequence[str], seen: dict[str, Result]) -> 
     )
 
 
-def _pairs(devices: Sequence[str], kernels: Sequence[Travelled]) -> list[Pair]:
+def _pairs(devices: Sequence[str], kernels: Sequence[PortableKernel]) -> list[DevicePair]:
     found = []
     for one, other in combinations(devices, 2):
         both = [k.speedups for k in kernels if one in k.speedups and other in k.speedups]
         correlation = rank_correlation([s[one] for s in both], [s[other] for s in both])
-        found.append(Pair(one=one, other=other, correlation=correlation))
+        found.append(DevicePair(one=one, other=other, correlation=correlation))
     return found

@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltruth.analysis.intervals import CONFIDENCE
+from kerneltruth.documents.analysis import CorrelationRecord
 
 Floats = NDArray[np.float64]
 
 LEAST = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correlation:
-    """Spearman's rank correlation of pairs, with its interval.
-
-    Attributes:
-        value: None where one side has no spread, or there are fewer than four pairs.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    pairs: int
-
-
 def rank_correlation(
     x: Sequence[float], y: Sequence[float], *, confidence: float = CONFIDENCE
-) -> Correlation:
+) -> CorrelationRecord:
     """Spearman's rank correlation; ties share their mean rank.
 
     The interval is Fisher's with the standard error of Bonett and Wright (2000).
@@ -42,7 +28,7 @@ def rank_correlation(
     count = len(a)
     value = spearman(a, b) if count >= LEAST else None
     if value is None:
-        return Correlation(value=None, low=None, high=None, pairs=count)
+        return CorrelationRecord(value=None, low=None, high=None, pairs=count)
     # A perfect order is taken for one with two neighbours swapped, of which Fisher's scale has a
     # value: of few pairs even a perfect order is not sure.
     most = 1 - 12 / (count**3 - count)
@@ -50,7 +36,7 @@ def rank_correlation(
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     half = z * math.sqrt((1 + value**2 / 2) / (count - 3))
     low, high = math.tanh(centre - half), math.tanh(centre + half)
-    return Correlation(value=value, low=min(low, value), high=max(high, value), pairs=count)
+    return CorrelationRecord(value=value, low=min(low, value), high=max(high, value), pairs=count)
 
 
 def spearman(x: Floats, y: Floats) -> float | None:

@@ -22,6 +22,7 @@ from typing import Literal
 
 from kerneltruth.analysis.lines import result_of
 from kerneltruth.analysis.results import NOT_RUN, NOT_TRIED, Result
+from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.documents.facts import ReferenceRecord
 from kerneltruth.documents.model import Json
 from kerneltruth.errors import UserError
@@ -32,26 +33,6 @@ from kerneltruth.runs.tasks_file import read_tasks
 UNKNOWN_ROLE = "kernel"
 
 Kept = Literal["best", "last"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
-    """What a run says of itself.
-
-    Attributes:
-        command: that made it: run, check or audit.
-        ended: None of a run that was stopped or goes on.
-    """
-
-    path: str
-    command: str
-    device: str
-    version: str
-    suite_hash: str
-    seed: int
-    started: str
-    ended: str | None
-    attempts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +48,7 @@ class Study:
             speak of.
     """
 
-    runs: tuple[RunInfo, ...]
+    runs: tuple[AnalyzedRun, ...]
     attempts: tuple[Result, ...]
     distinct: tuple[Result, ...]
     answers: tuple[Result, ...]
@@ -104,7 +85,7 @@ def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
         if path.resolve() in seen:
             raise UserError(f"{path} is named twice; name each run once")
         seen[path.resolve()] = path
-    runs: list[RunInfo] = []
+    runs: list[AnalyzedRun] = []
     attempts: list[Result] = []
     notes: list[str] = []
     tasks: dict[str, ReferenceRecord] = {}
@@ -118,7 +99,7 @@ def read_study(paths: Sequence[Path], *, kept: Kept = "best") -> Study:
 
 
 def study_of(
-    runs: Sequence[RunInfo],
+    runs: Sequence[AnalyzedRun],
     attempts: Sequence[Result],
     *,
     kept: Kept = "best",
@@ -157,7 +138,7 @@ def study_of(
     )
 
 
-def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str, ...]]:
+def _read_run(path: Path, number: int) -> tuple[AnalyzedRun, list[Result], tuple[str, ...]]:
     def keep(line: dict[str, Json]) -> Result:
         try:
             return result_of(line, number)
@@ -179,7 +160,7 @@ def _read_run(path: Path, number: int) -> tuple[RunInfo, list[Result], tuple[str
     if manifest.ended is None:
         notes.append(f"{path}: the run has not ended; it holds {len(results)} attempts so far")
     environment = manifest.environment
-    info = RunInfo(
+    info = AnalyzedRun(
         path=str(path),
         command=manifest.arguments[0] if manifest.arguments else "",
         device=environment.get("device_name") or environment.get("device") or "unknown",
@@ -230,7 +211,7 @@ def _sharing(result: Result, first: Result) -> Result:
     )
 
 
-def _distinct(runs: Sequence[RunInfo], attempts: Sequence[Result]) -> list[Result]:
+def _distinct(runs: Sequence[AnalyzedRun], attempts: Sequence[Result]) -> list[Result]:
     """The attempts, without those whose submission was judged before on another device."""
     devices = {run.device for run in runs}
     if len(devices) < 2:

@@ -8,80 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
-from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import (
-    Estimate,
-    Rate,
-    clustered_rate,
-    geometric_mean,
-    unknown_rate,
-)
+from kerneltruth.analysis.groups import grouped, labels
+from kerneltruth.analysis.intervals import clustered_rate, geometric_mean, unknown_rate
 from kerneltruth.analysis.results import Against, Result
+from kerneltruth.documents.analysis import EfficiencyRow, FastShare, SpeedupRow
 
 EAGER = "eager"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedRow:
-    """Speedups of the correct answers of one group against a baseline.
-
-    Attributes:
-        correct: correct answers; `timed` of them have a time against this baseline.
-        mean: the geometric mean, with an interval over tasks.
-        median: of the speedups.
-        slower: those below 1x, of the timed.
-        surely_slower: those whose interval lies below 1, by at least the clock's minimum effect.
-        surely_faster: likewise above.
-        ties: those whose interval allows neither.
-    """
-
-    group: Group
-    baseline: str
-    correct: int
-    timed: int
-    mean: Estimate
-    median: float | None
-    slower: Rate
-    surely_slower: int
-    surely_faster: int
-    ties: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FastRow:
-    """fast_p of one group: answers that are correct and more than p times as fast, of all.
-
-    Attributes:
-        share: None as its rate where nothing was timed, and p is not 0.
-        surely: answers whose whole interval lies above p.
-        untimed: correct answers without a time against this baseline; they count as not faster.
-    """
-
-    group: Group
-    baseline: str
-    p: float
-    share: Rate
-    surely: int
-    untimed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LightRow:
-    """Efficiency of the correct answers of one group: the device's least time over theirs.
-
-    Attributes:
-        known: correct answers with an efficiency.
-        bound_by: how many shapes are bound by memory, compute, launch or latency.
-    """
-
-    group: Group
-    known: int
-    mean: Estimate
-    median: float | None
-    bound_by: dict[str, int]
 
 
 def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
@@ -98,7 +32,7 @@ def baselines_of(results: Sequence[Result]) -> tuple[str, ...]:
 
 def speedups(
     answers: Sequence[Result], baseline: str = EAGER, by: Sequence[str] = ()
-) -> tuple[SpeedRow, ...]:
+) -> tuple[SpeedupRow, ...]:
     """Speedups of correct answers by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
@@ -106,8 +40,8 @@ def speedups(
         values = [a.speedup for _, a in timed]
         standings = Counter(a.standing for _, a in timed)
         rows.append(
-            SpeedRow(
-                group=group,
+            SpeedupRow(
+                **labels(by, group),
                 baseline=baseline,
                 correct=sum(r.correct for r in members),
                 timed=len(timed),
@@ -127,7 +61,7 @@ def fast_p(
     ps: Sequence[float],
     baseline: str = EAGER,
     by: Sequence[str] = (),
-) -> tuple[FastRow, ...]:
+) -> tuple[FastShare, ...]:
     """fast_p for each group and p.
 
     Every correct answer is faster than 0x, timed or not: fast_0 is the rate of correct answers.
@@ -142,8 +76,8 @@ def fast_p(
             known = bool(timed) or p == 0 or not correct
             fast = ((task, speed > p if p > 0 else speed >= 0) for task, speed in speeds)
             rows.append(
-                FastRow(
-                    group=group,
+                FastShare(
+                    **labels(by, group),
                     baseline=baseline,
                     p=p,
                     share=clustered_rate(fast) if known else unknown_rate(len(members)),
@@ -163,7 +97,7 @@ def _surely(timed: Sequence[Against], p: float) -> int:
     return sum(a.low is not None and a.low > p for a in timed)
 
 
-def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[LightRow, ...]:
+def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[EfficiencyRow, ...]:
     """Efficiency against the speed of light by the dimensions."""
     rows = []
     for group, members in grouped(answers, by).items():
@@ -177,8 +111,8 @@ def efficiencies(answers: Sequence[Result], by: Sequence[str] = ()) -> tuple[Lig
             if shape.bound_by is not None
         )
         rows.append(
-            LightRow(
-                group=group,
+            EfficiencyRow(
+                **labels(by, group),
                 known=len(found),
                 mean=geometric_mean(values, [r.task for r, _ in found]),
                 median=median(values) if values else None,

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TypeVar, cast
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from kerneltruth.analysis.audited import audited
 from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.deviance import Unavailable, deviance_of
+from kerneltruth.analysis.deviance import deviance_of
 from kerneltruth.analysis.dtype_rates import DtypeRates
 from kerneltruth.analysis.exports import bibtex, columns, write_csv, write_parquet
-from kerneltruth.analysis.groups import DTYPE, check_dimensions
-from kerneltruth.analysis.illusions import illusion_rates, illusion_share, illusions
+from kerneltruth.analysis.groups import DTYPE, METHOD, check_dimensions
+from kerneltruth.analysis.illusions import Illusion, illusion_rates, illusion_share, illusions
 from kerneltruth.analysis.logistic import MissingPackage
 from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Kept, Study, read_study
-from kerneltruth.analysis.results import TORCH_ONLY, Result
+from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, fast_p, speedups
 from kerneltruth.analysis.trajectories import trajectories
-from kerneltruth.documents.analysis import AnalyzeDocument
-from kerneltruth.documents.model import parse
+from kerneltruth.documents.analysis import (
+    AnalyzeDocument,
+    DevianceTables,
+    IllusionRatesBy,
+    IllusionRecord,
+    IllusionTables,
+    RateTables,
+    StageRatesBy,
+    TorchOnlyCount,
+    UnsolvedTables,
+)
 from kerneltruth.errors import UserError
 
+T = TypeVar("T")
 KEPT = ("best", "last")
+CATEGORY = ("category",)
 BY = (
     ("category",),
     ("method",),
@@ -39,6 +53,7 @@ BY = (
     ("method", "dtype"),
     ("category", "method", "dtype"),
 )
+SPEED_BY = ((), METHOD, CATEGORY)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 KS = (1, 5, 10)
 NO_METHODS = "an audit judges the built-in corpus: there are no methods to compare"
@@ -80,9 +95,8 @@ def analyze(options: AnalyzeOptions) -> AnalyzeDocument:
         raise UserError(f"--keep {options.kept}: must be {' or '.join(KEPT)}")
     with _no_collections():
         study = read_study(options.runs, kept=cast(Kept, options.kept))
-        document = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
-        document |= _exported(study, options)
-        return parse(AnalyzeDocument, document)
+        made = tables(study, crossings=crossings, ps=ps, ks=ks, seed=options.seed)
+        return _exported(study, options, made)
 
 
 def tables(
@@ -92,63 +106,45 @@ def tables(
     ps: Sequence[float] = PS,
     ks: Sequence[int] = KS,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> AnalyzeDocument:
     """Every table of a study; of an audit none that speaks of methods."""
     answers = study.answers
     methods = () if study.of_corpus else answers
     plain_torch = [r for r in answers if r.language == TORCH_ONLY]
-    return {
-        "schema": 1,
-        "runs": [_plain(run) for run in study.runs],
-        "devices": list(study.devices),
-        "attempts": len(study.attempts),
-        "distinct": len(study.distinct),
-        "answers": len(answers),
-        "torch_only": {"answers": len(plain_torch), "pass": sum(r.correct for r in plain_torch)},
-        "kept": study.kept,
-        "notes": list(study.notes),
-        "rates": {
-            "overall": _rows(rates(answers), ())[0],
-            "by": _breakdowns(study, crossings),
-        },
-        "unsolved": {
-            "overall": _rows(unsolved(methods), ())[0],
-            "by_category": _rows(unsolved(methods, ("category",)), ("category",)),
-        },
-        "pass_at_k": _rows(pass_rates(methods, ks), ("method", "model")),
-        **_speeds(answers, ps),
-        "audit": _plain(audited(study)),
-        "illusions": _illusions(study),
-        "deviance": _deviance(study, seed),
-        "trajectories": _trajectories(study),
-        "portability": _portability(study),
-    }
-
-
-def _speeds(answers: Sequence[Result], ps: Sequence[float]) -> dict[str, Any]:
-    """What is known of times: fast_p and speedups against each baseline, and efficiency."""
-    method = ("method", "model")
     baselines = baselines_of(answers)
-    return {
-        "fast_p": [
-            row
-            for baseline in baselines
-            for by in ((), method)
-            for row in _rows(fast_p(answers, ps, baseline, by), by)
-        ],
-        "speedups": [
-            row
-            for baseline in baselines
-            for by in ((), method, ("category",))
-            for row in _rows(speedups(answers, baseline, by), by)
-        ],
-        "efficiency": [
-            row
-            for by in ((), method, ("category",))
-            for row in _rows(efficiencies(answers, by), by)
-            if row["known"]
-        ],
-    }
+    return AnalyzeDocument(
+        runs=study.runs,
+        devices=study.devices,
+        attempts=len(study.attempts),
+        distinct=len(study.distinct),
+        answers=len(answers),
+        torch_only=TorchOnlyCount(
+            answers=len(plain_torch), right=sum(r.correct for r in plain_torch)
+        ),
+        kept=study.kept,
+        notes=study.notes,
+        rates=RateTables(overall=rates(answers)[0], by=_breakdowns(study, crossings)),
+        unsolved=UnsolvedTables(
+            overall=unsolved(methods)[0], by_category=unsolved(methods, CATEGORY)
+        ),
+        pass_at_k=pass_rates(methods, ks),
+        fast_p=_chained(fast_p(answers, ps, b, by) for b in baselines for by in ((), METHOD)),
+        speedups=_chained(speedups(answers, b, by) for b in baselines for by in SPEED_BY),
+        efficiency=_chained(
+            [row for row in efficiencies(answers, by) if row.known] for by in SPEED_BY
+        ),
+        audit=audited(study),
+        illusions=_illusions(study),
+        deviance=_deviance(study, seed),
+        trajectories=trajectories(study.distinct),
+        portability=portability(study),
+        exports=(),
+        missing=(),
+    )
+
+
+def _chained(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(itertools.chain.from_iterable(parts))
 
 
 def crossings_of(by: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -192,106 +188,67 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _exported(study: Study, options: AnalyzeOptions) -> dict[str, Any]:
-    said: dict[str, Any] = {"exports": [], "missing": []}
+def _exported(study: Study, options: AnalyzeOptions, made: AnalyzeDocument) -> AnalyzeDocument:
+    """The document with what was exported, once it is written."""
+    exports, missing = [], []
     wanted = options.csv is not None or options.parquet is not None
     table = columns(study) if wanted else {}
     if options.csv is not None:
         write_csv(table, options.csv)
-        said["exports"].append(str(options.csv))
+        exports.append(str(options.csv))
     if options.parquet is not None:
         try:
             write_parquet(table, options.parquet)
-            said["exports"].append(str(options.parquet))
-        except MissingPackage as missing:
-            said["missing"].append(str(missing))
-    if options.bibtex:
-        said["bibtex"] = bibtex(study)
-    return said
+            exports.append(str(options.parquet))
+        except MissingPackage as error:
+            missing.append(str(error))
+    cited = bibtex(study) if options.bibtex else UNSET
+    return replace(made, exports=tuple(exports), missing=tuple(missing), bibtex=cited)
 
 
-def _rows(rows: Iterable[Any], by: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows in JSON's types, the values of their group under the names of the dimensions."""
-    return [{**dict(zip(by, row.group, strict=True)), **_plain(row, but="group")} for row in rows]
-
-
-def _plain(value: Any, *, but: str = "") -> Any:
-    """JSON's own types of a tree of dataclasses."""
-    names = _names(cast(Hashable, type(value)))
-    if names:
-        return {name: _plain(getattr(value, name)) for name in names if name != but}
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
-
-
-@cache
-def _names(kind: Hashable) -> tuple[str, ...]:
-    """The fields of a dataclass or a named tuple; of others none."""
-    named: tuple[str, ...] = getattr(kind, "_fields", ())
-    return named or tuple(getattr(kind, "__dataclass_fields__", ()))
-
-
-def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+def _breakdowns(study: Study, crossings: Sequence[Sequence[str]]) -> tuple[StageRatesBy, ...]:
     """Rates by each of the crossings; what those by dtype share is counted once."""
     answers = study.answers
     with_dtype = [by for by in crossings if DTYPE in by]
     dimensions = (name for by in with_dtype for name in by)
     dtypes = DtypeRates(answers if with_dtype else (), dimensions, study.dtypes)
-    return [
-        {
-            "by": list(by),
-            "rows": _rows(dtypes.rows(by) if DTYPE in by else rates(answers, by), by),
-        }
+    return tuple(
+        StageRatesBy(by=tuple(by), rows=dtypes.rows(by) if DTYPE in by else rates(answers, by))
         for by in crossings
-    ]
+    )
 
 
-def _illusions(study: Study) -> dict[str, Any]:
-    found = [_plain(i) for i in illusions(study.distinct)]
-    for illusion in found:
-        run = study.runs[illusion["run"]].path
-        illusion["run"] = run
-        if illusion["finding"] is not None:
-            illusion["finding"] = f"{run}/findings/{illusion['finding']}"
-    return {
-        "attempts": len(study.distinct),
-        "any_check": _plain(illusion_share(study)),
-        "overall": _rows(illusion_rates(study), ()),
-        "by": [
-            {"by": list(by), "rows": _rows(illusion_rates(study, by), by)}
-            for by in (("category",), ("method", "model"))
-        ],
-        "findings": found,
-    }
+def _illusions(study: Study) -> IllusionTables:
+    return IllusionTables(
+        attempts=len(study.distinct),
+        any_check=illusion_share(study),
+        overall=illusion_rates(study),
+        by=tuple(
+            IllusionRatesBy(by=by, rows=illusion_rates(study, by)) for by in (CATEGORY, METHOD)
+        ),
+        findings=tuple(_illusion(found, study) for found in illusions(study.distinct)),
+    )
 
 
-def _deviance(study: Study, seed: int) -> dict[str, Any]:
+def _illusion(found: Illusion, study: Study) -> IllusionRecord:
+    run = study.runs[found.run].path
+    return IllusionRecord(
+        run=run,
+        key=found.key,
+        task=found.task,
+        category=found.category,
+        method=found.method,
+        model=found.model,
+        checks=found.checks,
+        verdict=found.verdict,
+        kind=found.kind,
+        detail=found.detail,
+        finding=None if found.finding is None else f"{run}/findings/{found.finding}",
+    )
+
+
+def _deviance(study: Study, seed: int) -> DevianceTables:
     if study.of_corpus:
-        return {"unavailable": NO_METHODS, "complexity": []}
+        return DevianceTables(unavailable=NO_METHODS, complexity=())
     found = deviance_of(study.answers, seed=seed)
-    about: dict[str, Any]
-    if isinstance(found, Unavailable):
-        about = {"unavailable": found.reason}
-    else:
-        about = cast(dict[str, Any], _plain(found))
-    rows = complexity(study.answers, study.facts)
-    about["complexity"] = [_plain(row) for row in rows]
-    return about
-
-
-def _trajectories(study: Study) -> dict[str, Any]:
-    found = trajectories(study.distinct)
-    by = ("method", "model")
-    return {
-        "rounds": _rows(found.rounds, by),
-        "fates": _rows(found.fates, by),
-        "changes": _rows(found.changes, by),
-    }
-
-
-def _portability(study: Study) -> dict[str, Any] | None:
-    found = portability(study)
-    return None if found is None else cast(dict[str, Any], _plain(found))
+    return replace(found, complexity=complexity(study.answers, study.facts))

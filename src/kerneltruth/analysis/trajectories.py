@@ -9,135 +9,43 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
-from kerneltruth.analysis.groups import Group, grouped
-from kerneltruth.analysis.intervals import Estimate, Rate, clustered_rate, geometric_mean
+from kerneltruth.analysis.groups import METHOD, Group, grouped
+from kerneltruth.analysis.intervals import clustered_rate, geometric_mean
 from kerneltruth.analysis.reading import answer_of, chains
 from kerneltruth.analysis.results import Against, Result
 from kerneltruth.analysis.speeds import EAGER
 from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
+from kerneltruth.documents.analysis import (
+    ChainFates,
+    EstimateRecord,
+    RateRecord,
+    RefinementTables,
+    RoundChanges,
+    RoundRates,
+)
 
 Chain = tuple[Result, ...]
-BY = ("method", "model")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundRow:
-    """All chains of one group after a round.
-
-    Attributes:
-        made: chains that have an answer of this round; the others ended before.
-        not_judged: chains whose latest answer could not be judged; they are in the denominators.
-        call: by each chain's latest answer; likewise `exe`.
-        kept: correct by the best answer so far.
-        speedup: of the latest answers that are correct and timed.
-        steady: of the chains that are correct and timed in every round up to this one, so that
-            the same kernels' tasks are compared; None before there are any.
-    """
-
-    group: Group
-    round: int
-    chains: int
-    made: int
-    not_judged: int
-    call: Rate
-    exe: Rate
-    kept: Rate
-    speedup: Estimate
-    steady: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fates:
-    """How the chains of one group end; each ends in exactly one way.
-
-    Rounds that could not be judged say nothing: a chain's fate is that of its other rounds.
-
-    Attributes:
-        persistent: right in every round.
-        rescued: wrong at first, right at the last.
-        regained: right at first and at the last, and wrong between.
-        lost: right at some time, wrong at the last.
-        never: wrong in every round.
-        not_judged: chains of which no round could be judged.
-        persistent_speedup: of the last answers that are timed; likewise for the rescued.
-    """
-
-    group: Group
-    chains: int
-    persistent: Rate
-    rescued: Rate
-    regained: Rate
-    lost: Rate
-    never: Rate
-    not_judged: Rate
-    persistent_speedup: Estimate
-    rescued_speedup: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What happens from one round to the next in one group.
-
-    Attributes:
-        steps: pairs of rounds that follow one another.
-        not_judged: steps of which one end could not be judged; they begin neither right nor wrong.
-        repaired: wrong, then right; of the steps that begin wrong.
-        regressed: right, then wrong; of the steps that begin right.
-        timed: steps from one correct timed answer to another.
-        higher: of them, those whose speedup is higher at all.
-        improved: those where it is higher: the interval clears the noise floor, and the clock's
-            minimum effect.
-        worsened: likewise lower.
-        unsure: those whose intervals, or noise floor, leave both open.
-        repairs: how often each kind of wrong answer was followed by a right one.
-        moves: all steps by what they lead from and to: (before, after, count).
-    """
-
-    group: Group
-    steps: int
-    not_judged: int
-    repaired: Rate
-    regressed: Rate
-    timed: int
-    higher: int
-    improved: int
-    worsened: int
-    unsure: int
-    repairs: dict[str, int]
-    moves: tuple[tuple[str, str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectories:
-    """The chains of a study: by round, by how they end, and step by step."""
-
-    rounds: tuple[RoundRow, ...]
-    fates: tuple[Fates, ...]
-    changes: tuple[Changes, ...]
-
-
-def trajectories(
-    results: Sequence[Result], by: Sequence[str] = BY, *, baseline: str = EAGER
-) -> Trajectories:
-    """What rounds do, for each group that works in rounds: that has a chain of two or more."""
-    rounds: list[RoundRow] = []
-    fates: list[Fates] = []
-    changes: list[Changes] = []
+def trajectories(results: Sequence[Result], *, baseline: str = EAGER) -> RefinementTables:
+    """What rounds do, for each method that works in rounds: that has a chain of two or more."""
+    rounds: list[RoundRates] = []
+    fates: list[ChainFates] = []
+    changes: list[RoundChanges] = []
     in_rounds = [r for r in results if r.round is not None]
-    for group, members in grouped(in_rounds, by).items():
+    for group, members in grouped(in_rounds, METHOD).items():
         own = chains(members)
         if max((len(chain) for chain in own), default=0) < 2:
             continue
         rounds += _rounds(group, own, baseline)
         fates.append(_fates(group, own, baseline))
         changes.append(_changes(group, own, baseline))
-    return Trajectories(rounds=tuple(rounds), fates=tuple(fates), changes=tuple(changes))
+    return RefinementTables(rounds=tuple(rounds), fates=tuple(fates), changes=tuple(changes))
 
 
-def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRow]:
+def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRates]:
     rows = []
     for number in sorted({r.round or 0 for chain in own for r in chain}):
         so_far = [tuple(r for r in chain if (r.round or 0) <= number) for chain in own]
@@ -145,8 +53,9 @@ def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRow]
         latest = [chain[-1] for chain in begun]
         steady = [c[-1] for c in begun if all(r.speedup(baseline) is not None for r in c)]
         rows.append(
-            RoundRow(
-                group=group,
+            RoundRates(
+                method=group[0],
+                model=group[1],
                 round=number,
                 chains=len(own),
                 made=sum(r.round == number for r in latest),
@@ -161,28 +70,31 @@ def _rounds(group: Group, own: Sequence[Chain], baseline: str) -> list[RoundRow]
     return rows
 
 
-def _of_chains(seen: Sequence[Chain], holds: Callable[[Chain], bool], own: Sequence[Chain]) -> Rate:
+def _of_chains(
+    seen: Sequence[Chain], holds: Callable[[Chain], bool], own: Sequence[Chain]
+) -> RateRecord:
     """The share of chains of which something holds, as far as they are seen."""
     return clustered_rate((c[0].task, holds(s)) for s, c in zip(seen, own, strict=True))
 
 
-def _speedup(results: Sequence[Result], baseline: str) -> Estimate:
+def _speedup(results: Sequence[Result], baseline: str) -> EstimateRecord:
     timed = [(r.task, s) for r in results if (s := r.speedup(baseline)) is not None]
     return geometric_mean([s for _, s in timed], [task for task, _ in timed])
 
 
-def _fates(group: Group, own: Sequence[Chain], baseline: str) -> Fates:
+def _fates(group: Group, own: Sequence[Chain], baseline: str) -> ChainFates:
     fates = [fate(chain) for chain in own]
 
-    def share(name: str) -> Rate:
+    def share(name: str) -> RateRecord:
         return clustered_rate((c[0].task, f == name) for c, f in zip(own, fates, strict=True))
 
-    def speedup(name: str) -> Estimate:
+    def speedup(name: str) -> EstimateRecord:
         last = [_judged(c)[-1] for c, f in zip(own, fates, strict=True) if f == name]
         return _speedup(last, baseline)
 
-    return Fates(
-        group=group,
+    return ChainFates(
+        method=group[0],
+        model=group[1],
         chains=len(own),
         persistent=share("persistent"),
         rescued=share("rescued"),
@@ -211,7 +123,7 @@ def _judged(chain: Chain) -> Chain:
     return tuple(r for r in chain if r.judged)
 
 
-def _changes(group: Group, own: Sequence[Chain], baseline: str) -> Changes:
+def _changes(group: Group, own: Sequence[Chain], baseline: str) -> RoundChanges:
     steps = [(a, b) for chain in own for a, b in pairwise(chain)]
     moves = Counter((state(a), state(b)) for a, b in steps)
     judged = [(a, b) for a, b in steps if a.judged and b.judged]
@@ -222,8 +134,9 @@ def _changes(group: Group, own: Sequence[Chain], baseline: str) -> Changes:
         if (gain := gain_of(a.against(baseline), b.against(baseline))) is not None
     ]
     found = Counter(_call_of(gain, floor) for gain, floor in gains)
-    return Changes(
-        group=group,
+    return RoundChanges(
+        method=group[0],
+        model=group[1],
         steps=len(steps),
         not_judged=len(steps) - len(judged),
         repaired=clustered_rate((a.task, b.correct) for a, b in judged if not a.correct),

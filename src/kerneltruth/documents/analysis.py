@@ -1,11 +1,12 @@
 """What `analyze` and `report` print as JSON: tables of shares, speedups, deviance and rounds.
 
-The fields of a row say what the table's own row says, which `analysis` documents.
+`analysis` makes these models, and `report` shows them.
 """
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from collections.abc import Sequence
+from typing import Literal, TypedDict, cast
 
 from msgspec import UNSET, UnsetType, field
 
@@ -16,7 +17,11 @@ Label = str | UnsetType | None
 
 
 class RateRecord(Model, frozen=True, kw_only=True):
-    """A share with its counts and interval; null where the denominator is 0."""
+    """A share with its counts and interval.
+
+    Attributes:
+        rate: null where the denominator is 0, or nothing was tried.
+    """
 
     numerator: int
     denominator: int
@@ -26,7 +31,12 @@ class RateRecord(Model, frozen=True, kw_only=True):
 
 
 class EstimateRecord(Model, frozen=True, kw_only=True):
-    """A mean over `clusters` of values, and its interval."""
+    """A mean, its interval, and how many values and clusters it rests on.
+
+    Attributes:
+        value: null where there is nothing to estimate from.
+        low: null as `value`, where there is one cluster alone, and where no two values differ.
+    """
 
     value: Number | None
     low: Number | None
@@ -36,7 +46,11 @@ class EstimateRecord(Model, frozen=True, kw_only=True):
 
 
 class CorrelationRecord(Model, frozen=True, kw_only=True):
-    """Spearman's rank correlation of pairs."""
+    """Spearman's rank correlation of pairs, with its interval.
+
+    Attributes:
+        value: null where one side has no spread, or there are fewer than four pairs.
+    """
 
     value: Number | None
     low: Number | None
@@ -44,8 +58,36 @@ class CorrelationRecord(Model, frozen=True, kw_only=True):
     pairs: int
 
 
-class GroupRecord(Model, frozen=True, kw_only=True):
-    """A row of a table that is broken down: it has the dimensions of the break-down."""
+class GroupLabels(TypedDict, total=False):
+    """The values of a group, as the constructors of rows take them."""
+
+    category: str | None
+    method: str | None
+    model: str | None
+    suite: str | None
+    task: str | None
+    language: str | None
+    round_label: str | None
+    sample: str | None
+    verdict: str | None
+    dtype: str | None
+
+
+class Row(Model, frozen=True, kw_only=True):
+    """A row of a table that is broken down."""
+
+    def label(self, dimension: str) -> Label:
+        """Return the row's value of a dimension; UNSET where it has none."""
+        return cast(Label, getattr(self, "round_label" if dimension == "round" else dimension))
+
+    def group(self, by: Sequence[str]) -> tuple[str | None, ...]:
+        """Return the row's values of dimensions; None where it has none."""
+        labels = map(self.label, by)
+        return tuple(None if isinstance(label, UnsetType) else label for label in labels)
+
+
+class GroupRecord(Row, frozen=True, kw_only=True):
+    """A row that has the dimensions of its break-down."""
 
     category: Label = UNSET
     method: Label = UNSET
@@ -58,24 +100,21 @@ class GroupRecord(Model, frozen=True, kw_only=True):
     verdict: Label = UNSET
     dtype: Label = UNSET
 
-    def label(self, dimension: str) -> Label:
-        """The row's value of a dimension; UNSET where the table is not broken down by it."""
-        return cast(Label, getattr(self, "round_label" if dimension == "round" else dimension))
 
-
-class MethodRecord(Model, frozen=True, kw_only=True):
+class MethodRecord(Row, frozen=True, kw_only=True):
     """A row of a table by method."""
 
     method: str | None
     model: str | None
 
-    def label(self, dimension: str) -> Label:
-        """The row's value of a dimension."""
-        return cast(Label, getattr(self, dimension))
-
 
 class AnalyzedRun(Model, frozen=True, kw_only=True):
-    """A run that was read; `ended` is null where it was stopped or goes on."""
+    """What a run says of itself.
+
+    Attributes:
+        command: the command that made it: run, check or audit.
+        ended: null where the run was stopped or goes on.
+    """
 
     path: str
     command: str
@@ -96,7 +135,21 @@ class TorchOnlyCount(Model, frozen=True, kw_only=True):
 
 
 class StageRates(GroupRecord, frozen=True, kw_only=True):
-    """Shares of answers that pass each stage."""
+    """The stages of one group: each counts those that passed it, of all attempts.
+
+    By dtype, `call` and `exe` count what is known to pass: attempts that returned from a case of
+    the dtype, and attempts that are right in all they were tried on. `call_most` and `exe_most`
+    count what may: all but those that are known to fail in this dtype.
+
+    Attributes:
+        tasks: how many tasks the attempts are for.
+        not_judged: attempts that say nothing of their candidate (`unsupported_here` and the like).
+        not_tried: by stage, attempts of runs that did not have it; a stage that none of them had
+            has no share.
+        stopped_before: by dtype only: attempts that failed in another dtype before all cases of
+            this one were tried, or were not tried in it at all.
+        failed: by dtype only: attempts whose first failure is in this dtype, or that do not load.
+    """
 
     attempts: int
     tasks: int
@@ -126,7 +179,13 @@ class RateTables(Model, frozen=True, kw_only=True):
 
 
 class UnsolvedTasks(GroupRecord, frozen=True, kw_only=True):
-    """Tasks that no method solves."""
+    """Tasks of one group for which no method has a right answer.
+
+    Attributes:
+        unsolved: of the tasks on which every method has a judged answer.
+        partial: tasks on which some method has none; they are not in the denominator.
+        tasks: names of those unsolved.
+    """
 
     unsolved: RateRecord
     partial: int
@@ -141,7 +200,12 @@ class UnsolvedTables(Model, frozen=True, kw_only=True):
 
 
 class PassAtK(MethodRecord, frozen=True, kw_only=True):
-    """Pass@k of a method."""
+    """pass@k of a method: its mean over tasks, with an interval over tasks.
+
+    Attributes:
+        short: tasks with fewer than k judged samples, for which there is none.
+        not_judged: samples left out since they say nothing of their candidate.
+    """
 
     k: int
     value: EstimateRecord
@@ -151,7 +215,13 @@ class PassAtK(MethodRecord, frozen=True, kw_only=True):
 
 
 class FastShare(GroupRecord, frozen=True, kw_only=True):
-    """Answers that are right and more than `p` times as fast as a baseline."""
+    """fast_p of one group: answers that are right and more than `p` times as fast, of all.
+
+    Attributes:
+        share: it has no rate where nothing was timed, and p is not 0.
+        surely: answers whose whole interval lies above p.
+        untimed: right answers without a time against this baseline; they count as not faster.
+    """
 
     baseline: str
     p: Number
@@ -161,7 +231,17 @@ class FastShare(GroupRecord, frozen=True, kw_only=True):
 
 
 class SpeedupRow(GroupRecord, frozen=True, kw_only=True):
-    """Speedups of right answers over a baseline."""
+    """Speedups of the right answers of one group against a baseline.
+
+    Attributes:
+        correct: right answers; `timed` of them have a time against this baseline.
+        mean: the geometric mean, with an interval over tasks.
+        median: of the speedups.
+        slower: those below 1x, of the timed.
+        surely_slower: those whose interval lies below 1, by at least the clock's minimum effect.
+        surely_faster: likewise above.
+        ties: those whose interval allows neither.
+    """
 
     baseline: str
     correct: int
@@ -175,7 +255,12 @@ class SpeedupRow(GroupRecord, frozen=True, kw_only=True):
 
 
 class EfficiencyRow(GroupRecord, frozen=True, kw_only=True):
-    """How near right answers are to what the device can do."""
+    """Efficiency of the right answers of one group: the device's least time over theirs.
+
+    Attributes:
+        known: right answers with an efficiency.
+        bound_by: how many shapes are bound by memory, compute, launch or latency.
+    """
 
     known: int
     mean: EstimateRecord
@@ -184,7 +269,11 @@ class EfficiencyRow(GroupRecord, frozen=True, kw_only=True):
 
 
 class AuditedKernels(Model, frozen=True, kw_only=True):
-    """The kernels of an audit."""
+    """Counts of kernels. They are chosen, not drawn: a share of them has no interval.
+
+    Attributes:
+        kernels: all; those of earlier runs do not say whether they are controls or bugs.
+    """
 
     kernels: int
     controls: int
@@ -194,7 +283,14 @@ class AuditedKernels(Model, frozen=True, kw_only=True):
 
 
 class IllusionRates(GroupRecord, frozen=True, kw_only=True):
-    """Wrong kernels that one peer check certifies."""
+    """What one check certifies in one group.
+
+    Attributes:
+        illusions: certified kernels that are wrong, of all that the check certifies.
+        of_wrong: the same kernels, of all that the judge rejects and the check was asked about.
+        false_alarms: kernels that the check rejects and the judge finds nothing wrong with.
+        not_judged: certified kernels that could not be judged here.
+    """
 
     check: str
     illusions: RateRecord
@@ -211,7 +307,13 @@ class IllusionRatesBy(Model, frozen=True, kw_only=True):
 
 
 class IllusionRecord(Model, frozen=True, kw_only=True):
-    """A wrong kernel, and the checks that certify it."""
+    """A wrong kernel that at least one check certifies.
+
+    Attributes:
+        run: path of its run.
+        checks: those that certify it.
+        finding: path of its finding.
+    """
 
     run: str
     key: str
@@ -237,7 +339,23 @@ class IllusionTables(Model, frozen=True, kw_only=True):
 
 
 class DevianceTerm(Model, frozen=True, kw_only=True):
-    """What one logistic model explains of the null deviance."""
+    """What one model explains of the null deviance.
+
+    Attributes:
+        df: coefficients beyond the intercept.
+        deviance: what it leaves.
+        explained: 1 - D/D0.
+        low: of the interval that resamples tasks. It is about what the model explains of endlessly
+            many tasks, less what any model explains of a few by chance.
+        outside: whether the explained share lies outside that interval, chance explaining much.
+        per_df: explained share for each coefficient.
+        adjusted: the same with D and D0 each divided by its degrees of freedom.
+        mcfadden: 1 - L/L0 of log-likelihoods; `mcfadden_adjusted` takes df off L.
+        by_chance: what the model explains on average of shuffled tasks, which are due to nothing.
+        p_permutation: how often they explain as much.
+        p_likelihood: of the likelihood-ratio test, which takes answers to one task as unrelated.
+        penalized: the explained share of Firth's estimates; null where nothing is separated.
+    """
 
     model: ModelName
     df: int
@@ -257,7 +375,11 @@ class DevianceTerm(Model, frozen=True, kw_only=True):
 
 
 class AddedTerm(Model, frozen=True, kw_only=True):
-    """What one term adds to a model."""
+    """What one more term takes off the deviance of a model that has the others.
+
+    Attributes:
+        added: the term, and `to` the model that it is added to.
+    """
 
     added: str
     to: str
@@ -277,7 +399,12 @@ class SeparatedLevel(Model, frozen=True, kw_only=True):
 
 
 class ComplexityRecord(Model, frozen=True, kw_only=True):
-    """How a measure of the reference goes with failure."""
+    """How one measure of the reference goes with failure, over tasks.
+
+    Attributes:
+        call: its rank correlation with the share of answers that do not run.
+        exe: with the share of answers that are not right, of all.
+    """
 
     proxy: str
     call: CorrelationRecord
@@ -285,7 +412,14 @@ class ComplexityRecord(Model, frozen=True, kw_only=True):
 
 
 class DevianceTables(Model, frozen=True, kw_only=True):
-    """The analysis of deviance, or why there is none; and complexity."""
+    """The analysis of deviance of correctness, or why there is none; and complexity.
+
+    Attributes:
+        unavailable: why there is no such statistic; the other fields are absent then.
+        answers: those that were judged; `not_judged` are left out.
+        separated: levels that are all right or all wrong, whose coefficients are infinite.
+        notes: what was left out and why, one line each.
+    """
 
     unavailable: str | UnsetType = UNSET
     answers: int | UnsetType = UNSET
@@ -305,7 +439,17 @@ class DevianceTables(Model, frozen=True, kw_only=True):
 
 
 class RoundRates(MethodRecord, frozen=True, kw_only=True):
-    """Chains at one round."""
+    """All chains of one group after a round.
+
+    Attributes:
+        made: chains that have an answer of this round; the others ended before.
+        not_judged: chains whose latest answer could not be judged; they are in the denominators.
+        call: by each chain's latest answer; likewise `exe`.
+        kept: right by the best answer so far.
+        speedup: of the latest answers that are right and timed.
+        steady: of the chains that are right and timed in every round up to this one, so that
+            the same kernels' tasks are compared.
+    """
 
     round: int
     chains: int
@@ -319,7 +463,19 @@ class RoundRates(MethodRecord, frozen=True, kw_only=True):
 
 
 class ChainFates(MethodRecord, frozen=True, kw_only=True):
-    """What became of chains."""
+    """How the chains of one group end; each ends in exactly one way.
+
+    Rounds that could not be judged say nothing: a chain's fate is that of its other rounds.
+
+    Attributes:
+        persistent: right in every round.
+        rescued: wrong at first, right at the last.
+        regained: right at first and at the last, and wrong between.
+        lost: right at some time, wrong at the last.
+        never: wrong in every round.
+        not_judged: chains of which no round could be judged.
+        persistent_speedup: of the last answers that are timed; likewise for the rescued.
+    """
 
     chains: int
     persistent: RateRecord
@@ -333,7 +489,22 @@ class ChainFates(MethodRecord, frozen=True, kw_only=True):
 
 
 class RoundChanges(MethodRecord, frozen=True, kw_only=True):
-    """What one more round does."""
+    """The effect of one more round in one group.
+
+    Attributes:
+        steps: pairs of rounds that follow one another.
+        not_judged: steps of which one end could not be judged; they begin neither right nor wrong.
+        repaired: wrong, then right; of the steps that begin wrong.
+        regressed: right, then wrong; of the steps that begin right.
+        timed: steps from one right timed answer to another.
+        higher: of them, those whose speedup is higher at all.
+        improved: those where it is higher: the interval clears the noise floor, and the clock's
+            minimum effect.
+        worsened: likewise lower.
+        unsure: those whose intervals, or noise floor, leave both open.
+        repairs: how often each kind of wrong answer was followed by a right one.
+        moves: all steps by what they lead from and to: (before, after, count).
+    """
 
     steps: int
     not_judged: int
@@ -349,7 +520,7 @@ class RoundChanges(MethodRecord, frozen=True, kw_only=True):
 
 
 class RefinementTables(Model, frozen=True, kw_only=True):
-    """All that is said of rounds."""
+    """The chains of a study: by round, by how they end, and step by step."""
 
     rounds: tuple[RoundRates, ...]
     fates: tuple[ChainFates, ...]
@@ -357,7 +528,7 @@ class RefinementTables(Model, frozen=True, kw_only=True):
 
 
 class DevicePair(Model, frozen=True, kw_only=True):
-    """How two devices rank the same kernels."""
+    """The rank correlation of the speedups of the kernels timed on two devices."""
 
     one: str
     other: str
@@ -365,7 +536,15 @@ class DevicePair(Model, frozen=True, kw_only=True):
 
 
 class PortableKernel(Model, frozen=True, kw_only=True):
-    """A kernel on several devices."""
+    """One kernel that is right and timed on two or more devices.
+
+    Attributes:
+        shapes: those that were timed on each of them; the speedups are of these.
+        speedups: by device.
+        spread: the largest over the smallest.
+        differs: whether the intervals of some two devices exclude each other.
+        flips: faster than the baseline on one device, and slower on another.
+    """
 
     task: str
     sha256: str
@@ -379,7 +558,15 @@ class PortableKernel(Model, frozen=True, kw_only=True):
 
 
 class PortabilityTables(Model, frozen=True, kw_only=True):
-    """The same kernels on several devices."""
+    """What changes from device to device.
+
+    Attributes:
+        same_verdict: kernels right on all devices or on none, of those judged on two or more.
+        median_spread: over the kernels timed on two or more; `largest` is the most.
+        differ: how many of these differ beyond their intervals.
+        flips: how many are faster here and slower there.
+        kernels: each of these, the largest spread first.
+    """
 
     devices: tuple[str, ...]
     baseline: str

@@ -1,7 +1,8 @@
 """Results made by hand: one line each."""
 
-from kerneltruth.analysis.reading import RunInfo, study_of
+from kerneltruth.analysis.reading import study_of
 from kerneltruth.analysis.results import Ratio, Result, TimedShape, timing
+from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.documents.records import DtypeCount
 
 
@@ -71,7 +72,7 @@ def run_info(device="cpu", **changes):
         "ended": "2026-01-01T00:01:00+00:00",
         "attempts": 0,
     }
-    return RunInfo(**{**about, **changes})
+    return AnalyzedRun(**{**about, **changes})
 
 
 def study(*results, devices=("cpu",)):

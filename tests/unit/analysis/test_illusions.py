@@ -48,14 +48,14 @@ def test_checks_are_told_apart_and_broken_down():
         result("a", "fail", method="y", checks={"kb": "fail", "tb": "pass"}),
     ]
     rows = {
-        (r.check, r.group): counts(r.illusions)
+        (r.check, r.method): counts(r.illusions)
         for r in illusion_rates(study(*results), ("method",))
     }
     assert rows == {
-        ("kb", ("x",)): (1, 1),
-        ("kb", ("y",)): (0, 0),
-        ("tb", ("x",)): (0, 0),
-        ("tb", ("y",)): (1, 1),
+        ("kb", "x"): (1, 1),
+        ("kb", "y"): (0, 0),
+        ("tb", "x"): (0, 0),
+        ("tb", "y"): (1, 1),
     }
 
 

@@ -180,5 +180,5 @@ def test_the_interval_of_a_gain_has_the_widths_of_both_in_squares():
 def test_methods_have_trajectories_of_their_own():
     results = [*chain("a", "fail", "pass"), *chain("a", "pass", "fail", model="other")]
     found = trajectories(results)
-    assert [f.group for f in found.fates] == [("refine", "other"), ("refine", None)]
+    assert [(f.method, f.model) for f in found.fates] == [("refine", "other"), ("refine", None)]
     assert [counts(f.rescued) for f in found.fates] == [(0, 1), (1, 1)]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
-from kerneltruth.analysis.intervals import Estimate, Rate
+from msgspec.structs import asdict
+
+from kerneltruth.documents.analysis import EstimateRecord, RateRecord
 from kerneltruth.report.page.wording import (
     DASH,
     count,
@@ -69,7 +70,7 @@ def number(value: float | None, said: str | None = None) -> Cell:
     return {"form": "number", "text": shown, "value": value, "part": None}
 
 
-def share(rate: Rate, *, part: str | None = None, unknown: str = DASH) -> Cell:
+def share(rate: RateRecord, *, part: str | None = None, unknown: str = DASH) -> Cell:
     """A rate with its counts and its interval, drawn as a bar; `unknown` where it has no share."""
     known = asdict(rate)
     return {
@@ -85,7 +86,7 @@ def share(rate: Rate, *, part: str | None = None, unknown: str = DASH) -> Cell:
     }
 
 
-def factor(estimate: Estimate) -> Cell:
+def factor(estimate: EstimateRecord) -> Cell:
     """A speedup with its interval."""
     return {
         "form": "factor",
@@ -96,7 +97,7 @@ def factor(estimate: Estimate) -> Cell:
     }
 
 
-def share_estimate(estimate: Estimate) -> Cell:
+def share_estimate(estimate: EstimateRecord) -> Cell:
     """A mean share with its interval, drawn as a bar."""
     known = asdict(estimate)
     return {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from kerneltruth.analysis.groups import methods_of
-from kerneltruth.analysis.reading import RunInfo, Study
+from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import TORCH_ONLY
+from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import attempt_table
 from kerneltruth.report.page.best import best_part, standings_part
 from kerneltruth.report.page.embed import Packed, packed
@@ -103,17 +105,17 @@ def counts(study: Study) -> dict[str, int]:
     }
 
 
-def run_facts(run: RunInfo) -> dict[str, Any]:
+def run_facts(run: AnalyzedRun) -> dict[str, Any]:
     """What a run says of itself, as text."""
     return {name: None if value is None else label(str(value)) for name, value in _of(run)}
 
 
-def _of(run: RunInfo) -> list[tuple[str, Any]]:
+def _of(run: AnalyzedRun) -> list[tuple[str, Any]]:
     facts = asdict(run)
     return [(name, count(value) if name == "attempts" else value) for name, value in facts.items()]
 
 
-def _title(runs: Sequence[RunInfo]) -> str:
+def _title(runs: Sequence[AnalyzedRun]) -> str:
     names = [Path(run.path).name or run.path for run in runs]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from kerneltruth.analysis.complexity import complexity
-from kerneltruth.analysis.deviance import Deviance, DevianceStep, Term, Unavailable, deviance_of
-from kerneltruth.analysis.portability import PortabilityTable, portability
-from kerneltruth.analysis.ranks import Correlation
+from kerneltruth.analysis.deviance import deviance_of
+from kerneltruth.analysis.portability import portability
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.study import NO_METHODS
+from kerneltruth.documents.analysis import (
+    AddedTerm,
+    CorrelationRecord,
+    DevianceTables,
+    DevianceTerm,
+    PortabilityTables,
+)
 from kerneltruth.report.page.cells import column, number, row, table, text, whole
 from kerneltruth.report.page.wording import (
     DASH,
@@ -28,15 +34,17 @@ MOST_KERNELS = 100
 def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
     """The analysis of deviance, or why there is none; and complexity, where it is known."""
     found = (
-        Unavailable(reason=NO_METHODS) if study.of_corpus else deviance_of(study.answers, seed=seed)
+        DevianceTables(unavailable=NO_METHODS, complexity=())
+        if study.of_corpus
+        else deviance_of(study.answers, seed=seed)
     )
     part: dict[str, Any] = {"reason": None, "tables": [], "notes": []}
-    if isinstance(found, Unavailable):
-        part["reason"] = visible(found.reason)
+    if found.unavailable:
+        part["reason"] = visible(found.unavailable)
     else:
         part["said"] = _said(found)
-        part["tables"] = [_terms(found), _steps(found.steps)]
-        part["notes"] = [visible(note) for note in (*found.notes, *_separated(found))]
+        part["tables"] = [_terms(found), _steps(found.steps or ())]
+        part["notes"] = [visible(note) for note in (*(found.notes or ()), *_separated(found))]
     rows = complexity(study.answers, study.facts)
     if rows:
         made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
@@ -52,27 +60,28 @@ def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
     return part
 
 
-def _said(found: Deviance) -> str:
-    shares = {t.model: t.explained for t in found.terms}
+def _said(found: DevianceTables) -> str:
+    shares = {t.model: t.explained for t in found.terms or ()}
     said = " and ".join(
         f"the {name} {percent(shares[name])}" for name in ("category", "method") if name in shares
     )
     return (
-        f"Of the deviance of correctness over {count(found.answers)} judged answers to "
-        f"{count(found.tasks)} tasks, {said} can explain; {count(found.not_judged)} answers were "
+        f"Of the deviance of correctness over {count(found.answers or 0)} judged answers to "
+        f"{count(found.tasks or 0)} tasks, {said} can explain; "
+        f"{count(found.not_judged or 0)} answers were "
         "not judged and are left out."
     )
 
 
-def _separated(found: Deviance) -> list[str]:
+def _separated(found: DevianceTables) -> list[str]:
     return [
         f"all {s.answers} answers of the {s.factor} {s.level} are "
         f"{'right' if s.right else 'wrong'}: its coefficient is infinite"
-        for s in found.separated
+        for s in found.separated or ()
     ]
 
 
-def _terms(found: Deviance) -> dict[str, Any]:
+def _terms(found: DevianceTables) -> dict[str, Any]:
     columns = [
         column("model", number=False),
         column("df"),
@@ -84,12 +93,14 @@ def _terms(found: Deviance) -> dict[str, Any]:
         column("p, shuffled"),
         column("p, likelihood ratio"),
     ]
-    rows = [row(t.model.replace("*", "\N{MULTIPLICATION SIGN}"), _term(t)) for t in found.terms]
-    caption = f"Explained deviance; {count(found.permutations)} permutations."
+    rows = [
+        row(t.model.replace("*", "\N{MULTIPLICATION SIGN}"), _term(t)) for t in found.terms or ()
+    ]
+    caption = f"Explained deviance; {count(found.permutations or 0)} permutations."
     return table("deviance", caption, columns, rows)
 
 
-def _term(t: Term) -> list[dict[str, Any]]:
+def _term(t: DevianceTerm) -> list[dict[str, Any]]:
     return [
         whole(t.df),
         number(t.explained, percent(t.explained)),
@@ -102,7 +113,7 @@ def _term(t: Term) -> list[dict[str, Any]]:
     ]
 
 
-def _interval(t: Term) -> str:
+def _interval(t: DevianceTerm) -> str:
     if t.low is None:
         return DASH
     said = between(percent(t.low), percent(t.high))
@@ -115,7 +126,7 @@ def _p(value: float | None) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
-def _steps(steps: Sequence[DevianceStep]) -> dict[str, Any]:
+def _steps(steps: Sequence[AddedTerm]) -> dict[str, Any]:
     columns = [
         column("added", number=False),
         column("to", number=False),
@@ -140,7 +151,7 @@ def _steps(steps: Sequence[DevianceStep]) -> dict[str, Any]:
     return table("deviance-steps", "What one more term takes off.", columns, rows)
 
 
-def _correlation(found: Correlation) -> list[dict[str, Any]]:
+def _correlation(found: CorrelationRecord) -> list[dict[str, Any]]:
     if found.value is None or found.low is None or found.high is None:
         return [number(found.value), text(DASH)]
     return [
@@ -167,7 +178,7 @@ def portability_part(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _pairs(found: PortabilityTable) -> dict[str, Any]:
+def _pairs(found: PortabilityTables) -> dict[str, Any]:
     rows = [
         row(
             visible(p.one),
@@ -185,7 +196,7 @@ def _pairs(found: PortabilityTable) -> dict[str, Any]:
     return table("device-pairs", "Do the same kernels rank alike on two devices?", columns, rows)
 
 
-def _kernels(found: PortabilityTable) -> dict[str, Any]:
+def _kernels(found: PortabilityTables) -> dict[str, Any]:
     rows = [
         row(
             visible(k.task),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kerneltruth.analysis.illusions import IllusionRow, illusion_rates
-from kerneltruth.analysis.intervals import Rate, rate
+from kerneltruth.analysis.groups import METHOD, Group
+from kerneltruth.analysis.illusions import illusion_rates
+from kerneltruth.analysis.intervals import rate
 from kerneltruth.analysis.reading import Study
+from kerneltruth.documents.analysis import IllusionRates, RateRecord
 from kerneltruth.report.page.cells import column, row, share, table, whole
-from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label
+from kerneltruth.report.page.wording import count, label, row_label
 
 _COLUMNS = (
     column("certified and wrong", hint="of what the check certifies"),
@@ -33,28 +35,28 @@ def illusion_tables(study: Study) -> list[dict[str, Any]]:
         table("illusions-check", caption, [column("check", number=False), *_COLUMNS], rows),
     ]
     checks = [r.check for r in total]
-    for by, what in ((("method", "model"), "method"), (("category",), "category")):
+    for by, what in ((METHOD, "method"), (("category",), "category")):
         tables.append(_crossed(study, by, what, checks))
     return tables
 
 
 def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> dict[str, Any]:
     """Certified and wrong, of what each check certifies, a column for each check."""
-    groups: dict[tuple[str | None, ...], dict[str, Rate]] = {}
+    groups: dict[Group, list[IllusionRates]] = {}
     for r in illusion_rates(study, by):
-        groups.setdefault(r.group, {})[r.check] = r.illusions
+        groups.setdefault(r.group(by), []).append(r)
     rows = [
-        row(_label(group), [share(own.get(check, rate(0, 0))) for check in checks])
-        for group, own in groups.items()
+        row(row_label(own[0], by), [share(_of(check, own)) for check in checks])
+        for own in groups.values()
     ]
     columns = [column(what, number=False), *(column(label(check)) for check in checks)]
     caption = f"Certified and wrong, of what each check certifies, by {what}."
     return table(f"illusions-{what}", caption, columns, rows)
 
 
-def _label(group: tuple[str | None, ...]) -> str:
-    return method_label(*group) if len(group) == 2 else label(group[0] or NO_CATEGORY)
+def _of(check: str, rows: Sequence[IllusionRates]) -> RateRecord:
+    return next((r.illusions for r in rows if r.check == check), rate(0, 0))
 
 
-def _cells(r: IllusionRow) -> list[dict[str, Any]]:
+def _cells(r: IllusionRates) -> list[dict[str, Any]]:
     return [share(r.illusions), share(r.of_wrong), share(r.false_alarms), whole(r.not_judged)]

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kerneltruth.analysis.audited import audited
+from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.illusions import illusion_share
-from kerneltruth.analysis.intervals import Rate, clustered_rate, rate
-from kerneltruth.analysis.metrics import PassRow, RateRow, pass_rates, rates, unsolved
+from kerneltruth.analysis.intervals import clustered_rate, rate
+from kerneltruth.analysis.metrics import pass_rates, rates, unsolved
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import NOT_JUDGED, Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
+from kerneltruth.documents.analysis import PassAtK, RateRecord, StageRates
 from kerneltruth.report.page.cells import (
     column,
     factor,
@@ -22,8 +24,9 @@ from kerneltruth.report.page.cells import (
     text,
     whole,
 )
-from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label
+from kerneltruth.report.page.wording import NO_CATEGORY, count, label, method_label, row_label
 
+CATEGORY, DTYPES = ("category",), ("dtype",)
 KS = (1, 2, 5, 10)
 PS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 NOT_TRIED = "not tried"
@@ -89,7 +92,7 @@ def _unsolved_tiles(study: Study) -> list[dict[str, Any]]:
     return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
 
 
-def _stage(found: Rate, part: str) -> dict[str, Any]:
+def _stage(found: RateRecord, part: str) -> dict[str, Any]:
     return share(found, part=part, unknown=NOT_TRIED)
 
 
@@ -115,44 +118,39 @@ def by_category(answers: Sequence[Result]) -> dict[str, Any]:
     """Rates by category: the chart is the table."""
     rows = [
         row(
-            label(found.group[0] or NO_CATEGORY),
+            row_label(found, CATEGORY),
             [whole(found.tasks), *_stages(found)],
             group=number,
         )
-        for number, found in enumerate(_in_order(rates(answers, ("category",))))
+        for number, found in enumerate(_in_order(rates(answers, CATEGORY)))
     ]
     columns = [column("category", number=False), column("tasks"), *_STAGES]
     caption = "Answers by category: how many load, are right, and are timed."
     return table("by-category", caption, columns, rows, filtered=True)
 
 
-def _in_order(rows: Sequence[RateRow]) -> list[RateRow]:
+def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
     """By name, as the script numbers categories; what has none is named like the others."""
-    return sorted(rows, key=lambda r: r.group[0] or NO_CATEGORY)
+    return sorted(rows, key=lambda r: r.group(CATEGORY)[0] or NO_CATEGORY)
 
 
 def funnel(answers: Sequence[Result]) -> dict[str, Any]:
     """Rates by method, stage after stage."""
-    faster = {r.group: r for r in fast_p(answers, (1.0,), EAGER, ("method", "model"))}
+    faster = {r.group(METHOD): r for r in fast_p(answers, (1.0,), EAGER, METHOD)}
     rows = [
         row(
-            method_label(*_pair(found.group)),
-            [*_stages(found), share(faster[found.group].share, part="faster")],
+            row_label(found, METHOD),
+            [*_stages(found), share(faster[found.group(METHOD)].share, part="faster")],
             group=number,
         )
-        for number, found in enumerate(rates(answers, ("method", "model")))
+        for number, found in enumerate(rates(answers, METHOD))
     ]
     columns = [column("method", number=False), *_STAGES, column("faster than eager")]
     caption = "What is left of each method's answers, stage after stage, of all its answers."
     return table("funnel", caption, columns, rows, filtered=True)
 
 
-def _pair(group: tuple[str | None, ...]) -> tuple[str | None, str | None]:
-    method, model = group
-    return method, model
-
-
-def _stages(found: RateRow) -> list[dict[str, Any]]:
+def _stages(found: StageRates) -> list[dict[str, Any]]:
     return [
         whole(found.attempts, part="answers"),
         *(_stage(getattr(found, part), part) for part in ("call", "exe", "perf")),
@@ -163,7 +161,7 @@ def by_dtype(study: Study) -> dict[str, Any]:
     """Rates by dtype: what is known to fail and to be right in each, of all answers."""
     rows = [
         row(
-            label(found.group[0] or "none"),
+            label(found.group(DTYPES)[0] or "none"),
             [
                 whole(found.attempts),
                 *(
@@ -173,7 +171,7 @@ def by_dtype(study: Study) -> dict[str, Any]:
                 whole(found.stopped_before),
             ],
         )
-        for found in rates(study.answers, ("dtype",), study.dtypes)
+        for found in rates(study.answers, DTYPES, study.dtypes)
     ]
     columns = [
         column("dtype", number=False),
@@ -197,13 +195,10 @@ def pass_at(answers: Sequence[Result]) -> dict[str, Any] | None:
     ks = [k for k in KS if any(r.k == k and r.tasks for r in found)]
     if len(ks) < 2:
         return None
-    groups: dict[tuple[str | None, ...], dict[int, Any]] = {}
+    groups: dict[Group, dict[int, PassAtK]] = {}
     for r in found:
-        groups.setdefault(r.group, {})[r.k] = r
-    rows = [
-        row(method_label(*_pair(group)), [_pass(own[k]) for k in ks])
-        for group, own in groups.items()
-    ]
+        groups.setdefault(r.group(METHOD), {})[r.k] = r
+    rows = [row(method_label(*g), [_pass(own[k]) for k in ks]) for g, own in groups.items()]
     columns = [column("method", number=False), *(column(f"pass@{k}") for k in ks)]
     caption = (
         "pass@k: the chance that k samples hold a right one, mean over the tasks that have k "
@@ -212,17 +207,17 @@ def pass_at(answers: Sequence[Result]) -> dict[str, Any] | None:
     return table("pass-at-k", caption, columns, rows)
 
 
-def _pass(found: PassRow) -> dict[str, Any]:
+def _pass(found: PassAtK) -> dict[str, Any]:
     tasks = f"{count(found.tasks)} of {count(found.tasks + found.short)} tasks"
     return share_estimate(found.value) | {"counts": tasks}
 
 
 def fast(answers: Sequence[Result], baseline: str) -> dict[str, Any]:
     """fast_p by method."""
-    groups: dict[tuple[str | None, ...], list[Rate]] = {}
-    for found in fast_p(answers, PS, baseline, ("method", "model")):
-        groups.setdefault(found.group, []).append(found.share)
-    rows = [row(method_label(*_pair(g)), [share(s) for s in own]) for g, own in groups.items()]
+    groups: dict[Group, list[RateRecord]] = {}
+    for found in fast_p(answers, PS, baseline, METHOD):
+        groups.setdefault(found.group(METHOD), []).append(found.share)
+    rows = [row(method_label(*g), [share(s) for s in own]) for g, own in groups.items()]
     columns = [column("method", number=False), *(column(f"p = {p:g}") for p in PS)]
     caption = f"fast_p: answers that are right and more than p times as fast as {baseline}, of all."
     return table(f"fast-p-{baseline}", caption, columns, rows)

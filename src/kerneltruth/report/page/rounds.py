@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.reading import Study
-from kerneltruth.analysis.trajectories import Changes, Fates, RoundRow, Trajectories, trajectories
+from kerneltruth.analysis.trajectories import trajectories
+from kerneltruth.documents.analysis import ChainFates, RefinementTables, RoundChanges, RoundRates
 from kerneltruth.report.page.cells import column, factor, row, share, table, text, whole
 from kerneltruth.report.page.scales import LogScale, speed_scale
-from kerneltruth.report.page.wording import label, method_label, share_said
+from kerneltruth.report.page.wording import label, method_label, row_label, share_said
 
 MOST_REPAIRS = 4
 SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
@@ -29,11 +31,7 @@ def rounds_part(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _label(group: tuple[str | None, ...]) -> str:
-    return method_label(*group) if len(group) == 2 else label(group[0] or "all")
-
-
-def _charts(found: Trajectories) -> list[dict[str, Any]]:
+def _charts(found: RefinementTables) -> list[dict[str, Any]]:
     """For each group two small charts: shares by round, and speedups by round."""
     known = [
         end
@@ -42,18 +40,16 @@ def _charts(found: Trajectories) -> list[dict[str, Any]]:
         if end is not None
     ]
     scale = speed_scale(known)
-    groups: dict[tuple[str | None, ...], list[RoundRow]] = {}
+    groups: dict[Group, list[RoundRates]] = {}
     for r in found.rounds:
-        groups.setdefault(r.group, []).append(r)
+        groups.setdefault(r.group(METHOD), []).append(r)
     return [_chart(group, own, scale, bool(known)) for group, own in groups.items()]
 
 
-def _chart(
-    group: tuple[str | None, ...], own: Sequence[RoundRow], scale: LogScale, timed: bool
-) -> dict[str, Any]:
+def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool) -> dict[str, Any]:
     places = [round(6 + 88 * i / max(1, len(own) - 1), 2) for i in range(len(own))]
     return {
-        "name": _label(group),
+        "name": method_label(*group),
         "places": [{"at": x, "label": str(r.round)} for x, r in zip(places, own, strict=True)],
         "shares": [
             _line(said, kind, [_rate_point(x, getattr(r, kind)) for x, r in _with(places, own)])
@@ -86,7 +82,7 @@ def _chart(
     }
 
 
-def _with(places: Sequence[float], own: Sequence[RoundRow]) -> list[tuple[float, RoundRow]]:
+def _with(places: Sequence[float], own: Sequence[RoundRates]) -> list[tuple[float, RoundRates]]:
     return list(zip(places, own, strict=True))
 
 
@@ -113,7 +109,7 @@ def _down(value: float | None, scale: LogScale) -> float | None:
     return None if value is None else round(100 - scale.at(value), 2)
 
 
-def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
+def _round_table(rows: Sequence[RoundRates]) -> dict[str, Any]:
     columns = [
         column("method", number=False),
         column("round"),
@@ -127,7 +123,7 @@ def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
     ]
     made = [
         row(
-            _label(r.group),
+            row_label(r, METHOD),
             [
                 whole(r.round),
                 text(f"{r.chains:,}; {r.made:,}") | {"value": r.made},
@@ -144,7 +140,7 @@ def _round_table(rows: Sequence[RoundRow]) -> dict[str, Any]:
     return table("rounds", "Round by round: by each answer's latest round.", columns, made)
 
 
-def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
+def _fate_table(fates: Sequence[ChainFates]) -> dict[str, Any]:
     columns = [
         column("method", number=False),
         column("answers"),
@@ -159,7 +155,7 @@ def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
     ]
     rows = [
         row(
-            _label(f.group),
+            row_label(f, METHOD),
             [
                 whole(f.chains),
                 share(f.persistent),
@@ -182,7 +178,7 @@ def _fate_table(fates: Sequence[Fates]) -> dict[str, Any]:
     )
 
 
-def _change_table(changes: Sequence[Changes]) -> dict[str, Any]:
+def _change_table(changes: Sequence[RoundChanges]) -> dict[str, Any]:
     columns = [
         column("method", number=False),
         column("steps", hint="from one round to the next"),
@@ -193,11 +189,11 @@ def _change_table(changes: Sequence[Changes]) -> dict[str, Any]:
         column("unsure"),
         column("what was repaired", number=False),
     ]
-    rows = [row(_label(c.group), _change_cells(c)) for c in changes]
+    rows = [row(row_label(c, METHOD), _change_cells(c)) for c in changes]
     return table("changes", "What one more round does.", columns, rows)
 
 
-def _change_cells(c: Changes) -> list[dict[str, Any]]:
+def _change_cells(c: RoundChanges) -> list[dict[str, Any]]:
     repairs = [f"{label(kind)} {n:,}" for kind, n in list(c.repairs.items())[:MOST_REPAIRS]]
     if len(c.repairs) > MOST_REPAIRS:
         repairs.append(f"{len(c.repairs) - MOST_REPAIRS} more kinds")

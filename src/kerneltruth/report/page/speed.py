@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kerneltruth.analysis.groups import grouped
+from kerneltruth.analysis.groups import METHOD, grouped
 from kerneltruth.analysis.results import Result
-from kerneltruth.analysis.speeds import SpeedRow, baselines_of, efficiencies, speedups
+from kerneltruth.analysis.speeds import baselines_of, efficiencies, speedups
+from kerneltruth.documents.analysis import SpeedupRow
 from kerneltruth.report.page.cells import column, factor, number, row, share, table, text, whole
 from kerneltruth.report.page.rates import fast
 from kerneltruth.report.page.scales import LogScale, bars, dots, speed_scale
-from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label, percent, times
+from kerneltruth.report.page.wording import label, percent, row_label, times
 
-BY_METHOD = ("method", "model")
 BY_CATEGORY = ("category",)
 MOST_BASELINES = 6
 # Width of a tick's name, in percent of the narrowest strip.
@@ -31,7 +31,7 @@ def _against(answers: Sequence[Result], baseline: str) -> dict[str, Any]:
     return {
         "baseline": label(baseline),
         "timed": len(known),
-        "methods": _strips(answers, baseline, BY_METHOD, "method", scale),
+        "methods": _strips(answers, baseline, METHOD, "method", scale),
         "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale),
         "fast": fast(answers, baseline),
         "ticks": scale.ticks(apart=NAME_WIDTH),
@@ -48,8 +48,8 @@ def _strips(
     members = grouped(answers, by)
     rows = []
     for found in speedups(answers, baseline, by):
-        own = [s for r in members[found.group] if r.correct and (s := r.speedup(baseline))]
-        rows.append(row(_label(found.group), _speed_cells(found, own, scale)))
+        own = [s for r in members[found.group(by)] if r.correct and (s := r.speedup(baseline))]
+        rows.append(row(row_label(found, by), _speed_cells(found, own, scale)))
     columns = [
         column(what, number=False),
         column("speedups", number=False, hint="one mark per right, timed kernel"),
@@ -64,13 +64,7 @@ def _strips(
     return table(f"speed-{what}-{baseline}", caption, columns, rows)
 
 
-def _label(group: tuple[str | None, ...]) -> str:
-    if len(group) == 2:
-        return method_label(*group)
-    return label(group[0] or NO_CATEGORY)
-
-
-def _speed_cells(found: SpeedRow, own: Sequence[float], scale: LogScale) -> list[dict[str, Any]]:
+def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> list[dict[str, Any]]:
     mean = found.mean
     standings = (found.surely_faster, found.ties, found.surely_slower)
     return [
@@ -100,7 +94,7 @@ def light(answers: Sequence[Result]) -> dict[str, Any] | None:
         return None
     rows = [
         row(
-            _label(r.group),
+            row_label(r, BY_CATEGORY),
             [
                 whole(r.known),
                 number(r.mean.value, percent(r.mean.value)),

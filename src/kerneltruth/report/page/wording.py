@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
+
+from kerneltruth.analysis.groups import METHOD
+from kerneltruth.documents.analysis import Row
 
 # What no reader can see, or what turns text around: shown by its code point in place of itself.
 _UNSEEN = re.compile(
@@ -100,6 +104,12 @@ def microseconds(us: float | None) -> str:
     if us >= 1e6:
         return f"{figures(us / 1e6)} s"
     return f"{figures(us / 1e3)} ms" if us >= 1e3 else f"{figures(us)} \N{MICRO SIGN}s"
+
+
+def row_label(row: Row, by: Sequence[str]) -> str:
+    """Return a row's heading: its method and model, or its value of one dimension."""
+    values = row.group(by)
+    return method_label(*values) if by == METHOD else label(values[0] or NO_CATEGORY)
 
 
 def method_label(method: str | None, model: str | None) -> str:

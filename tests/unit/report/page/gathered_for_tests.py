@@ -1,7 +1,8 @@
 """What a page is made of, made by hand."""
 
-from kerneltruth.analysis.reading import RunInfo, study_of
+from kerneltruth.analysis.reading import study_of
 from kerneltruth.analysis.results import Ratio, Result, TimedShape, timing
+from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.gather import Gathered
 
 
@@ -51,7 +52,7 @@ def result(task="kernelbenchx/relu", outcome="pass", *, speedup=None, called=Tru
 
 
 def run(path="runs/a", device="H100"):
-    return RunInfo(
+    return AnalyzedRun(
         path=path,
         command="run",
         device=device,
