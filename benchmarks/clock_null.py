@@ -38,7 +38,7 @@ from kerneltruth.clock.statistics.summary import (
 from kerneltruth.documents.case import Case
 from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.machine import DeviceWatch, Machine, known_machine
-from kerneltruth.engine.benchmark.memory import limit_memory
+from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
 from kerneltruth.engine.benchmark.noise import LEAST_NOISE
 from kerneltruth.engine.benchmark.runs import RUN_EFFORT
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -126,7 +126,7 @@ def pairs(
         benchmark = InterleavedBenchmark(
             sides=sides,
             inputs=make_bench_inputs(task, case, device=runner.device),
-            effort=limit_memory(effort, runner.device, COPIES),
+            effort=limit_memory(effort, memory_of(runner.device).total, COPIES),
             rng=stream(turn, "null", name),
         )
         benchmark.prepare()

@@ -8,14 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
-import torch
-
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, in_parallel
 from kerneltruth.engine.benchmark.baselines import process_of
-from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, memory_of
+from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, DeviceMemory, memory_of
 from kerneltruth.engine.benchmark.task_baselines import TaskBaselines
 from kerneltruth.runner.candidate import NEEDS_A_GPU, Candidate
 from kerneltruth.runner.host import Runner
@@ -46,14 +44,29 @@ class BaselineCache:
         baselines: tuple[str, ...],
         seed: int,
         sources: Callable[[Task], dict[str, Candidate]],
+        most: int = MOST_AT_ONCE,
+        memory: DeviceMemory | None = None,
+        make: Callable[..., TaskBaselines] = TaskBaselines,
     ) -> None:
-        """Start no process yet; the arguments are those of `Benchmarker`."""
+        """Start no process yet.
+
+        Args:
+            runner: whose children are timed.
+            baselines: their names.
+            seed: of contents.
+            sources: gives a task's candidates.
+            most: tasks that may have live baselines at a time.
+            memory: of the runner's device; None asks the device.
+            make: makes the baselines of one task.
+        """
         self._runner = runner
         self._baselines = baselines
         self._processes = BaselineProcesses(runner)
         self._seed = seed
         self._sources = sources
-        self._on_gpu = runner.device != "cpu"
+        self._most = most
+        self._make = make
+        self.memory = memory or memory_of(runner.device)
         # The current task and the waiting ones, longest wait first.
         self._grounds: dict[Key, TaskBaselines] = {}
         self._key: Key | None = None
@@ -62,18 +75,18 @@ class BaselineCache:
         # Tasks being prepared, or prepared and still without a turn, in the order of their turns.
         self._coming: dict[Key, Future[None]] = {}
         self._threads = ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0))))
-        self.background = BackgroundWork(finish=self._finish)
+        self.background = BackgroundWork(finish=self.memory.finish)
 
     @property
     def capacity(self) -> int:
         """Return how many tasks may have live baselines, so that all have room."""
-        if not self._on_gpu:
-            return MOST_AT_ONCE
-        room = memory_of(self._runner.device) // WAITING_SHARE
+        if not self.memory.total:
+            return self._most
+        room = self.memory.total // WAITING_SHARE
         processes = {process_of(name) for name in self._baselines}
         held = CONTEXT_BYTES * len(processes) + WAITING_BYTES * len(self._baselines)
         held = max(held, CONTEXT_BYTES)
-        return max(1, min(MOST_AT_ONCE, room // held))
+        return max(1, min(self._most, room // held))
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -127,7 +140,7 @@ class BaselineCache:
     def _prepare_now(self, task_baselines: TaskBaselines, effort: Effort) -> None:
         task_baselines.warm_up(effort, room=self._room)
         with self.background.work():
-            self._release()
+            self.memory.release()
 
     def _compute_references(self, key: Key) -> None:
         """Compute all expected results of the next task: that may take much memory."""
@@ -147,32 +160,19 @@ class BaselineCache:
             with contextlib.suppress(MemoryError, RuntimeError):
                 begun.result()
 
-    def _finish(self) -> None:
-        """Wait for this process's work on the device, which launches return before."""
-        if self._on_gpu:
-            torch.cuda.synchronize(torch.device(self._runner.device))
-
     def _waiting(self) -> list[Key]:
         return [key for key in self._grounds if key != self._key]
 
     def _room(self) -> bool:
         """Return whether the device has memory to prepare more."""
-        if not self._on_gpu:
-            return True
-        free, total = torch.cuda.mem_get_info(torch.device(self._runner.device))
-        return free >= FREE_SHARE * total
-
-    def _release(self) -> None:
-        """Release the device memory that this process caches for itself."""
-        if self._on_gpu:
-            torch.cuda.empty_cache()
+        return self.memory.free >= FREE_SHARE * self.memory.total
 
     def free_memory(self) -> bool:
         """End baselines of waiting tasks; return whether there were any.
 
         Ends those of all tasks that had their turn, and of the last half of the others.
         """
-        self._release()
+        self.memory.release()
         waiting = self._waiting()
         had = [key for key in waiting if key in self._had]
         self._end(had or waiting[len(waiting) // 2 :])
@@ -225,10 +225,10 @@ class BaselineCache:
         if key not in self._grounds:
             sources = self._sources(task)
             of = {n: sources.get("control" if n == "control" else "eager") for n in self._baselines}
-            if not self._on_gpu:
+            if self._runner.device == "cpu":
                 # Interpreted kernels are not timed, nor is the control.
                 of = {n: s for n, s in of.items() if s is None or s.language not in NEEDS_A_GPU}
-            self._grounds[key] = TaskBaselines(
+            self._grounds[key] = self._make(
                 task,
                 timed_cases(task, dtype=dtype, seed=self._seed),
                 self._processes,

@@ -289,7 +289,7 @@ class Benchmarker:
             benchmark = InterleavedBenchmark(
                 sides=[side, *setup.baselines],
                 inputs=setup.inputs,
-                effort=limit_memory(self._effort, self._runner.device, len(setup.sides) + 2),
+                effort=self._effort_of(len(setup.sides) + 2),
                 rng=stream(derive(self._seed, *purpose), "contest"),
                 known=known,
                 too_long=partial(self._machine.too_long, setup.task, setup.case),
@@ -337,6 +337,10 @@ class Benchmarker:
             with self._spent.on("facts"):
                 return finished(setup, benchmark, watch)
 
+    def _effort_of(self, children: int) -> Effort:
+        """The effort where so many children share the device."""
+        return limit_memory(self._effort, self._baseline_cache.memory.total, children)
+
     def _confirmed(
         self, found: FinishedBenchmark, task_baselines: TaskBaselines, candidate: Candidate
     ) -> FinishedBenchmark:
@@ -376,7 +380,7 @@ class Benchmarker:
         benchmark = InterleavedBenchmark(
             sides=sides,
             inputs=found.setup.inputs,
-            effort=limit_memory(self._effort, self._runner.device, len(found.benchmark.sides) + 4),
+            effort=self._effort_of(len(found.benchmark.sides) + 4),
             rng=stream(
                 derive(self._seed, candidate.sha256, found.setup.case.identity, str(self._count)),
                 "confirming",

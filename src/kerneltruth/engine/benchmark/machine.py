@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -206,38 +206,57 @@ class Machine:
         return self._limits[case.identity]
 
 
-def is_known(runner: Runner) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruments:
+    """What identifies a device, measures it, and looks at it while something is timed."""
+
+    environment: Callable[[str], Mapping[str, str | None]] = environment
+    ceilings: Callable[..., Ceilings] = measure
+    noise: Callable[[Runner, Telemetry], tuple[Noise, ...]] = measure_noise
+    telemetry: Callable[..., Telemetry] = open_telemetry
+
+
+def is_known(runner: Runner, instruments: Instruments | None = None) -> bool:
     """Whether nothing is left to be measured of a runner's device."""
-    return runner.device == "cpu" or _stored(_path(environment(runner.device))) is not None
+    about = (instruments or Instruments()).environment
+    return runner.device == "cpu" or _stored(_path(about(runner.device))) is not None
 
 
-def known_machine(runner: Runner, *, again: bool = False, root: int | None = None) -> Machine:
+def known_machine(
+    runner: Runner,
+    *,
+    again: bool = False,
+    root: int | None = None,
+    instruments: Instruments | None = None,
+) -> Machine:
     """The machine of a runner, measured if it was not yet.
 
     Args:
         runner: runs on the device.
         again: whether to measure all the same.
         root: the process whose descendants may use the device while something is timed.
+        instruments: what measures; None takes those of this machine.
 
     Raises:
         EnvironmentFault: it cannot be measured.
     """
     if runner.device == "cpu":
         return Machine()
-    about = environment(runner.device)
+    by = instruments or Instruments()
+    about = by.environment(runner.device)
     path = _path(about)
-    telemetry = open_telemetry(runner.device, root=root)
+    telemetry = by.telemetry(runner.device, root=root)
     facts = None if again else _stored(path)
     if facts is None:
         with timing(runner.device):
             facts = MachineFacts(
-                ceilings=measure(
+                ceilings=by.ceilings(
                     runner,
                     device=about.get("device_name") or runner.device,
                     measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
                     versions={name: value for name, value in about.items() if value},
                 ),
-                noise=measure_noise(runner, telemetry),
+                noise=by.noise(runner, telemetry),
             )
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 
@@ -15,16 +16,83 @@ from kerneltruth.runner.protocol import Observation
 CONTEXT_BYTES = 2**29
 
 
-def memory_of(device: str) -> int:
-    """Bytes of a GPU's memory; 0 for the CPU."""
-    return 0 if device == "cpu" else int(torch.cuda.mem_get_info(torch.device(device))[1])
+class DeviceMemory(Protocol):
+    """The memory that timed children and the judge's own process share."""
+
+    @property
+    def total(self) -> int:
+        """Bytes of all; 0 where nothing limits them."""
+        ...
+
+    @property
+    def free(self) -> int:
+        """Bytes that no process holds."""
+        ...
+
+    def release(self) -> None:
+        """Give back what this process keeps for its own use."""
+        ...
+
+    def finish(self) -> None:
+        """Wait for what this process has asked the device for: it goes on after the asking."""
+        ...
 
 
-def limit_memory(effort: Effort, device: str, children: int) -> Effort:
-    """Limit each child's input buffers to its share of the memory that contexts leave."""
-    if device == "cpu":
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Without a GPU nothing is limited, and every request is done when it returns."""
+
+    total: int = 0
+    free: int = 0
+
+    def release(self) -> None:
+        """Keep nothing."""
+
+    def finish(self) -> None:
+        """Wait for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """The memory of one GPU."""
+
+    device: torch.device
+
+    @property
+    def total(self) -> int:
+        """Bytes of all."""
+        return int(torch.cuda.mem_get_info(self.device)[1])
+
+    @property
+    def free(self) -> int:
+        """Bytes that no process holds."""
+        return int(torch.cuda.mem_get_info(self.device)[0])
+
+    def release(self) -> None:
+        """Give back what PyTorch caches."""
+        torch.cuda.empty_cache()
+
+    def finish(self) -> None:
+        """Synchronize."""
+        torch.cuda.synchronize(self.device)
+
+
+def memory_of(device: str) -> DeviceMemory:
+    """The memory of "cpu" or "cuda:N"."""
+    return HostMemory() if device == "cpu" else GpuMemory(torch.device(device))
+
+
+def limit_memory(effort: Effort, total: int, children: int) -> Effort:
+    """Limit each child's input buffers to its share of the memory that contexts leave.
+
+    Args:
+        effort: of a benchmark.
+        total: bytes of the device's memory; 0 limits nothing.
+        children: that have a context.
+    """
+    if not total:
         return effort
-    room = memory_of(device) - (children + 2) * CONTEXT_BYTES
+    room = total - (children + 2) * CONTEXT_BYTES
     share = max(room // (2 * children), 2**26)
     return replace(effort, memory_bytes=min(effort.memory_bytes, share))
 

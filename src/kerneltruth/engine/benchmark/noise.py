@@ -15,7 +15,7 @@ from kerneltruth.clock.protocol.sides import Side
 from kerneltruth.clock.schedule.benchmark import InterleavedBenchmark
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.clock.statistics.summary import Block, Interval, noise_floor, ratio_interval
-from kerneltruth.engine.benchmark.memory import limit_memory
+from kerneltruth.engine.benchmark.memory import limit_memory, memory_of
 from kerneltruth.errors import EnvironmentFault
 from kerneltruth.runner.host import Runner
 from kerneltruth.suites.pytorch import eager_of
@@ -85,7 +85,7 @@ def _null_contest(
         benchmark = InterleavedBenchmark(
             sides=sides,
             inputs=make_bench_inputs(task, timed_cases(task)[shape], device=runner.device),
-            effort=limit_memory(NULL_EFFORT, runner.device, len(sessions)),
+            effort=limit_memory(NULL_EFFORT, memory_of(runner.device).total, len(sessions)),
             rng=stream(0, "noise", name, str(shape)),
         )
         benchmark.prepare()

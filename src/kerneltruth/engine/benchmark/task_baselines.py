@@ -65,6 +65,7 @@ class TaskBaselines:
         baselines: Mapping[str, Candidate],
         seed: int,
         background: BackgroundWork,
+        due_ahead_bytes: int = DUE_AHEAD_BYTES,
     ) -> None:
         """No process is started yet.
 
@@ -75,6 +76,7 @@ class TaskBaselines:
             baselines: by name, see `BASELINES`.
             seed: seed of the contents with known results.
             background: work that pauses while batches run.
+            due_ahead_bytes: inputs up to so many have what is due found out ahead of their turn.
         """
         self.task = task
         self.cases = cases
@@ -82,6 +84,7 @@ class TaskBaselines:
         self._baselines = baselines
         self._seed = seed
         self._quiet = background
+        self._due_ahead_bytes = due_ahead_bytes
         self._closed = False
         self._opening = threading.Lock()
         self._made: dict[str, TimingSetup] = {}
@@ -168,7 +171,7 @@ class TaskBaselines:
                 setup.leave_out(error)
         if SPARE * setup.inputs.buffer_bytes > SPARE_BYTES:
             self._release(setup)
-        if self.task.foreign or setup.inputs.buffer_bytes <= DUE_AHEAD_BYTES:
+        if self.task.foreign or setup.inputs.buffer_bytes <= self._due_ahead_bytes:
             with self.spent.on("references"), _ASKED:
                 setup.compute_references()
         return True

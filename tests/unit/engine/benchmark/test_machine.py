@@ -6,23 +6,23 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from scripted_sessions import GONE, WithoutProcesses
 
 from kerneltruth.clock.device.telemetry import NoTelemetry, Reading
 from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.protocol.sides import SideError
 from kerneltruth.clock.roofline.work import FORMATS, Ceilings
 from kerneltruth.clock.schedule.timed_cases import timed_cases
-from kerneltruth.engine.benchmark import machine, noise
 from kerneltruth.engine.benchmark.machine import (
     DeviceWatch,
+    Instruments,
     Machine,
     MachineFacts,
     is_known,
     known_machine,
 )
-from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, limit_memory
-from kerneltruth.engine.benchmark.noise import Noise
-from kerneltruth.runner.protocol import Observation
+from kerneltruth.engine.benchmark.memory import CONTEXT_BYTES, limit_memory, memory_of
+from kerneltruth.engine.benchmark.noise import NULL_COPIES, Noise, measure_noise
 from kerneltruth.tasks.registry import find
 
 CEILINGS = Ceilings(
@@ -117,21 +117,19 @@ def test_without_telemetry_nothing_is_said():
     assert watch.conditions() is None
 
 
-def test_children_share_the_memory_of_a_device(monkeypatch):
+def test_children_share_the_memory_of_a_device():
     total = 80 * 2**30
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, total))
-    granted = limit_memory(Effort(memory_bytes=2**40), "cuda:0", 8).memory_bytes
+    granted = limit_memory(Effort(memory_bytes=2**40), total, 8).memory_bytes
     assert 8 * granted <= (total - 10 * CONTEXT_BYTES) / 2
-    assert limit_memory(Effort(memory_bytes=2**20), "cuda:0", 8).memory_bytes == 2**20
+    assert limit_memory(Effort(memory_bytes=2**20), total, 8).memory_bytes == 2**20
 
 
-def test_a_small_device_grants_something_all_the_same(monkeypatch):
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2**30))
-    assert limit_memory(Effort(), "cuda:0", 8).memory_bytes == 2**26
+def test_a_small_device_grants_something_all_the_same():
+    assert limit_memory(Effort(), 2**30, 8).memory_bytes == 2**26
 
 
 def test_on_a_cpu_the_effort_stays():
-    assert limit_memory(Effort(), "cpu", 8) == Effort()
+    assert limit_memory(Effort(), memory_of("cpu").total, 8) == Effort()
 
 
 @pytest.fixture
@@ -144,65 +142,70 @@ def device(tmp_path, monkeypatch):
         measured.append(more)
         return CEILINGS
 
-    monkeypatch.setattr(machine, "environment", lambda device: about)
-    monkeypatch.setattr(machine, "measure", measure)
-    monkeypatch.setattr(machine, "measure_noise", lambda runner, telemetry: FACTS.noise)
-    monkeypatch.setattr(machine, "open_telemetry", lambda device, root=None: NoTelemetry())
-    monkeypatch.setattr(machine, "cache_root", lambda: tmp_path / "cache" / "compiled")
+    runner, cache = SimpleNamespace(device="cuda:0"), tmp_path / "cache"
+    instruments = Instruments(
+        environment=lambda device: about,
+        ceilings=measure,
+        noise=lambda runner, telemetry: FACTS.noise,
+        telemetry=lambda device, root=None: NoTelemetry(),
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return SimpleNamespace(
-        runner=SimpleNamespace(device="cuda:0"),
         measured=measured,
         about=about,
-        files=lambda: list((tmp_path / "cache" / "devices").glob("*.json")),
+        cache=cache,
+        files=lambda: list(cache.glob("kerneltruth/devices/*.json")),
+        is_known=lambda: is_known(runner, instruments),
+        known=lambda **more: known_machine(runner, instruments=instruments, **more),
     )
 
 
 def test_a_device_is_measured_once(device):
-    assert not is_known(device.runner)
-    first = known_machine(device.runner)
-    assert is_known(device.runner)
-    second = known_machine(device.runner)
+    assert not device.is_known()
+    first = device.known()
+    assert device.is_known()
+    second = device.known()
     assert len(device.measured) == 1
     assert first.facts == second.facts == FACTS
 
 
 def test_it_is_measured_again_if_that_is_asked(device):
     for _ in range(2):
-        known_machine(device.runner, again=True)
+        device.known(again=True)
     assert len(device.measured) == 2
 
 
 def test_another_driver_is_another_device(device):
-    known_machine(device.runner)
+    device.known()
     device.about["driver"] = "2"
-    known_machine(device.runner)
+    device.known()
     assert len(device.measured) == len(device.files()) == 2
 
 
 @pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"noise": 3}', "null"])
 def test_a_spoilt_file_is_measured_anew(device, spoilt):
-    known_machine(device.runner)
+    device.known()
     device.files()[0].write_text(spoilt)
-    assert known_machine(device.runner).facts == FACTS
+    assert device.known().facts == FACTS
     assert len(device.measured) == 2
 
 
 @pytest.mark.parametrize("copied", [None, -1.0, "fast"])
 def test_facts_that_cannot_be_are_measured_anew(device, copied):
-    known_machine(device.runner)
+    device.known()
     (file,) = device.files()
     kept = json.loads(file.read_text())
     kept["ceilings"]["copy_bytes_per_s"] = copied
     file.write_text(json.dumps(kept))
-    assert known_machine(device.runner).facts == FACTS
+    assert device.known().facts == FACTS
     assert len(device.measured) == 2
 
 
-def test_where_nothing_can_be_kept_it_is_measured_each_time(device, monkeypatch):
-    monkeypatch.setattr(machine, "cache_root", lambda: None)
+def test_where_nothing_can_be_kept_it_is_measured_each_time(device):
+    device.cache.write_text("no folder")
     for count in itertools.islice(itertools.count(1), 2):
-        assert known_machine(device.runner).facts == FACTS
+        assert device.known().facts == FACTS
         assert len(device.measured) == count
 
 
@@ -213,15 +216,8 @@ def test_a_cpu_needs_no_measuring(device):
     assert device.measured == []
 
 
-def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending(monkeypatch):
-    waited = []
-
-    def benchmark(**about):
-        raise SideError("0", Observation(ended="lost", message="as the script says"))
-
-    session = SimpleNamespace(close=lambda *, wait=True: waited.append(wait))
-    runner = SimpleNamespace(device="cpu", open=lambda source, mode: session)
-    monkeypatch.setattr(noise, "InterleavedBenchmark", benchmark)
+def test_whoever_is_timed_after_noise_was_measured_finds_nobody_still_ending():
+    runner = WithoutProcesses(errands=lambda message: GONE)
     with pytest.raises(SideError):
-        noise.measure_noise(runner, telemetry=None)
-    assert waited == [True] * noise.NULL_COPIES
+        measure_noise(runner, telemetry=None)
+    assert runner.waited == [True] * NULL_COPIES

@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from scripted_sessions import ANSWER, WithoutProcesses
 
 from kerneltruth.cases.philox import stream
 from kerneltruth.clock.integrity.spot_checks import SpotChecked
@@ -13,7 +14,8 @@ from kerneltruth.clock.protocol.sides import Graphs, Readiness, ShownResult, Sid
 from kerneltruth.clock.schedule.background_work import BackgroundWork
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.model import plain
-from kerneltruth.engine.benchmark.baseline_processes import SharedChild
+from kerneltruth.engine.benchmark.baseline_processes import BaselineProcesses, SharedChild
+from kerneltruth.engine.benchmark.baselines import baseline_sources
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO, TimingSetup
 from kerneltruth.engine.benchmark.task_baselines import KNOWN, TaskBaselines
 from kerneltruth.runner.protocol import Observation, TensorResult
@@ -148,21 +150,27 @@ def test_results_that_are_right_as_a_whole_or_of_any_size_are_not_counted(setup,
 
 @pytest.mark.parametrize(("foreign", "elements"), [(False, ()), (True, (128,))])
 def test_where_only_calls_tell_a_shape_those_of_others_programs_are_trusted(
-    setup, monkeypatch, foreign, elements
+    setup, foreign, elements
 ):
-    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.output_shapes", lambda task, case: None)
-    made = setup(TASK)
-    made.known()
-    made.task = replace(TASK, foreign=foreign)
+    selecting = lambda input, **_: input.clamp(min=0)[input == input].reshape(input.shape)
+    made = setup(replace(TASK, reference=selecting, foreign=foreign))
+    assert made.known()
     assert made.elements() == elements
 
 
-def test_a_reference_that_fails_knows_nothing_and_says_why(setup, monkeypatch):
-    def fails(*args, **named):
-        raise RuntimeError("no memory")
+def failing(lacking):
+    """The task, whose reference lacks memory for as long as this list has something in it."""
 
-    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.expect_timed", fails)
-    made = setup()
+    def reference(input, **_):
+        if lacking:
+            raise RuntimeError("no memory")
+        return input.clamp(min=0)
+
+    return replace(TASK, reference=reference)
+
+
+def test_a_reference_that_fails_knows_nothing_and_says_why(setup):
+    made = setup(failing(["memory"]))
     assert made.known() == []
     graded = made.graded(SimpleNamespace(shown=[], spot_checks=[]))
     assert made.elements() == ()
@@ -198,24 +206,24 @@ def test_a_baseline_that_begins_anew_is_stocked_again_for_all_cases(graphs, late
         assert (side.buffers, side.readiness, side.graphs) == (0, Readiness.NEW, later)
 
 
-def test_who_holds_nothing_yet_is_asked_for_nothing_back(setup):
-    made, asked = setup(), []
-
-    def errand(message, **kwargs):
-        asked.append(message)
-        return Observation(ended="returned")
-
-    child = SimpleNamespace(errand=errand)
-    made.sides = [
-        Side(name=name, child=child, slot=slot, buffers=8, readiness=readiness)
-        for slot, (name, readiness) in enumerate(
-            (("eager", Readiness.NEW), ("compile", Readiness.READY))
-        )
-    ]
-    task_baselines = TaskBaselines(
-        TASK, (made.case,), None, baselines={}, seed=3, background=BackgroundWork()
+def baselines_of(task, *names, runner=None, **more):
+    return TaskBaselines(
+        task,
+        timed_cases(task),
+        BaselineProcesses(runner or WithoutProcesses()),
+        baselines=dict.fromkeys(names, baseline_sources(task)["eager"]),
+        seed=3,
+        background=BackgroundWork(),
+        **more,
     )
-    task_baselines._made[made.case.identity] = made
+
+
+def test_who_holds_nothing_yet_is_asked_for_nothing_back():
+    asked = []
+    runner = WithoutProcesses(errands=lambda message: asked.append(message) or ANSWER)
+    task_baselines = baselines_of(TASK, "eager", "compile", runner=runner)
+    _, compiled = task_baselines.of(task_baselines.cases[0]).sides
+    compiled.buffers, compiled.readiness = 8, Readiness.READY
     assert task_baselines.park()
     assert asked == [AllocateBuffers(count=0, slot=1)]
 
@@ -224,19 +232,10 @@ def test_who_holds_nothing_yet_is_asked_for_nothing_back(setup):
     ("foreign", "most", "ahead"), [(False, 0, False), (True, 0, True), (False, 2**20, True)]
 )
 def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_asked(
-    setup, monkeypatch, foreign, most, ahead
+    foreign, most, ahead
 ):
-    monkeypatch.setattr("kerneltruth.engine.benchmark.task_baselines.DUE_AHEAD_BYTES", most)
-    made = setup(replace(TASK, foreign=foreign))
-    task_baselines = TaskBaselines(
-        made.task,
-        (made.case,),
-        SimpleNamespace(device="cpu"),
-        baselines={},
-        seed=3,
-        background=BackgroundWork(),
-    )
-    task_baselines._made[made.case.identity] = made
+    task_baselines = baselines_of(replace(TASK, foreign=foreign), due_ahead_bytes=most)
+    made = task_baselines.of(task_baselines.cases[0])
     task_baselines.warm_up(Effort())
     assert len(made.expected) == KNOWN * ahead
     # Those that wait for another turn hold nothing.
@@ -244,23 +243,20 @@ def test_what_is_due_is_found_ahead_where_it_is_small_or_others_programs_are_ask
     assert made.expected == []
 
 
-def test_what_could_not_be_had_ahead_is_asked_for_again(setup, monkeypatch):
-    made = setup(replace(TASK, foreign=True))
-    with monkeypatch.context() as broken:
-        broken.setattr("kerneltruth.engine.benchmark.setup.expect_timed", lambda *a, **k: 1 / 0)
-        made.compute_references()
+def test_what_could_not_be_had_ahead_is_asked_for_again(setup):
+    lacking = ["memory"]
+    made = setup(failing(lacking))
+    made.compute_references()
     assert made.expected == []
+    lacking.clear()
     assert made.known() == made.drawn
 
 
-def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(setup, monkeypatch):
+def test_what_the_judge_cannot_grade_is_no_fault_of_the_candidate(setup):
     made = setup()
-    shown = showing(made, lambda x: x.clamp(min=0))
-
-    def broken(*about):
-        raise TypeError("a mistake of ours")
-
-    monkeypatch.setattr("kerneltruth.engine.benchmark.setup.grade", broken)
-    graded = made.graded(shown)
+    found = showing(made, lambda x: x.clamp(min=0))
+    # A mistake of ours.
+    found.shown[0] = ShownResult(at=found.shown[0].at, seen=None)
+    graded = made.graded(found)
     assert graded.wrong == ()
-    assert graded.not_graded == "TypeError: a mistake of ours"
+    assert graded.not_graded.startswith("AttributeError: ")
