@@ -19,7 +19,7 @@ import pytest
 import kerneltruth
 from kerneltruth.documents.model import dumps, parse
 from kerneltruth.documents.schema import DOCUMENTS
-from kerneltruth.runner.host import Runner
+from kerneltruth.runner.host import LOAD_S, Runner
 
 PACKAGE = Path(kerneltruth.__file__).parents[1]
 CORPUS = Path(kerneltruth.__file__).parent / "corpus"
@@ -37,6 +37,7 @@ class _Shared:
 
     def __init__(self):
         self._runners = {}
+        self.load_s = LOAD_S
 
     def __call__(self, **settings):
         key = (settings["device"], tuple(settings["targets"]))
@@ -44,6 +45,7 @@ class _Shared:
             runner = Runner(**settings)
             runner.end, runner.close = runner.close, lambda: None
             self._runners[key] = runner
+        self._runners[key].load_s = self.load_s
         return self._runners[key]
 
     def end(self):
@@ -59,12 +61,12 @@ def _cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def _shared_runners():
+def runners():
     shared = _Shared()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kerneltruth.engine.runners.Runner", shared)
         patch.setattr("kerneltruth.engine.evaluator.Runner", shared)
-        yield
+        yield shared
     shared.end()
 
 
@@ -90,7 +92,7 @@ def hold_to_schema(words, out):
 
 
 @pytest.fixture(scope="session")
-def kt(_shared_runners):
+def kt(runners):
     """Run a command in this process; `fixed=False` leaves it to draw its seed."""
     from kerneltruth import cli
 

@@ -135,8 +135,8 @@ def test_an_endless_loop_times_out(check):
     assert "0.5 s" in document["explanation"]
 
 
-def test_a_loop_that_never_ends_loading_times_out(check, monkeypatch):
-    monkeypatch.setattr("kerneltruth.runner.host.LOAD_S", 0.5)
+def test_a_loop_that_never_ends_loading_times_out(check, runners, monkeypatch):
+    monkeypatch.setattr(runners, "load_s", 0.5)
     code, document = check("while True:\n    pass\ndef relu(x):\n    return x\n")
     assert (code, document["verdict"]) == (1, "timeout")
     assert document["explanation"] == "Did not load within 0.5 s."

@@ -57,7 +57,6 @@ from kerneltruth.oracle.verdict import (
     word,
 )
 from kerneltruth.runner.candidate import is_torch_only
-from kerneltruth.runner.host import load_allowance
 from kerneltruth.runner.protocol import Observation
 from kerneltruth.tasks.spec import Task
 
@@ -122,7 +121,7 @@ def evaluate_cases(session: CandidateSession, plan: Plan) -> Iterator[Event]:
     start = time.monotonic()
     loop = _CaseLoop(session, plan)
     tally = loop.tally
-    early = _load_verdict(session.loaded(), load_allowance(session.candidate))
+    early = _load_verdict(session.loaded(), session.runner.load_allowance(session.candidate))
     if early is None:
         for judgement in loop.judgements():
             yield CaseJudged(judgement=judgement)

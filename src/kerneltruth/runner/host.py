@@ -53,6 +53,7 @@ class Runner:
     Attributes:
         device: "cpu" or "cuda:N".
         targets: what compile mode compiles for.
+        load_s: seconds that a candidate may take to load, unless nvcc builds it.
     """
 
     def __init__(
@@ -63,9 +64,11 @@ class Runner:
         work_root: Path | None = None,
         cache_root: Path | None = None,
         limits: ResourceLimits | None = None,
+        load_s: float = LOAD_S,
     ) -> None:
         self.device = device
         self.targets = tuple(targets)
+        self.load_s = load_s
         on_cpu = device == "cpu"
         self._cache_root = cache_root.absolute() if cache_root else None
         self._limits = limits or (
@@ -140,6 +143,10 @@ class Runner:
             zygote.close()
         self._zygotes.clear()
 
+    def load_allowance(self, candidate: Candidate) -> float:
+        """Seconds that a candidate may take to load."""
+        return LOAD_CUDA_S if candidate.language == "cuda" else self.load_s
+
     def _zygote(self, mode: Mode) -> Zygote:
         interpret, compiles = self.device == "cpu" and mode == "run", mode == "time_compiled"
         key = (interpret, compiles)
@@ -204,11 +211,6 @@ def context_environment(candidate: Candidate) -> dict[str, str]:
     return {} if "stream" in candidate.source.lower() else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
-def load_allowance(candidate: Candidate) -> float:
-    """Seconds that a candidate may take to load."""
-    return LOAD_CUDA_S if candidate.language == "cuda" else LOAD_S
-
-
 class Session:
     """One candidate, called as often as wanted; a dead child is replaced on the next call."""
 
@@ -252,6 +254,12 @@ class Session:
         if self._runner.device == "cpu" and self.candidate.language == "triton":
             return "cuda:0"
         return self._where
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id; None while it has not begun, or there is none."""
+        link = self._link
+        return None if link is None else link.pid
 
     @property
     def _where(self) -> str:
@@ -384,7 +392,7 @@ class Session:
         if not self._ahead:
             self._send_load()
             return
-        self._load_deadline = self._deadline(LOAD_S)
+        self._load_deadline = self._deadline(self._runner.load_s)
         try:
             self._link.send(Prepare(device=self._where), deadline=self._load_deadline)
             self._preparing = True
@@ -395,7 +403,7 @@ class Session:
         if self._link is None:
             return
         kit = None if self._cold else self._runner._kit(self.candidate)
-        self._load_deadline = self._deadline(load_allowance(self.candidate))
+        self._load_deadline = self._deadline(self._runner.load_allowance(self.candidate))
         message = Load(
             source=self.candidate.source,
             filename=os.path.basename(self.candidate.path),

@@ -236,8 +236,7 @@ def test_an_answer_that_was_cut_off_is_said_to_be(source, ends):
         ),
     ],
 )
-def test_a_candidate_that_does_not_load_is_judged_by_that_alone(loaded, verdict, monkeypatch):
-    monkeypatch.setattr("kerneltruth.oracle.case_loop.load_allowance", lambda candidate: 30.0)
+def test_a_candidate_that_does_not_load_is_judged_by_that_alone(loaded, verdict):
     attempt, judged, session = tried(right, loaded=loaded)
     assert attempt.verdict == verdict
     assert (judged, session.runner.calls) == ([], [])

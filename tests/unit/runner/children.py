@@ -26,7 +26,18 @@ def call(session, *arguments, poison=POISON, deadline_s=20.0):
 
 def is_running(pid):
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state, _ = state_and_parent(pid)
     except FileNotFoundError:
         return False
     return state not in "ZX"
+
+
+def zygote_of(pid):
+    """The process that forked the warden of a child."""
+    _, warden = state_and_parent(pid)
+    return state_and_parent(warden)[1]
+
+
+def state_and_parent(pid):
+    state, parent, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return state, int(parent)

@@ -325,7 +325,7 @@ def test_who_is_loaded_after_another_has_left_finds_pytorch_as_it_was(runner, tm
     then = read_candidate(SETTINGS, "f.py", task_names=("f",), task="f")
     with runner.open(first, mode="time") as session:
         assert session.loaded.ended == "returned"
-        pid = session._link.pid
+        pid = session.pid
         assert session.errand(Leave()).ended == "returned"
         # Objects that hold each other are gone, too.
         assert log.read_text() == "begins is gone "

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from children import CPU, call, is_running, vector
+from children import CPU, call, is_running, vector, zygote_of
 
 from interrupts import heed_interrupts
 from kerneltruth.runner.candidate import Candidate, read_candidate
@@ -32,8 +32,8 @@ def test_a_source_that_does_not_load_says_why(opened, source, error):
     assert call(session, vector(1.0)) == session.loaded
 
 
-def test_a_load_that_hangs_is_not_tried_again(opened, monkeypatch):
-    monkeypatch.setattr("kerneltruth.runner.host.LOAD_S", 0.3)
+def test_a_load_that_hangs_is_not_tried_again(opened, runner, monkeypatch):
+    monkeypatch.setattr(runner, "load_s", 0.3)
     session = opened("while True: pass\ndef f(x): pass")
     assert session.loaded.ended == "timeout"
     start = time.monotonic()
@@ -267,13 +267,17 @@ def test_a_child_may_be_kept_from_what_was_compiled_before(tmp_path, cold):
 def test_a_compile_cache_outlives_the_runner_and_its_folder_does_not(tmp_path):
     source = "import os\ndef f(x): return os.environ['TRITON_CACHE_DIR']"
     candidate = read_candidate(source, "f.py", task_names=("f",))
-    with Runner(device=CPU, cache_root=tmp_path) as own, own.open(candidate) as session:
+    work, cache = tmp_path / "work", tmp_path / "cache"
+    work.mkdir()
+    with (
+        Runner(device=CPU, cache_root=cache, work_root=work) as own,
+        own.open(candidate) as session,
+    ):
         place = call(session, vector(1.0)).results[0].text.strip("'")
-        root = own._zygotes[True, False].root
-        assert root.is_dir()
-    assert place == str(tmp_path / candidate.sha256 / "triton")
-    assert (tmp_path / candidate.sha256).is_dir()
-    assert not root.exists()
+        assert len([*work.iterdir()]) == 1
+    assert place == str(cache / candidate.sha256 / "triton")
+    assert (cache / candidate.sha256).is_dir()
+    assert [*work.iterdir()] == []
 
 
 def test_restart_gives_a_fresh_child(opened):
@@ -302,34 +306,35 @@ def test_a_lost_zygote_is_replaced():
         candidate = read_candidate("def f(x): return x", "f.py", task_names=("f",))
         with own.open(candidate) as session:
             assert call(session, vector(1.0)).ended == "returned"
-            zygote, child = own._zygotes[True, False]._process.pid, session._link.pid
+            child = session.pid
+            zygote = zygote_of(child)
             os.kill(zygote, signal.SIGKILL)
             end = time.monotonic() + 10
             while is_running(child) and time.monotonic() < end:
                 time.sleep(0.05)
             assert not is_running(child)
             assert call(session, vector(1.0)).ended == "returned"
-            assert own._zygotes[True, False]._process.pid != zygote
+            assert zygote_of(session.pid) != zygote
 
 
 HOST = """
 import sys, time
+from pathlib import Path
 sys.path[:0] = {path!r}
 from kerneltruth.runner.host import Runner
 from kerneltruth.runner.candidate import read_candidate
 source = "import os, time\\ndef f():\\n    print(os.getpid(), flush=True)\\n    time.sleep(600)"
-runner = Runner(device="cpu")
+runner = Runner(device="cpu", work_root=Path({work!r}))
 session = runner.open(read_candidate(source, "f.py", task_names=("f",)))
 assert session.loaded.ended == "returned"
-zygote = runner._zygotes[True, False]
-print(zygote._process.pid, session._link.pid, zygote.root, flush=True)
+print(session.pid, flush=True)
 session.call([], poison=bytes(16), deadline_s=600)
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_end_of_the_host_is_the_end_of_everything(number):
-    command = [sys.executable, "-c", HOST.format(path=sys.path)]
+def test_the_end_of_the_host_is_the_end_of_everything(number, tmp_path):
+    command = [sys.executable, "-c", HOST.format(path=sys.path, work=str(tmp_path))]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -338,7 +343,9 @@ def test_the_end_of_the_host_is_the_end_of_everything(number):
         preexec_fn=heed_interrupts,
     ) as host:
         try:
-            zygote, child, root = host.stdout.readline().split()
+            child = int(host.stdout.readline())
+            zygote = zygote_of(child)
+            assert [*tmp_path.iterdir()]
             time.sleep(0.2)
             host.send_signal(number)
             host.wait(20)
@@ -349,7 +356,7 @@ def test_the_end_of_the_host_is_the_end_of_everything(number):
         time.sleep(0.05)
     assert not is_running(zygote)
     assert not is_running(child)
-    assert not os.path.exists(root)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_small_call_and_a_fresh_child_are_cheap(runner):

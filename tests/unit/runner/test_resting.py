@@ -46,7 +46,7 @@ def test_a_child_that_is_only_beginning_rests_when_it_runs(opened):
     session.pause()
     with ThreadPoolExecutor(1) as pool:
         loaded = pool.submit(lambda: session.loaded)
-        wait_until(lambda: session._link.pid is not None and session.paused)
+        wait_until(lambda: session.pid is not None and session.paused)
         session.resume()
         assert loaded.result(30).ended == "returned"
 
@@ -58,7 +58,7 @@ def test_a_child_that_takes_the_place_of_one_that_rests_rests_too(opened):
     session.restart()
     with ThreadPoolExecutor(1) as pool:
         loaded = pool.submit(lambda: session.loaded)
-        wait_until(lambda: session._link.pid is not None and session.paused)
+        wait_until(lambda: session.pid is not None and session.paused)
         assert not loaded.done()
         session.resume()
         assert loaded.result(30).ended == "returned"

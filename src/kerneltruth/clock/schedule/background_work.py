@@ -14,7 +14,7 @@ from typing import Protocol
 
 # A process inside the driver stops only when it leaves it. Creating a context takes longest, and
 # contexts are created one after the other.
-_STOP_S = 4.0
+STOP_S = 4.0
 _LOOK_S = 5e-4
 _DRAIN_S = 1e-2
 
@@ -39,13 +39,17 @@ class Pausable(Protocol):
 class BackgroundWork:
     """Decides which thread may use a device: one that runs batches, or those that prepare."""
 
-    def __init__(self, *, finish: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, *, finish: Callable[[], None] = lambda: None, stop_s: float = STOP_S
+    ) -> None:
         """Start with no batch running.
 
         Args:
             finish: waits until the device has done what this process asked it for.
+            stop_s: seconds for which batches wait for processes to stop.
         """
         self._finish = finish
+        self._stop_s = stop_s
         self._changed = threading.Condition()
         self._at_work = 0
         # The thread that runs batches.
@@ -103,7 +107,7 @@ class BackgroundWork:
                 stopped += [process for processes in self._beside for process in processes()]
             for process in stopped:
                 process.pause()
-            end = time.monotonic() + _STOP_S
+            end = time.monotonic() + self._stop_s
             while not all(process.paused for process in stopped) and time.monotonic() < end:
                 time.sleep(_LOOK_S)
             if stopped:

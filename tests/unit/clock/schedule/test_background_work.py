@@ -1,7 +1,9 @@
 """The quiet of a device, with threads that ask for it and processes that only remember."""
 
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -24,6 +26,14 @@ class Process:
 
     def resume(self):
         self.paused = False
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C for this thread; a process in the background begins without Python's handler of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield partial(signal.pthread_kill, threading.get_ident(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -125,32 +135,21 @@ def test_work_of_whoever_has_laps_run_is_part_of_them():
     assert not finished
 
 
-def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(monkeypatch, threads):
+def test_laps_that_are_interrupted_while_they_wait_keep_nobody_waiting(interruptible, threads):
     background, began, end = BackgroundWork(), threading.Event(), threading.Event()
     worker = threads.submit(at_work, background, began, end)
     assert began.wait(PATIENCE_S)
-    wait_for = background._changed.wait_for
-    calls = iter([wait_for])
-
-    def interrupted(predicate):
-        go_on = next(calls, None)
-        if go_on is None:
-            raise KeyboardInterrupt
-        return go_on(predicate)
-
-    monkeypatch.setattr(background._changed, "wait_for", interrupted)
+    threading.Timer(A_MOMENT_S, interruptible).start()
     with pytest.raises(KeyboardInterrupt), background.batches():
-        pass
-    monkeypatch.setattr(background._changed, "wait_for", wait_for)
+        pytest.fail("somebody is still at work")
     end.set()
     worker.result(PATIENCE_S)
-    with background.work():
-        assert background._at_work == 1
+    later = threads.submit(at_work, background, threading.Event(), end)
+    later.result(PATIENCE_S)
 
 
-def test_a_process_that_does_not_stop_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr("kerneltruth.clock.schedule.background_work._STOP_S", 0.05)
-    background, one = BackgroundWork(), Process()
+def test_a_process_that_does_not_stop_keeps_nobody_waiting():
+    background, one = BackgroundWork(stop_s=0.05), Process()
     one.pause = lambda: None
     with background.beside(lambda: [one]), background.batches():
         assert not one.paused
