@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import torch
 
 from kerneltruth.runner import emulation
-from kerneltruth.runner.child import placing
+from kerneltruth.runner.child import extension_launches, placing
 from kerneltruth.runner.protocol import KernelRun, Kernels, KernelWork
 
 _MOST_NAMES = 64
@@ -67,6 +67,24 @@ def launched(function: Any) -> bool:
     own = is_own(path)
     count(function.__name__, os.path.basename(path).removeprefix("candidate_"), own=own)
     return not (own and _State.kernels == "idle")
+
+
+def launched_by_extension(name: str, path: str) -> bool:
+    """Count the launch of a kernel in a shared object of its own; whether it is to be made."""
+    count(name, os.path.basename(path), own=True)
+    return _State.kernels != "idle"
+
+
+def extensions() -> contextlib.AbstractContextManager[None]:
+    """While entered, what the candidate's shared objects launch is counted, if it is asked for."""
+    if _State.kernels == "run":
+        return contextlib.nullcontext()
+    return extension_launches.watched(is_own, launched_by_extension)
+
+
+def has_extensions() -> bool:
+    """Whether the candidate has loaded a shared object of its own."""
+    return bool(extension_launches.loaded(is_own))
 
 
 def count(name: str, module: str, *, own: bool) -> None:

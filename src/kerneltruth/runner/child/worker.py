@@ -165,10 +165,13 @@ class Worker:
                     emulation.begin((p.name, p.view) for p in inputs)
                 if self._device.type == "cuda":
                     guard.prime_cuda(self._device)
-            values = self._invoke(arguments, call, guard)
+            is_cuda = self._load.language == "cuda"
+            with kernel_work.extensions() if is_cuda else contextlib.nullcontext():
+                values = self._invoke(arguments, call, guard)
             with emulation.suspended():
                 observation = self._observed(values, inputs)
-                work = kernel_work.collect(values, seen=self._load.language != "cuda")
+                seen = not is_cuda or kernel_work.has_extensions()
+                work = kernel_work.collect(values, seen=seen)
                 observation = replace(observation, work=work)
         except BaseException as error:
             observation = failures.failure(error, caller=__file__)

@@ -1,0 +1,227 @@
+"""Launches that a candidate's own shared objects make: its CUDA C++, and templates within it.
+
+What nvcc compiles calls the CUDA runtime through a table of addresses that the dynamic linker has
+filled in. While a call is watched, the entries of launching functions lead here; each launch is
+told of and made, or not made. Libraries such as cuBLAS launch through tables of their own, which
+stay as they are. On a machine of another kind than Linux on x86-64 or AArch64 nothing is seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import platform
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# For each function that launches: how many words its arguments take, and which is the kernel. A
+# `dim3` takes two, in registers on both machines.
+LAUNCHING = {
+    **dict.fromkeys(
+        (
+            *("cudaLaunchKernel", "cudaLaunchKernel_ptsz"),
+            *("__cudaLaunchKernel", "__cudaLaunchKernel_ptsz"),
+            *("cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz"),
+        ),
+        (8, 0),
+    ),
+    **dict.fromkeys(("cudaLaunchKernelExC", "cudaLaunchKernelExC_ptsz"), (3, 1)),
+    **dict.fromkeys(("cuLaunchKernel", "cuLaunchKernel_ptsz"), (11, 0)),
+    **dict.fromkeys(("cuLaunchKernelEx", "cuLaunchKernelEx_ptsz"), (4, 1)),
+    **dict.fromkeys(("cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz"), (10, 0)),
+}
+# Relocations of such a table: by data and by call.
+_RELOCATIONS = {"x86_64": (6, 7), "aarch64": (1025, 1026)}
+_DYNAMIC = 2
+_STRTAB, _SYMTAB, _RELA, _RELASZ, _JMPREL, _PLTRELSZ = 5, 6, 7, 8, 23, 2
+_PAGE = 4096
+_READ_WRITE = 3
+_WORD = ctypes.c_uint64
+
+# Told of a launch by its kernel's name and the object's path; whether to make it.
+Asked = Callable[[str, str], bool]
+
+
+class _Object(ctypes.Structure):
+    """The beginning of `dl_phdr_info`."""
+
+    _fields_ = (
+        ("base", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("headers", ctypes.c_uint64),
+        ("count", ctypes.c_uint16),
+    )
+
+
+class _Symbol(ctypes.Structure):
+    """`Dl_info`."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSlot:
+    """An entry of an object's table: where it lies, and the launching function that it names."""
+
+    path: str
+    address: int
+    function: str
+
+
+def loaded(is_own: Callable[[str], bool]) -> dict[str, tuple[int, int]]:
+    """The candidate's shared objects by path: where each is loaded, and its dynamic section."""
+    found: dict[str, tuple[int, int]] = {}
+
+    def note(info: Any, size: int, data: Any) -> int:
+        about = info.contents
+        path = (about.name or b"").decode(errors="replace")
+        if path.startswith("/") and not path.startswith(("/usr/", "/lib")) and is_own(path):
+            section = _dynamic(about)
+            if section:
+                found[path] = about.base, section
+        return 0
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Object), ctypes.c_size_t, ctypes.c_void_p)
+    _libc().dl_iterate_phdr(kind(note), None)
+    return found
+
+
+def _dynamic(about: Any) -> int:
+    for i in range(about.count):
+        header = ctypes.string_at(about.headers + 56 * i, 56)
+        kind, _, _, address = struct.unpack_from("<IIQQ", header)
+        if kind == _DYNAMIC:
+            return int(about.base + address)
+    return 0
+
+
+def slots(path: str, base: int, section: int) -> list[LaunchSlot]:
+    """The entries of an object's table that launch kernels."""
+    wanted = _RELOCATIONS.get(platform.machine(), ())
+    tags = _tags(section)
+    # glibc has made addresses of what the file holds as offsets.
+    where = {t: v if v > base else v + base for t, v in tags.items()}
+    if _STRTAB not in tags or _SYMTAB not in tags:
+        return []
+    found = []
+    for table, size in ((_RELA, _RELASZ), (_JMPREL, _PLTRELSZ)):
+        if not tags.get(size):
+            continue
+        for offset, info, _ in struct.iter_unpack(
+            "<QQq", ctypes.string_at(where[table], tags[size])
+        ):
+            if info & 0xFFFFFFFF not in wanted:
+                continue
+            (name,) = struct.unpack("<I", ctypes.string_at(where[_SYMTAB] + 24 * (info >> 32), 4))
+            function = ctypes.string_at(where[_STRTAB] + name).decode(errors="replace")
+            if function in LAUNCHING:
+                found.append(LaunchSlot(path=path, address=base + offset, function=function))
+    return found
+
+
+def _tags(section: int) -> dict[int, int]:
+    tags: dict[int, int] = {}
+    while True:
+        tag, value = struct.unpack("<qQ", ctypes.string_at(section, 16))
+        if tag == 0:
+            return tags
+        tags[tag] = value
+        section += 16
+
+
+@contextlib.contextmanager
+def watched(is_own: Callable[[str], bool], ask: Asked) -> Iterator[None]:
+    """While entered, each launch of the candidate's own objects is asked about."""
+    found = [s for path, where in loaded(is_own).items() for s in slots(path, *where)]
+    before = [_read(slot.address) for slot in found]
+    # They must outlive their calls.
+    hooks = [_hook(slot, ask) for slot in found]
+    for slot, hook in zip(found, hooks, strict=True):
+        _write(slot.address, ctypes.cast(hook, ctypes.c_void_p).value or 0)
+    try:
+        yield
+    finally:
+        for slot, value in zip(found, before, strict=True):
+            _write(slot.address, value)
+
+
+def _hook(slot: LaunchSlot, ask: Asked) -> Any:
+    words, kernel = LAUNCHING[slot.function]
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_WORD] * words)
+    # As the object itself finds it: what the table held may lead to the linker, which would fill
+    # in the entry.
+    library = ctypes.CDLL(slot.path)
+    original = kind(ctypes.cast(getattr(library, slot.function), ctypes.c_void_p).value or 0)
+
+    def launch(*arguments: int) -> int:
+        if ask(_name(slot.function, arguments[kernel]), slot.path):
+            return int(original(*arguments))
+        return 0
+
+    return kind(launch)
+
+
+def _name(function: str, kernel: int) -> str:
+    """A kernel's name; `kernel` where it has none.
+
+    The runtime is not asked: what it refuses it would report at the candidate's next check.
+    """
+    handle = function.startswith(("__cuda", "cuLaunch"))
+    mangled = _drivers_name(kernel) if handle else _symbols_name(kernel)
+    return _plain(mangled) if mangled else "kernel"
+
+
+def _drivers_name(handle: int) -> bytes | None:
+    name = ctypes.c_char_p()
+    with contextlib.suppress(OSError, AttributeError):
+        driver = ctypes.CDLL("libcuda.so.1")
+        for ask in (driver.cuKernelGetName, driver.cuFuncGetName):
+            if not ask(ctypes.byref(name), ctypes.c_void_p(handle)):
+                return name.value
+    return None
+
+
+def _symbols_name(address: int) -> bytes | None:
+    symbol = _Symbol()
+    known = _libc().dladdr(ctypes.c_void_p(address), ctypes.byref(symbol))
+    return symbol.name if known and symbol.address == address else None
+
+
+@functools.cache
+def _plain(mangled: bytes) -> str:
+    """A kernel's name without namespaces, template arguments and parameters."""
+    text = mangled.decode(errors="replace")
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libstdc++.so.6")
+        library.__cxa_demangle.restype = ctypes.c_void_p
+        failed = ctypes.c_int()
+        made = library.__cxa_demangle(mangled, None, None, ctypes.byref(failed))
+        if not failed.value and made:
+            text = ctypes.string_at(made).decode(errors="replace")
+    head = text.replace("(anonymous namespace)::", "").partition("(")[0].partition("<")[0]
+    return head.split("::")[-1].split(" ")[-1] or text
+
+
+def _read(address: int) -> int:
+    return int(_WORD.from_address(address).value)
+
+
+def _write(address: int, value: int) -> None:
+    page = address & -_PAGE
+    # The linker has made the table read-only, unless it is filled in lazily.
+    if _libc().mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), _READ_WRITE):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    _WORD.from_address(address).value = value
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,98 @@
+"""Whose work a result is, where a GPU runs Triton and CUDA C++."""
+
+import importlib.util
+import shutil
+
+import pytest
+from test_cuda_source_gpu import SOURCE
+
+from kerneltruth.oracle.verdict import Passed
+
+pytestmark = pytest.mark.gpu
+needs_nvcc = [
+    pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc"),
+    pytest.mark.skipif(
+        shutil.which("ninja") is None and importlib.util.find_spec("ninja") is None,
+        reason="needs ninja",
+    ),
+]
+
+KERNEL = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def bias(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    v = tl.load(x + i, i < n)
+    tl.store(y + i, {value}, i < n)
+
+def through(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    if x.numel():
+        bias[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), B=256)
+    return y
+"""
+RELU = KERNEL.format(value="tl.where(v < 0, 0, v)")
+COPY = KERNEL.format(value="v")
+OWN = RELU + "\ndef relu(x):\n    return through(x)\n"
+PRETENDING = COPY + "\ndef relu(x):\n    through(x)\n    return torch.relu(x)\n"
+NEVER_LAUNCHED = COPY + "\ndef relu(x):\n    return torch.relu(x)\n"
+MIXED = COPY + "\ndef relu(x):\n    return through(torch.relu(x))\n"
+CUDA = SOURCE.replace("LIMIT", "n")
+CUDA_PRETENDING = CUDA.replace("NAME", "pretending").replace(
+    "    return _extension.relu_cuda(x)",
+    "    _extension.relu_cuda(x)\n    return torch.relu(x)",
+)
+
+
+def names(attempt, *, own):
+    return {run.name for run in attempt.kernel.runs if run.own == own}
+
+
+def test_a_triton_kernel_does_its_own_work(judge):
+    attempt = judge(OWN, task="relu")
+    assert attempt.kernel.probe == "needed"
+    assert names(attempt, own=True) == {"bias"}
+    assert not attempt.torch_only
+
+
+def test_a_kernel_whose_result_is_thrown_away_did_not_do_the_work(judge):
+    attempt = judge(PRETENDING, task="relu")
+    assert attempt.verdict == Passed()
+    assert (attempt.kernel.probe, attempt.profile["kernel"].status) == ("not_needed", "broken")
+    assert "relu" in names(attempt, own=False)
+
+
+def test_a_kernel_that_is_never_launched_is_none(judge):
+    attempt = judge(NEVER_LAUNCHED, task="relu")
+    assert attempt.kernel.own_launches == 0
+    assert attempt.torch_only
+
+
+def test_a_library_call_before_an_own_kernel_is_counted(judge):
+    attempt = judge(MIXED, task="relu")
+    assert (attempt.kernel.own_launches, attempt.kernel.probe) == (1, "needed")
+    assert "relu" in names(attempt, own=False)
+
+
+@pytest.mark.parametrize(
+    ("source", "probe"),
+    [
+        pytest.param(CUDA.replace("NAME", "own"), "needed", marks=needs_nvcc),
+        pytest.param(CUDA_PRETENDING, "not_needed", marks=needs_nvcc),
+    ],
+)
+def test_launches_of_cuda_sources_are_seen_and_can_be_left_out(judge, source, probe):
+    attempt = judge(source, task="relu")
+    assert attempt.verdict == Passed(), attempt.verdict
+    assert attempt.kernel.own_launches == 1
+    assert attempt.kernel.probe == probe
+
+
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "matmul"])
+def test_a_control_does_its_own_work(evaluate, name):
+    fact = evaluate(name, cases=4).kernel
+    assert fact.own_launches
+    assert fact.probe == "needed"
