@@ -1,1 +1,1 @@
-"""Explanations of a failure: the smallest case, where and how the output is wrong, a script."""
+"""Explain a failure: the smallest case, where and how the output is wrong, a script."""

@@ -1,4 +1,4 @@
-"""From a failing judgement to its smallest case and a sentence: asks the candidate further."""
+"""Explain a failing judgement: its smallest case and a sentence, found by further runs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from kerneltruth.oracle.verdict import (
 )
 from kerneltruth.tasks.model import OUT
 
-# On a GPU the first simpler case may have to compile for longer than all of an explanation in a
-# run of many candidates may take.
+# On a GPU the first simpler case may compile for longer than a whole explanation may take in a run
+# of many candidates.
 FIRST_S = 5.0
-# What small errors that add up look like on one case.
+# Kinds that small errors which add up may show on one case.
 ACCUMULATING = frozenset({"value", "precision", "dtype", "offset"})
 
 
@@ -59,8 +59,8 @@ class Diagnosis:
     """The smallest failing case found, and where and how the output is wrong.
 
     Attributes:
-        explanation: of the failure as it was found, whose patterns say more than a smaller one's.
-        shown: the smallest case in a line, with what is expected and what came.
+        explanation: of the original failure, whose patterns say more than those of a smaller one.
+        shown: the smallest case in a line, with expected and returned values.
     """
 
     minimal: Case
@@ -90,7 +90,7 @@ def diagnose(
     """Minimize and localize a failure.
 
     Args:
-        session: of the candidate; its children are called again.
+        session: runs the candidate again.
         failure: the judgement to explain, as the session's probes refined it.
         others: judgements of other cases of the same candidate.
         effort: the budget.
@@ -120,10 +120,10 @@ def diagnose(
 def _can_be_asked_again(
     verdict: Verdict, session: CandidateSession, effort: DiagnosisEffort
 ) -> bool:
-    """Whether calling again can show the failure, within the budget."""
+    """Return whether further calls can show the failure, within the budget."""
     if isinstance(verdict, TimedOut):
         return session.deadline_s <= effort.seconds
-    # One case alone does not show some faults.
+    # A single case does not show some faults.
     return not (isinstance(verdict, Failed) and verdict.kind in OF_SEVERAL_CALLS)
 
 
@@ -146,7 +146,7 @@ def _shrink(inquiry: Inquiry, effort: DiagnosisEffort) -> Shrunk[Case]:
 def _explain(
     inquiry: Inquiry, expectation: Expectation, ruling: Ruling, others: Sequence[Judgement]
 ) -> tuple[str, tuple[str, ...]]:
-    """One or two sentences on a failure, and their tags."""
+    """Return one or two sentences on a failure, and their tags."""
     session, failure = inquiry.session, inquiry.failure
     assert isinstance(failure.verdict, Failed)
     reduced = tuple(d.symbol for d in session.task.dims if d.role in ("reduced", "contracted"))
@@ -200,7 +200,7 @@ def _map(session: CandidateSession, expectation: Expectation, ruling: Ruling) ->
 
 
 def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling) -> Values | None:
-    """The wrong output of the ruling that localization looks at."""
+    """Return the wrong output of the ruling that localization examines."""
     references = [o.reference for o in expectation.outputs]
     for expected, got, difference in zip(
         expectation.outputs, ruling.outputs, ruling.differences, strict=False
@@ -213,7 +213,7 @@ def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling)
         elif ruling.claimed_wrong is not None and expected is expectation.outputs[0]:
             wrong = ruling.claimed_wrong
         else:
-            # These claims speak of the output as a whole; no element of it is wrong by itself.
+            # These claims are about the output as a whole; no single element is wrong.
             continue
         if bool(wrong.any()) and wrong.shape == got.shape:
             return Values(
@@ -229,14 +229,14 @@ def _values(session: CandidateSession, expectation: Expectation, ruling: Ruling)
 
 
 def _named(verdict: Failed, values: Values | None) -> str | None:
-    """The output that an explanation speaks of; None of what is no matter of one output."""
+    """Return the output that an explanation is about; None if it is not about one output."""
     if values is not None and (verdict.output or verdict.kind == "value"):
         return values.name
     return verdict.output
 
 
 def _literal(session: CandidateSession, case: Case) -> Case:
-    """The case with its drawn values written out."""
+    """Return the case with its drawn values written out."""
     inputs = session.cache.get(session.task, case).inputs
     literals = tuple(
         (name, tuple(t.to(torch.float64).reshape(-1).tolist()))

@@ -1,4 +1,4 @@
-"""Further questions to a candidate about one failure, each case asked once and remembered."""
+"""Run further cases of one candidate to explain a failure; each case runs once."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ HALVINGS = 4
 
 @dataclass(slots=True, kw_only=True)
 class Inquiry:
-    """What is asked of a candidate, and what came of it.
+    """The further runs of a candidate, and their results.
 
     Attributes:
-        session: of the candidate; its children are called.
-        failure: the judgement that is looked into.
-        until: `time.monotonic()` after which nothing is asked that can be done without.
-        siblings: every case that was judged on the way.
+        session: runs the candidate.
+        failure: the judgement to explain.
+        until: `time.monotonic()` after which only indispensable cases run.
+        siblings: every case judged on the way.
     """
 
     session: CandidateSession
     failure: Judgement
     until: float
     siblings: list[Sibling] = field(default_factory=list)
-    # What is kept of the first failing case and of the smallest one: an explanation needs both.
+    # Kept for the first failing case and for the smallest one: an explanation needs both.
     _rulings: dict[str, Ruling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,12 +55,12 @@ class Inquiry:
 
     @property
     def late(self) -> bool:
-        """Whether only what cannot be done without is still to be asked."""
+        """Return whether only indispensable cases may still run."""
         return time.monotonic() >= self.until
 
     @property
     def _of_a_target(self) -> bool:
-        """Whether it runs here, and does not compile for a GPU."""
+        """Return whether the candidate runs here, instead of only compiling for a GPU."""
         verdict = self.failure.verdict
         return isinstance(verdict, CompileError) and verdict.target is not None
 
@@ -86,9 +86,9 @@ class Inquiry:
         return expectation, ruling
 
     def fails(self, case: Case) -> bool:
-        """Whether a case fails with the same verdict, and for the same reason, as the failure.
+        """Return whether a case fails with the verdict and reason of the failure.
 
-        Where PyTorch's own function fails too, nothing is shown of the candidate.
+        A case on which PyTorch's own function fails too shows nothing about the candidate.
         """
         answer = self.ask(case)
         if answer is None or not self._alike(*answer):
@@ -115,18 +115,18 @@ class Inquiry:
             config = self.failure.config
             return depends(self.session, expectation, ruling, wanted.kind, config=config)
         if wanted.causes and found.kind in SYMPTOMS:
-            # The kind is that of most wrong elements, and others show something else.
+            # The kind is that of most wrong elements; a few may be wrong in another way.
             probes = probe(self.session, expectation, ruling, config=self.failure.config)
             refined = probes.refine(found)
             return isinstance(refined, Failed) and refined.kind == wanted.kind
         return found.kind == wanted.kind
 
     def ask_relatives(self, small: Case) -> None:
-        """The failure in other dtypes and layouts: does the fault need this one?
+        """Run the failure in other dtypes and layouts: does the fault need this one?
 
         Args:
-            small: a smaller failing case with drawn values. What passes there in another dtype is
-                asked at the failure's size too, where it may well fail.
+            small: a smaller failing case with drawn values. What passes there in another dtype also
+                runs at the failure's size, where it may fail.
         """
         case = structs.replace(self.failure.case, literals=())
         for dtype in self.session.task.dtypes:
@@ -144,7 +144,7 @@ class Inquiry:
                 self._passes(other)
 
     def _laid_otherwise(self, case: Case) -> Iterator[Case]:
-        """The case in each other layout; a rank that lacks one has it as another one."""
+        """Return the case in each other layout; a rank without that layout gets another one."""
         tensors = self.session.cache.get(self.session.task, case).inputs.tensors.values()
         seen = set()
         for layout in (case.layout, *LAYOUTS):
@@ -154,7 +154,7 @@ class Inquiry:
             seen.add(lies)
 
     def _ask_larger(self, case: Case, symbol: str) -> None:
-        """The case with a dim larger than 0 or 1, until one fails."""
+        """Try dims that are larger than 0 or 1, until one fails."""
         for size in (2, 3, 5):
             larger = case.with_dims(**{symbol: size})
             if self.late or not self.session.task.allows(larger.sizes, larger.settings):
@@ -163,16 +163,16 @@ class Inquiry:
                 return
 
     def ask_at(self, symbol: str, size: int) -> None:
-        """The failure with one dim of another size: what holds of a row may hold of all rows.
+        """Run the failure with one dim of another size, since a claim about rows may hold for all.
 
-        Asked however late it is, since a claim stands or falls with it.
+        Runs however late it is, because a claim depends on it.
         """
         case = structs.replace(self.failure.case, literals=()).with_dims(**{symbol: size})
         if self.session.task.allows(case.sizes, case.settings):
             self._passes(case)
 
     def ask_smaller(self, symbols: Sequence[str]) -> None:
-        """The failure at halves of a dim, so that growth of the error with it shows."""
+        """Run the failure at halves of a dim, so that growth of the error with it shows."""
         case = structs.replace(self.failure.case, literals=())
         for symbol in symbols:
             size = case.sizes[symbol]
@@ -192,7 +192,7 @@ class Inquiry:
 
 
 def _alike(one: Verdict, other: Verdict) -> bool:
-    """Whether two verdicts on a call without output name the same fault."""
+    """Return whether two verdicts on a call without output name the same fault."""
     match one, other:
         case RuntimeFault(error=before), RuntimeFault(error=now):
             return before == now

@@ -1,4 +1,4 @@
-"""A small failing case in a line: its inputs, what is expected, and what came."""
+"""Show a small failing case in a line: its inputs, the expected and the returned values."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from kerneltruth.oracle.verdict import (
     Verdict,
 )
 
-# A tensor with more elements is named by its dtype and shape.
+# A tensor with more elements appears as its dtype and shape.
 MOST_ELEMENTS = 8
 _MOST_MESSAGE = 120
 
 
 def shown(expectation: Expectation, ruling: Ruling, *, several: bool = False) -> str:
-    """The case and what came of it, as `input=[100.0], expected 1.0, got nan`.
+    """Format the case and its result, as `input=[100.0], expected 1.0, got nan`.
 
-    `several`: other results than the reference are right, too, where a contract judges them.
+    `several`: other results than the reference are right too; a contract judges them.
     """
     inputs = [
         f"{name}={_written(tensor, _name(tensor))}"
@@ -55,9 +55,9 @@ def _outcome(expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | N
 def _wrong_output(
     expectation: Expectation, ruling: Ruling, claimed: torch.Tensor | None
 ) -> tuple[ExpectedOutput, torch.Tensor, tuple[int, ...]] | None:
-    """The first wrong output with its worst element; None where no element can be named.
+    """Return the first wrong output with its worst element; None if no element can be named.
 
-    `claimed`: the elements of the first output that a claim says to be wrong.
+    `claimed`: the elements of the first output that a claim calls wrong.
     """
     marked = [None if d is None else d.wrong for d in ruling.differences]
     marked[:1] = [claimed] if claimed is not None else marked[:1]
@@ -92,7 +92,7 @@ def _name(tensor: torch.Tensor) -> str:
 
 
 def _written(tensor: torch.Tensor, dtype: str) -> str:
-    """All elements as nested lists, or dtype and shape where they are many."""
+    """Return all elements as nested lists, or dtype and shape if they are many."""
     if tensor.numel() > MOST_ELEMENTS or 0 in tensor.shape:
         return f"{dtype}{list(tensor.shape)}"
     return _nested(tensor, dtype)
@@ -109,7 +109,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _number(element: torch.Tensor, dtype: str) -> str:
-    """The shortest decimal that gives the element in its dtype."""
+    """Return the shortest decimal that gives the element in its dtype."""
     value: Any = element.item()
     if not isinstance(value, float):
         return str(value)

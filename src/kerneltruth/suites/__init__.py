@@ -1,1 +1,1 @@
-"""Foreign submissions and tasks: read as data here, run only inside the wall."""
+"""Read foreign submissions and tasks as data; run them only in a child."""

@@ -1,4 +1,4 @@
-"""Submissions matched with tasks: each becomes an entry of the run, or is reported as broken."""
+"""Match submissions with tasks: each becomes an entry of the run, or is reported as broken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kerneltruth.tasks.registry import FUSED, Listed, called
 
 # Two files of TritonBench-T name their task by an argument.
 _OTHER_NAMES = {"input": "mean", "A": "solve"}
-# And two of its entries compute nothing by themselves.
+# Two of its entries compute nothing by themselves.
 _NO_KERNELS = {
     "autocast": "a context manager, under which other operators choose their dtype",
     "quantize_dynamic": "a conversion of a model, which takes no tensors",
@@ -32,7 +32,7 @@ class Entry:
     """One submission with its task.
 
     Attributes:
-        key: the same whenever the same source is read from the same place.
+        key: stable for the same source at the same place.
         sha256: of the source.
     """
 
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The same for submissions that get the same verdict."""
+        """The same key for submissions that get the same verdict."""
         return self.task.key, self.sha256
 
 
@@ -54,9 +54,9 @@ def enroll(
     """Match each submission with its task.
 
     Args:
-        submissions: as an importer reads them.
+        submissions: as a reader yields them.
         tasks: of the suite, by bare name.
-        defaults: labels for submissions that bring none.
+        defaults: labels for submissions without their own.
     """
     by_entry = _by_entry(tasks)
     for item in submissions:
@@ -91,12 +91,12 @@ def enroll(
 
 
 def _by_entry(tasks: Mapping[str, Listed]) -> dict[str, Listed]:
-    """The tasks by entry, unless it is one that any task may have."""
+    """Return the tasks by entry, except entries that any task may have."""
     return {t.entry: t for t in tasks.values() if t.entry not in GENERIC_ENTRIES}
 
 
 def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
-    """The task of that name, or the one that another benchmark calls so."""
+    """Return the task of that name, or the one that another benchmark calls so."""
     for known in (name, FUSED + name, name.removeprefix(FUSED), _OTHER_NAMES.get(name, "")):
         if known in tasks:
             return tasks[known]
@@ -104,9 +104,9 @@ def task_named(name: str, tasks: Mapping[str, Listed]) -> Listed | None:
 
 
 def _as_defined(task: Listed, item: Submission, tasks: Mapping[str, Listed]) -> Listed:
-    """The task, or one of its name in a benchmark whose entry the source has in place of its own.
+    """Return the task, or another benchmark's task of that name if the source has its entry.
 
-    An optimizer is the function of a step in one benchmark, in the other what makes an optimizer.
+    One benchmark's optimizer entry is a function for one step, the other's makes an optimizer.
     """
     others = [t for t in tasks.values() if t.name == task.name and t.key != task.key]
     return next((t for t in (task, *others) if others and _defines(item, t.entry)), task)
@@ -121,7 +121,7 @@ def _defines(item: Submission, entry: str) -> bool:
 
 
 def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed | None:
-    """The task that the source has an entry for, where it has one for just one task."""
+    """Return the task that the source has an entry for, if there is exactly one."""
     try:
         candidate = read_candidate(item.source, item.origin, task_names=tuple(by_entry))
     except UserError:
@@ -130,7 +130,7 @@ def _task_of_source(item: Submission, by_entry: Mapping[str, Listed]) -> Listed 
 
 
 def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
-    """The task of a suite that has one, for a source with its entry that names no other problem."""
+    """Return the only task of a suite for a source with its entry that names no other problem."""
     found = list({t.key: t for t in tasks.values()}.values())
     if len(found) != 1 or "/" in item.name or not _defines(item, found[0].entry):
         return None
@@ -138,7 +138,7 @@ def _only(item: Submission, tasks: Mapping[str, Listed]) -> Listed | None:
 
 
 def candidate_of(entry: Entry) -> Candidate:
-    """The submission as a candidate for its task.
+    """Return the submission as a candidate for its task.
 
     Raises:
         UserError: it is not Python, or has no entry, or several; that is the candidate's verdict.

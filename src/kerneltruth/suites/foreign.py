@@ -1,4 +1,4 @@
-"""Suites that a user brings along: `--suite kernelbench:PATH` is read, registered, and let go."""
+"""Register suites that a user brings along: `--suite kernelbench:PATH`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kerneltruth.suites.kernelbench.problem import Problem, read_problems
 from kerneltruth.suites.kernelbench.suite import Problems, schema_cache
 from kerneltruth.tasks.registry import FOREIGN, Listed, forget, listed_of, register, tasks_of
 
-# What a finding's environment says of a foreign task: where it came from, and its problem's hash.
+# Keys of a finding's environment for a foreign task: its origin, and its problem's hash.
 FROM_SUITE = "suite"
 PROBLEM = "problem_sha256"
 
-# A call's inputs and outputs, float64 references and bounds, and what comparisons leave behind; of
-# the judge and its children.
+# Bytes per element of a call: inputs and outputs, float64 references and bounds, temporaries of
+# comparisons; in the judge and its children.
 BYTES_PER_ELEMENT = 100
 
 _opened: dict[str, str] = {}
 
 
 def is_foreign(suite: str | None) -> bool:
-    """Whether the option names a suite that a user brings along."""
+    """Return whether the option names a suite that a user brings along."""
     return suite is not None and suite.partition(":")[0] in FOREIGN
 
 
@@ -37,23 +37,23 @@ def is_foreign(suite: str | None) -> bool:
 def opened(
     suite: str | None, runner: Runner | None = None, *, judges: int = 1
 ) -> Iterator[str | None]:
-    """The name of the suite that an option means; a foreign one is registered meanwhile.
+    """Return the name of the suite that an option means; register it if it is foreign.
 
     Args:
         suite: as the command line names it.
-        runner: for reference children, if it runs on the CPU; else they get one of their own, and
-            it is asked for large references.
+        runner: runs reference children if it is on the CPU; otherwise they get their own runner,
+            and this one computes large references.
         judges: how many share the machine's memory.
 
     Raises:
-        UserError: there is nothing of that kind at the path.
+        UserError: there is no such suite at the path.
     """
     if suite is None or not is_foreign(suite):
         yield suite
         return
     own = None if runner is not None and runner.device == "cpu" else Runner(device="cpu")
     if own is not None:
-        # Judges are forked from this process, and share what is warm by then.
+        # Judges fork from this process and share what is warm by then.
         own.start()
     try:
         device = None if runner is None or runner.device == "cpu" else runner
@@ -69,16 +69,16 @@ def opened(
 def register_at(
     suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
 ) -> str:
-    """Register the foreign suite that an option names; its name.
+    """Register the foreign suite that an option names; return its name.
 
     Args:
         suite: as the command line names it.
         runner: for reference children, on the CPU.
-        on_device: for those of large references, where a GPU judges.
+        on_device: for large references, where a GPU judges.
         judges: how many share the machine's memory.
 
     Raises:
-        UserError: there is nothing of that kind at the path.
+        UserError: there is no such suite at the path.
     """
     name = suite.partition(":")[0]
     found = (
@@ -92,7 +92,7 @@ def register_at(
 
 
 def data_set_at(suite: str, runner: Runner) -> DataSet:
-    """The data set of `flashinfer:PATH`.
+    """Return the data set of `flashinfer:PATH`.
 
     Raises:
         UserError: no path, or no definitions there.
@@ -101,7 +101,7 @@ def data_set_at(suite: str, runner: Runner) -> DataSet:
 
 
 def data_set_of(suite: str) -> DataSet | None:
-    """The registered suite, if it is a data set of FlashInfer-Bench."""
+    """Return the registered suite if it is a FlashInfer-Bench data set."""
     found = tasks_of(suite) if suite == FLASHINFER else None
     return found if isinstance(found, DataSet) else None
 
@@ -109,7 +109,7 @@ def data_set_of(suite: str) -> DataSet | None:
 def problems_at(
     suite: str, runner: Runner, *, on_device: Runner | None = None, judges: int = 1
 ) -> Problems:
-    """The problems of `kernelbench:PATH`; arguments are those of `register_at`.
+    """Return the problems of `kernelbench:PATH`; arguments are those of `register_at`.
 
     Raises:
         UserError: no path, or no problems there.
@@ -120,12 +120,12 @@ def problems_at(
 
 
 def room_of(judges: int) -> int:
-    """Elements of a call that each of the judges has memory for on this machine."""
+    """Return how many elements of a call fit each judge's share of this machine's memory."""
     return _memory() // judges // BYTES_PER_ELEMENT
 
 
 def _memory() -> int:
-    """Bytes of memory that this process and others like it may take."""
+    """Return the bytes of memory that this process and others like it may use."""
     limit = Path("/sys/fs/cgroup/memory.max")
     with contextlib.suppress(OSError, ValueError):
         return min(int(limit.read_text()), _physical())
@@ -137,7 +137,7 @@ def _physical() -> int:
 
 
 def listed_at(suite: str) -> dict[str, Listed]:
-    """What is known of the tasks of a user's suite without running any."""
+    """Return what is known of the tasks of a user's suite without running any."""
     runner = Runner(device="cpu")
     if suite.partition(":")[0] == FLASHINFER:
         return data_set_at(suite, runner).listed()
@@ -156,13 +156,13 @@ def _path(suite: str) -> Path:
 
 
 def absolute(suite: str) -> str:
-    """The option with an absolute path, as findings keep it."""
+    """Return the option with an absolute path, as findings store it."""
     name, colon, path = suite.partition(":")
     return f"{name}:{Path(path).absolute()}" if colon else suite
 
 
 def origin_of(task: str) -> dict[str, str | None]:
-    """What a finding must say of a task of a foreign suite; nothing of others."""
+    """Return what a finding must store about a task of a foreign suite; nothing for others."""
     suite, _, name = task.partition("/")
     if suite not in _opened:
         return {}
@@ -171,10 +171,10 @@ def origin_of(task: str) -> dict[str, str | None]:
 
 @contextmanager
 def for_findings(findings: Iterable[Finding], suite: str | None) -> Iterator[None]:
-    """The foreign suite that findings come from, registered: as told, else where they were made.
+    """Register the foreign suite of findings: the given one, else the one they were made with.
 
     Raises:
-        UserError: it is not there any more, or a problem in it is another one now.
+        UserError: it is not there any more, or a problem in it has changed.
     """
     foreign = [f for f in findings if f.task.partition("/")[0] in FOREIGN]
     if not foreign:

@@ -1,4 +1,4 @@
-"""The directory that `generate` writes: its answers are submissions, its transcript is not."""
+"""Read the directory that `generate` writes: its answers are submissions, its transcript is not."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ANSWERS = "answers.jsonl"
 
 
 def is_generation(folder: Path) -> bool:
-    """Whether `generate` has written there."""
+    """Return whether `generate` has written there."""
     return (folder / MANIFEST).is_file()
 
 
 def read_generation(folder: Path, origin: str) -> Iterator[Read]:
-    """The answers of a generation, in the order of task, sample and round."""
+    """Yield the answers of a generation, in the order of task, sample and round."""
     if not (folder / ANSWERS).is_file():
         yield Broken(origin=f"{origin}{MANIFEST}", reason="the generation has no answers yet")
         return

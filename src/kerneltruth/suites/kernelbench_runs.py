@@ -1,6 +1,6 @@
-"""What was handed in to KernelBench: run directories and submission files, with its own verdicts.
+"""Read submissions to KernelBench: run directories and submission files, with its verdicts.
 
-A run directory holds `level_L_problem_P_sample_S_kernel.py` files, and `eval_results.json` where
+A run directory holds `level_L_problem_P_sample_S_kernel.py` files, and `eval_results.json` if
 KernelBench has judged them; a submission is one JSON object with the sources by such names.
 """
 
@@ -21,25 +21,25 @@ EVALUATED = "eval_results.json"
 
 
 def names_problem(file: Path) -> str | None:
-    """The problem that a file of a run directory is for, by its name; None of other files."""
+    """Return the problem of a run directory's file, from its name; None for other files."""
     match = _NAME.match(file.name)
     return problem_name(int(match[1]), int(match[2])) if match and file.suffix == ".py" else None
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is a KernelBench run directory."""
+    """Return whether a folder is a KernelBench run directory."""
     return any(_NAME.match(p.name) for p in folder.glob("level_*_problem_*_sample_*_kernel.py"))
 
 
 def read_run(folder: Path, origin: str) -> Iterator[Read]:
-    """The submissions of a run directory, in the order of their numbers."""
+    """Yield the submissions of a run directory, in the order of their numbers."""
     files = [(m, p) for p in folder.iterdir() if p.suffix == ".py" and (m := _NAME.match(p.name))]
     ordered = sorted(files, key=lambda item: tuple(int(n) for n in item[0].groups()))
     yield from read_files([path for _, path in ordered], folder, origin)
 
 
 def read_files(paths: Iterable[Path], folder: Path, origin: str) -> Iterator[Read]:
-    """The submissions in some files of a run directory, with KernelBench's own verdicts."""
+    """Yield the submissions in some files of a run directory, with KernelBench's own verdicts."""
     judged: dict[str, object] | Broken = {}
     if (folder / EVALUATED).exists():
         judged = json_object(folder / EVALUATED, f"{origin}{EVALUATED}")
@@ -65,7 +65,7 @@ def read_files(paths: Iterable[Path], folder: Path, origin: str) -> Iterator[Rea
 
 
 def read_submission(data: Mapping[str, Any], origin: str) -> Iterator[Read]:
-    """The submissions that a submission file's object holds."""
+    """Yield the submissions in a submission file's object."""
     kernels = data.get("kernels")
     if not isinstance(kernels, dict):
         yield Broken(origin=origin, reason="no `kernels` object; see KernelBench's submission form")
@@ -86,12 +86,12 @@ def read_submission(data: Mapping[str, Any], origin: str) -> Iterator[Read]:
 
 
 def problem_name(level: int, problem: int) -> str:
-    """How this project calls a KernelBench problem."""
+    """Return this project's name for a KernelBench problem."""
     return f"level{level}/{problem}"
 
 
 def _verdict(judged: Mapping[str, Any], problem: int, sample: int) -> PublishedVerdict | None:
-    """KernelBench's own verdict; old versions hold one object in place of a list of samples."""
+    """Return KernelBench's own verdict; old versions hold one object, not a list of samples."""
     found = judged.get(str(problem))
     entries = found if isinstance(found, list) else [found]
     for entry in entries:

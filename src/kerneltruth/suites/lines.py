@@ -1,4 +1,4 @@
-"""JSON, by lines or files: a broken line is reported with its number and costs no other."""
+"""Read JSON, by lines or files: a broken line is reported with its number and costs no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_JSON_BYTES = 512 * 2**20
 
 
 def json_lines(path: Path, origin: str) -> Iterator[tuple[str, dict[str, object]] | Broken]:
-    """The objects of a file, each with its origin `file:line`; blank lines are passed over.
+    """Yield the objects of a file, each with its origin `file:line`; skip blank lines.
 
     Raises:
         UserError: the file cannot be opened.
@@ -49,7 +49,7 @@ def _object(raw: bytes, where: str) -> tuple[str, dict[str, object]] | Broken:
 
 
 def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
-    """A text file up to a size, or why it is none."""
+    """Read a text file up to a size, or return why it cannot be read."""
     try:
         size = path.stat().st_size
         if size > limit:
@@ -62,7 +62,7 @@ def read_text(path: Path, origin: str, *, limit: int) -> str | Broken:
 
 
 def json_object(path: Path, origin: str) -> dict[str, object] | Broken:
-    """The JSON object in a file, or why there is none."""
+    """Read the JSON object in a file, or return why there is none."""
     text = read_text(path, origin, limit=MAX_JSON_BYTES)
     if isinstance(text, Broken):
         return text

@@ -1,4 +1,4 @@
-"""`tasks`: what kernels can be judged on."""
+"""List tasks: what kernels can be judged on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kerneltruth.tasks.spec import Task
 
 
 def list_tasks(name: str | None, suite: str | None) -> TasksDocument:
-    """The document of `tasks --json`: all tasks, those of a suite, or one."""
+    """Return the document of `tasks --json`: all tasks, those of a suite, or one."""
     if suite is not None and is_foreign(suite):
         return _foreign(name, suite)
     if name:
@@ -21,7 +21,7 @@ def list_tasks(name: str | None, suite: str | None) -> TasksDocument:
 
 
 def _foreign(name: str | None, suite: str) -> TasksDocument:
-    """All problems of a foreign suite as their files state them, or one as it is judged."""
+    """List all problems of a foreign suite as their files state them, or one as it is judged."""
     if name:
         with opened(suite) as own:
             return TasksDocument(tasks=(_describe(find(name, own)),))
@@ -30,7 +30,7 @@ def _foreign(name: str | None, suite: str) -> TasksDocument:
 
 
 def _outline(task: Listed) -> TaskFacts:
-    """A problem before it was run: neither shapes nor dtypes are known."""
+    """Describe a problem before it runs: shapes and dtypes are unknown."""
     return TaskFacts(
         key=task.key,
         name=task.name,

@@ -1,7 +1,7 @@
-"""Prediction files of KernelBenchX and TritonBench: JSON lines with an answer each.
+"""Read prediction files of KernelBenchX and TritonBench: JSON lines with an answer each.
 
-A line's `predict` holds the answer; its task is the stem of `file`, else what the instruction
-calls the wrapper's entry. Labels may stand beside it under their own names.
+A line's `predict` holds the answer; its task is the stem of `file`, else the wrapper's entry in the
+instruction. Labels may stand beside it under their own names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENTRY = re.compile(r"Wrapper Entry Information:\s*`*\s*(def\s+)?((?:\w+\.)*(\w+
 
 
 def read_predictions(path: Path, origin: str) -> Iterator[Read]:
-    """The submissions of a prediction file."""
+    """Yield the submissions of a prediction file."""
     for item in json_lines(path, origin):
         yield item if isinstance(item, Broken) else _submission(*item)
 
@@ -34,7 +34,7 @@ def _submission(where: str, line: Mapping[str, Any]) -> Read:
     if not isinstance(answer, str):
         return Broken(origin=where, reason=f"no answer: needs one of {', '.join(_ANSWERS)}")
     if len(answer) > MAX_SOURCE_BYTES:
-        reason = f"an answer of {len(answer)} characters, and at most {MAX_SOURCE_BYTES} are read"
+        reason = f"an answer of {len(answer)} characters; at most {MAX_SOURCE_BYTES} are read"
         return Broken(origin=where, reason=reason)
     name = _task_name(line)
     if name is None:
@@ -60,9 +60,9 @@ def _task_name(line: Mapping[str, Any]) -> str | None:
 
 
 def _asked_entry(line: Mapping[str, Any]) -> str | None:
-    """The function that the prompt asks for; "" where its text describes arguments alone.
+    """Return the function that the prompt asks for; "" if it describes arguments alone.
 
-    A dotted name (`linalg.eig`) cannot be defined as it is printed: its dots become underscores.
+    A dotted name (`linalg.eig`) cannot be defined as printed: its dots become underscores.
     """
     for key in _ASKED:
         if not isinstance(line.get(key), str):
@@ -78,7 +78,7 @@ def _asked_entry(line: Mapping[str, Any]) -> str | None:
 
 
 def labels_of(line: Mapping[str, Any]) -> Labels:
-    """The labels that an object gives under their own names; others are passed over."""
+    """Return the labels that an object gives under their own names; ignore others."""
     text = {k: line[k] for k in ("method", "model") if isinstance(line.get(k), str)}
     numbers = {k: line[k] for k in ("sample", "round") if type(line.get(k)) is int}
     if "sample" not in numbers and type(line.get("sample_id")) is int:

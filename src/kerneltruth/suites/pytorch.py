@@ -1,4 +1,4 @@
-"""PyTorch's own function for a task, as a candidate: what no verdict may speak against."""
+"""Return PyTorch's own function for a task as a candidate, which no verdict may call wrong."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kerneltruth.tasks.spec import Task
 
 
 def control_of(task: Task) -> Candidate | None:
-    """What anybody would write for the task with PyTorch, faults of PyTorch's own included."""
+    """Return what a PyTorch user would write for the task, including PyTorch's own faults."""
     return eager_of(task, unaided=True) or own_function(task)
 
 
 def own_function(task: Task) -> Candidate | None:
-    """A problem's own model, or a definition's own reference: each is eager PyTorch."""
+    """Return a problem's own model, or a definition's own reference: each is eager PyTorch."""
     if task.suite not in FOREIGN:
         return None
     suite = tasks_of(task.suite)
@@ -26,15 +26,15 @@ def own_function(task: Task) -> Candidate | None:
 
 
 def eager_of(task: Task, *, unaided: bool = False) -> Candidate | None:
-    """PyTorch itself as the candidate, where a file of `corpus.eager` has the task."""
+    """Return PyTorch itself as the candidate, if a file of `corpus.eager` has the task."""
     module = eager_modules(task.suite).get(task.key)
     return None if module is None else eager_candidate(task, module, unaided=unaided)
 
 
 def eager_candidate(task: Task, module: str, *, unaided: bool = False) -> Candidate:
-    """PyTorch itself as the candidate for a task that a file of the suite declares.
+    """Return PyTorch itself as the candidate for a task that a file of the suite declares.
 
-    With `unaided`, faults of PyTorch's own are not gone around.
+    With `unaided`, PyTorch's own faults are not worked around.
     """
     source = eager_source(module)
     plain = f"{task.entry}{UNAIDED}"

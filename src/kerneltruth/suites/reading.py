@@ -1,4 +1,4 @@
-"""`read_submissions`: whatever a user points at, recognized by its form."""
+"""Read submissions from any path; `read_submissions` recognizes the form."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PASSED_OVER = {"__init__.py", "conftest.py", "setup.py"}
 def read_submissions(
     path: Path, *, definitions: Mapping[str, Definition] | None = None
 ) -> Iterator[Read]:
-    """Every submission at a path: a file, a run or data set of a peer, or a folder of such.
+    """Yield every submission at a path: a file, a peer's run or data set, or a folder of these.
 
     Files of a folder come in the order of their names, below folders of model or method names too.
-    Solutions of FlashInfer-Bench need their definitions: those given, else those of the data set
-    that they lie in, from which the peer's verdicts come as well.
+    Solutions of FlashInfer-Bench need their definitions: the given ones, else those of the data set
+    around them, which also provides the peer's verdicts.
 
     Raises:
-        UserError: there is nothing there, or nothing of a known form.
+        UserError: nothing is there, or nothing of a known form.
     """
     reader = _Reader(ReferenceSurroundings(path, definitions))
     if path.is_dir():
@@ -43,7 +43,7 @@ def read_submissions(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads by form; `around` is what solutions of FlashInfer-Bench need beside themselves."""
+    """Reads by form; `around` is what solutions of FlashInfer-Bench need in addition."""
 
     around: ReferenceSurroundings
 
@@ -77,7 +77,7 @@ class _Reader:
             case ".json":
                 yield from self._object(path, origin)
             case suffix:
-                reason = f"{suffix or 'no suffix'}: known are .py, .jsonl and .json"
+                reason = f"{suffix or 'no suffix'}: must be .py, .jsonl or .json"
                 yield Broken(origin=origin, reason=reason)
 
     def _object(self, path: Path, origin: str) -> Iterator[Read]:

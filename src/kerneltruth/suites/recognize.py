@@ -1,4 +1,4 @@
-"""Which task a kernel file is for: as named, else by its entry or its file name."""
+"""Find which task a kernel file is for: by name, else by its entry or its file name."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kerneltruth.tasks.spec import Task
 
 
 def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidate, Task]:
-    """The candidate in a file and its task: as named, else by the entry, the core's tasks first.
+    """Return the candidate in a file and its task: by name, else by entry, core tasks first.
 
     Raises:
-        UserError: as `load_candidate`, of the first suite where no suite has such an entry.
+        UserError: as `load_candidate`, for the first suite if no suite has such an entry.
     """
     if name is None and suite in FOREIGN:
         name = _task_of_file(file, suite)
     if name is not None:
         task = find(name, suite)
-        # What the user calls the task, another benchmark's file may call its function.
+        # A task name given by the user may be the function's name in another benchmark's file.
         asked = name.rpartition("/")[2]
         candidate = load_candidate(file, task_names=(asked,), task=asked, entry=task.entry)
         return candidate, task
@@ -39,10 +39,10 @@ def recognize(file: Path, name: str | None, suite: str | None) -> tuple[Candidat
 
 
 def _task_of_file(file: Path, suite: str) -> str:
-    """The task of a user's suite that a file is for: by its name, or the only one.
+    """Return the task of a user's suite that a file is for: by its name, or the only one.
 
     Raises:
-        UserError: the suite has several, and the file's name tells none of them.
+        UserError: the suite has several tasks, and the file's name matches none of them.
     """
     listed = listed_of(suite)
     told = kernelbench_runs.names_problem(file) or file.stem

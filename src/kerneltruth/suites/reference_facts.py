@@ -1,8 +1,8 @@
-"""How complex a task's reference is: its lines, operators, parameters and flops.
+"""Measure how complex a task's reference is: its lines, operators, parameters and flops.
 
 Read from the declaration and the source of the reference, with the functions of its own package
-that it calls; nothing is run. A foreign task's reference runs in a child, and its source says
-nothing about torch's operators alone: of those only parameters and flops are known.
+that it calls; nothing runs. A foreign task's reference runs in a child, and its source is not only
+torch operators: only parameters and flops are known for it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Function = ast.FunctionDef | ast.Lambda
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceFacts:
-    """Numbers of one reference; None where it cannot be told.
+    """Numbers of one reference; None if unknown.
 
     Attributes:
         lines: of code, without blank ones, comments and docstrings.
-        operators: calls, and arithmetic and comparing operators.
+        operators: calls, and arithmetic and comparison operators.
         parameters: of the call: tensors, lists of them, and attributes.
-        flops: at the shape of a one-shape benchmark; 0 of what only moves data.
+        flops: at the shape of a one-shape benchmark; 0 if it only moves data.
     """
 
     lines: int | None
@@ -43,7 +43,7 @@ class ReferenceFacts:
 
 
 def facts_of(task: Task) -> ReferenceFacts:
-    """The facts of one task's reference."""
+    """Return the facts of one task's reference."""
     code = None if task.foreign else _code_of(task.reference)
     return ReferenceFacts(
         lines=None if code is None else code[0],
@@ -62,7 +62,7 @@ def _flops(task: Task) -> float | None:
 
 
 def _code_of(reference: Callable[..., Any]) -> tuple[int, int] | None:
-    """Lines and operators of a reference and of the helpers that it calls, each counted once."""
+    """Count lines and operators of a reference and its helpers, each helper once."""
     function = _plain(reference)
     if function is None:
         # torch's own function, passed as it is.
@@ -96,7 +96,7 @@ def _module(path: str) -> ast.Module:
 
 
 def _node_of(function: FunctionType) -> Function | None:
-    """Where a function stands in its file; of lambdas in one line, the one of its parameters."""
+    """Find a function in its file; of lambdas in one line, the one with its parameters."""
     path = inspect.getsourcefile(function)
     if path is None:
         return None
@@ -121,7 +121,7 @@ def _helpers(function: FunctionType, node: Function) -> Iterator[FunctionType]:
 
 
 def _lines(node: Function) -> int:
-    """The lines on which code of the function stands: those where some node begins or ends."""
+    """Return the lines with code of the function: those on which some node begins or ends."""
     body = [node.body] if isinstance(node, ast.Lambda) else _without_docstring(node.body)
     found = {node.lineno}
     for statement in body:

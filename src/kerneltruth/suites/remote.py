@@ -1,7 +1,7 @@
-"""Foreign code that the judge needs answers from, run in a child process and nowhere else.
+"""Run foreign code that the judge needs answers from, in a child process only.
 
 A reference that came with a data set is as untrusted as a candidate. Its source goes to a child,
-and is asked over the ordinary protocol.
+which answers over the ordinary protocol.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Rejected(RuntimeError):
 
 
 class Remote:
-    """One source in a child, which is started when it is first asked and again if it died.
+    """One source in a child, which starts at the first request and again if it died.
 
-    A process that was forked from this one starts a child of its own.
+    A process that was forked from this one starts its own child.
     """
 
     def __init__(self, candidate: Candidate, runner: Runner, *, judges: int = 1) -> None:
-        """Start no child yet; `judges`, each with children of its own, share the cores."""
+        """Start no child yet; `judges`, each with its own children, share the cores."""
         self._candidate = candidate
         self._threads = max(1, min(len(os.sched_getaffinity(0)) // judges, _THREADS))
         self._runner = runner
@@ -53,10 +53,10 @@ class Remote:
     def document(
         self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
     ) -> dict[str, Any]:
-        """An answer that is JSON, as bytes.
+        """Return an answer that is JSON, as bytes.
 
         Raises:
-            Rejected: there is none.
+            Rejected: there is no answer.
         """
         (result,) = self._call(request, tensors, deadline_s).results
         try:
@@ -70,16 +70,16 @@ class Remote:
     def outputs(
         self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], *, deadline_s: float
     ) -> tuple[torch.Tensor, ...]:
-        """An answer in tensors, on the device of those given; it is found on the CPU.
+        """Return an answer in tensors, computed on the CPU and moved to the arguments' device.
 
         Raises:
-            Rejected: there is none.
+            Rejected: there is no answer.
         """
         where = next((t.device for t in tensors.values()), torch.device("cpu"))
         if where.type == "meta":
             raise Rejected("shapes alone cannot be sent to another process")
         if where.type != "cpu" or sum(t.numel() for t in tensors.values()) > _LARGE:
-            # What is small gets one thread, for the same bits everywhere.
+            # A small call gets one thread, for the same bits everywhere.
             request = {**request, "threads": self._threads}
         found = self._call(request, tensors, deadline_s).results
         return tuple(_tensor(result).to(where) for result in found)
@@ -109,7 +109,7 @@ def _why(seen: Observation, deadline_s: float) -> str:
 
 
 def _argument(name: str, tensor: torch.Tensor) -> TensorArgument:
-    # What lies column by column stays so: a program may compute with it otherwise.
+    # Keep column-major tensors as they are: a program may compute differently with them.
     turned = tensor.ndim > 1 and not tensor.is_contiguous() and tensor.mT.is_contiguous()
     strides, step = [], 1
     for size in reversed(tensor.shape):

@@ -1,4 +1,4 @@
-"""The code in a model's reply: out of fences, prose and appended tests."""
+"""Extract the code from a model's reply: out of fences, prose and appended tests."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import warnings
 
 from kerneltruth.runner.candidate import above_tests
 
-# What models that think aloud say before their answer.
+# Text that reasoning models emit before their answer.
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.M | re.S)
 # A fence that follows prose on its line, or ends on the last line of the code.
 _LOOSE_FENCE = re.compile(r"(`{3,}|~{3,})[^\n`~]*\n(.*?)(?:\1|\Z)", re.S)
-# And one on whose line the code begins.
+# A fence with code on the same line.
 _CLOSE_FENCE = re.compile(r"(`{3,}|~{3,})(?:\w*[ \t]*\n)?(.*?)(?:\1|\Z)", re.S)
 _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n", re.M)
 
 
 def code_of(reply: str) -> str:
-    """The Python source in a reply.
+    """Return the Python source in a reply.
 
-    Thoughts between `<think>` tags at the beginning are passed over. A reply that is Python as it
-    stands is taken whole. The longest fenced block that is Python counts, since replies
-    show fragments beside the answer; a block that the reply's end cuts off counts too. Where
-    nothing parses, the longest block or the whole text is left for the candidate's own verdict.
+    Text between `<think>` tags at the beginning is skipped. A reply that is Python as it stands is
+    taken whole. Otherwise the longest fenced block that is Python counts, since replies show
+    fragments beside the answer, even if the reply's end cuts it off. If nothing parses, the longest
+    block or the whole text is left for the candidate's own verdict.
     """
     spoken = _THOUGHTS.sub("", reply.replace("\r\n", "\n"))
     text = above_tests(spoken)

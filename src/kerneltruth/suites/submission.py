@@ -1,4 +1,4 @@
-"""What every importer yields: submissions, and what could not be read, and why."""
+"""What every reader yields: submissions, and what could not be read, with reasons."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ MAX_SOURCE_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """One candidate as it was handed in.
+    """One candidate as it was submitted.
 
     Attributes:
-        origin: where it stands, relative to what was given: a file, or a file and a line.
-        name: what it calls its task, in its own suite's words.
-        entry: the function that its prompt asks for, where that is known and is not `name`; ""
-            where the prompt names none, so that any function may stand for it.
+        origin: its place, relative to the given path: a file, or a file and a line.
+        name: its task, in its own suite's words.
+        entry: the function that its prompt asks for, if known and different from `name`; "" if the
+            prompt names none, so that any function may be the entry.
         source: the code alone, without fences and prose.
-        peer: what the peer's own evaluation said of it, where the format holds that.
+        peer: the verdict of the peer's own evaluation, if the format contains it.
     """
 
     origin: str
@@ -32,7 +32,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A file or line that is no submission, and why; the rest is read nevertheless."""
+    """A file or line that is not a submission, and why; the rest is still read."""
 
     origin: str
     reason: str

@@ -1,4 +1,4 @@
-"""What a run keeps of the tasks that it judges on: `tasks.json`, for the study of them."""
+"""Store facts about a run's tasks in `tasks.json`, for analysis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def store_facts(run: Path, tasks: Iterable[str]) -> None:
     """Store the facts of these tasks in a run, beside those that it has.
 
     A foreign suite's tasks are left out: making one may take seconds, and their references are not
-    in the terms of torch's operators alone.
+    only torch operators.
     """
     known = read_tasks(run)
     missing = {t for t in tasks if t not in known and t.partition("/")[0] not in FOREIGN}

@@ -1,1 +1,1 @@
-"""Where and how an output is wrong, and on which cases, in one or two plain sentences."""
+"""Say where and how an output is wrong, and on which cases, in one or two sentences."""

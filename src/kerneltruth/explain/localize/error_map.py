@@ -1,4 +1,4 @@
-"""Where an output is wrong, as a small picture of characters. Pure over tensors."""
+"""Draw where an output is wrong, as a small picture of characters. Pure over tensors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_ACROSS = 64
 
 
 def map_of(values: Values) -> ErrorMap:
-    """The map of an output whose wrong elements are known.
+    """Draw the map of an output whose wrong elements are known.
 
-    All dims but the last are folded into rows; several rows or columns share a cell where there
-    are more than the map has room for.
+    All dims but the last are folded into rows. If there are more rows or columns than cells,
+    several share a cell.
     """
     wrong = values.wrong
     across = wrong.shape[-1] if wrong.dim() else 1
@@ -35,7 +35,7 @@ def map_of(values: Values) -> ErrorMap:
 
 
 def _parts(size: int, most: int) -> list[int]:
-    """Where each part begins, and where the last one ends: equal parts, but for rounding."""
+    """Return where each part begins and the last one ends: equal parts, up to rounding."""
     parts = min(size, most)
     return [size * i // parts for i in range(parts + 1)] if parts else [0]
 
@@ -53,7 +53,7 @@ def _summed(values: Tensor, parts: list[int], dim: int) -> Tensor:
 
 
 def _mark(wrong: Tensor, count: Tensor) -> str:
-    """A full stop where nothing is wrong, `#` where all is, else tenths, rounded up."""
+    """Draw `.` if nothing is wrong, `#` if all is, otherwise tenths, rounded up."""
     share = float(wrong) / float(count)
     if share == 0:
         return "."

@@ -1,4 +1,4 @@
-"""What is known of a wrong result, and what an explanation of it is made of. Pure."""
+"""The evidence on a wrong result, and the parts of an explanation. Pure."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """Another case of the same candidate, how it went, and its worst error over the bound.
+    """Another case of the same candidate, its result, and its worst error over the bound.
 
-    `sought`: it was chosen for what was known already, so that chance says nothing about it.
+    `sought`: it was chosen because of earlier results, so chance says nothing about it.
     """
 
     case: Case
@@ -69,13 +69,13 @@ class FailureEvidence:
 
     Attributes:
         case: the failing case; the larger its tensors, the more a pattern in them says.
-        verdict: what the judge concluded of it.
+        verdict: what the judge concluded about it.
         values: the wrong output, if there was one of the right form.
         inputs: by name, as float64 CPU tensors of their logical shape.
         blocks: block sizes of the candidate.
         reduced: symbols of the dims that the operator sums or contracts over.
-        siblings: how other cases of the same candidate went.
-        output: the wrong output's name, where there are several.
+        siblings: results of other cases of the same candidate.
+        output: the wrong output's name, if there are several.
     """
 
     case: Case
@@ -90,10 +90,10 @@ class FailureEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """One thing that is true of the wrong elements: a machine's tag, and a clause for people.
+    """A true statement about the wrong elements: a machine's tag, and a clause for people.
 
-    `everywhere`: it is true of every element, of which some are only too small to be called wrong,
-    so that their place says nothing.
+    `everywhere`: it is true of every element; some errors are only too small to count as wrong, so
+    the place of the wrong elements says nothing.
     """
 
     tag: str
@@ -110,12 +110,12 @@ class LocalizedFault:
 
     @property
     def tag(self) -> str:
-        """The most telling tag."""
+        """Return the most telling tag."""
         return self.tags[0]
 
 
 def siblings_of(judgements: Iterable[Judgement]) -> tuple[Sibling, ...]:
-    """The judged cases among the judgements: refusals and faults of our side say nothing here."""
+    """Return the judged cases; refusals and faults on our side say nothing here."""
     return tuple(
         Sibling(
             case=j.case,
@@ -128,30 +128,30 @@ def siblings_of(judgements: Iterable[Judgement]) -> tuple[Sibling, ...]:
 
 
 def epsilon(dtype: str) -> float:
-    """Spacing of the dtype's values at 1; 0 for integers."""
+    """Return the spacing of the dtype's values at 1; 0 for integers."""
     return _EPSILON.get(dtype, 0.0)
 
 
 def number(value: float) -> str:
-    """A number as a reader wants it."""
+    """Format a number for a reader."""
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.4g}"
 
 
 def ratio(value: float) -> str:
-    """A factor with as many digits as tell it from 1."""
+    """Format a factor with enough digits to tell it from 1."""
     digits = next((d for d in range(4, 12) if float(f"{value:.{d}g}") != 1.0), 12)
     return number(value) if digits == 4 else f"{value:.{digits + 1}g}"
 
 
 def place(index: Iterable[int]) -> str:
-    """An index as code writes it."""
+    """Format an index as code does."""
     return f"[{', '.join(str(i) for i in index)}]"
 
 
 def luck(*, chosen: int, offered: int, total: int) -> float:
-    """Chance that `chosen` of `total` things, drawn blindly, all lie among the `offered`."""
+    """Return the chance that `chosen` of `total` things, drawn blindly, all lie in `offered`."""
     if chosen > offered:
         return 0.0
     log = (
@@ -166,10 +166,10 @@ def luck(*, chosen: int, offered: int, total: int) -> float:
 def matches(
     wrong: Tensor, condition: Tensor, *, least: float = 0.5, chance: float = CHANCE
 ) -> bool:
-    """Whether "only where the condition holds" is true and more than chance.
+    """Return whether "only where the condition holds" is true and more than chance.
 
-    All wrong elements meet the condition, at least the share `least` of those that meet it are
-    wrong, some do not meet it, and luck would show it less often than `chance`.
+    All wrong elements meet the condition; at least the share `least` of the elements that meet it
+    are wrong; some elements do not meet it; and luck would show this less often than `chance`.
     """
     chosen, offered, total = int(wrong.sum()), int(condition.sum()), wrong.numel()
     if not 0 < chosen <= offered < total or chosen < least * offered:
@@ -180,7 +180,7 @@ def matches(
 
 
 def worst_index(values: Values) -> tuple[int, ...]:
-    """The wrong element that matters most: a wrong NaN or infinity, else the largest error."""
+    """Return the wrong element that matters most: a NaN or infinity, else the largest error."""
     error = (values.output - values.reference).abs()
     error = torch.where(error.isnan(), torch.inf, error)
     error = torch.where(values.wrong, error, -torch.ones_like(error))

@@ -1,4 +1,4 @@
-"""How wrong elements differ from right ones: NaN, zeros, a factor, a shift, a clip, ... Pure.
+"""Find how wrong elements differ from right ones: NaN, zeros, a factor, a shift, ... Pure.
 
 Every function returns a pattern that all wrong elements fit, or None.
 """
@@ -21,14 +21,14 @@ from kerneltruth.explain.localize.evidence import (
 )
 from kerneltruth.explain.localize.where import line_word
 
-# The cosine of errors and what they would follow, beyond which no rounding is the reason.
+# Errors whose cosine with a candidate cause exceeds this are no rounding.
 _SYSTEMATIC = 0.9
-# So many roundings may add up in a long sum, relative to the largest element.
+# A long sum may accumulate this many roundings, relative to the largest element.
 _FEW = 1024
 
 
 def how(evidence: FailureEvidence, values: Values) -> Pattern | None:
-    """How the output is wrong: the first pattern that fits."""
+    """Return how the output is wrong: the first pattern that fits."""
     tolerance = max(8 * epsilon(evidence.case.dtype), 1e-5)
     got, want = values.output[values.wrong], values.reference[values.wrong]
     special = not_finite(got, want)
@@ -47,7 +47,7 @@ def how(evidence: FailureEvidence, values: Values) -> Pattern | None:
 
 
 def not_finite(got: Tensor, want: Tensor) -> Pattern | None:
-    """NaN or infinity on one side."""
+    """Match NaN or infinity on one side."""
     if bool((want.isnan() & ~got.isnan()).all()):
         shown = "a number" if bool(got.isfinite().all()) else "something else"
         return Pattern(tag="nan_swallowed", clause=f"NaN is swallowed: {shown} stands in its place")
@@ -65,7 +65,7 @@ def not_finite(got: Tensor, want: Tensor) -> Pattern | None:
 
 
 def misplaced(values: Values, tolerance: float) -> Pattern | None:
-    """The right numbers in the wrong place: transposed, reversed, shifted by one."""
+    """Match right numbers in the wrong place: transposed, reversed, shifted by one."""
     got, want = values.output, values.reference
     if not bool(got.isfinite().all()) or not bool(want.isfinite().all()):
         return None
@@ -97,13 +97,13 @@ def misplaced(values: Values, tolerance: float) -> Pattern | None:
 
 
 def _varies(want: Tensor, axis: int, tolerance: float) -> bool:
-    """Whether neighbours along an axis mostly differ, so that a shift would be seen."""
+    """Return whether neighbours along an axis mostly differ, so that a shift would show."""
     steps = want.diff(dim=axis).abs()
     return bool((steps > 4 * tolerance).double().mean() > 0.5) and want.numel() >= 4
 
 
 def copied(values: Values, evidence: FailureEvidence) -> Pattern | None:
-    """The output is one of the inputs."""
+    """Match an output that is one of the inputs."""
     for name, x in evidence.inputs.items():
         if x.shape != values.output.shape or bool((x == x.reshape(-1)[0]).all()):
             continue
@@ -113,7 +113,7 @@ def copied(values: Values, evidence: FailureEvidence) -> Pattern | None:
 
 
 def scaled(evidence: FailureEvidence, values: Values, tolerance: float) -> Pattern | None:
-    """Zeros, the wrong sign, a constant factor or a constant offset."""
+    """Match zeros, the wrong sign, a constant factor or a constant offset."""
     got, want = values.output[values.wrong], values.reference[values.wrong]
     all_of_it = _everywhere(values)
     several = "the wrong elements are" if got.numel() > 1 else "the wrong element is"
@@ -146,13 +146,13 @@ def _largest(x: Tensor) -> float:
 
 
 def _everywhere(values: Values) -> bool:
-    """Whether what is not wrong is too near 0 to tell."""
+    """Return whether all elements that are not wrong are too near 0 to tell."""
     right = values.reference[~values.wrong]
     return right.numel() == 0 or _largest(right) <= 0.05 * _largest(values.reference)
 
 
 def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
-    """The one factor between expected and returned values, if it explains the error."""
+    """Return the one factor between expected and returned values, if it explains the error."""
     largest = _largest(want)
     telling = want.abs() >= 0.01 * largest
     if largest == 0 or int(telling.sum()) < 2:
@@ -165,7 +165,7 @@ def _factor(got: Tensor, want: Tensor, tolerance: float) -> float | None:
 
 
 def factor_name(factor: float, evidence: FailureEvidence, tolerance: float) -> str:
-    """The factor, and what it is made of where a dim or an attribute explains it."""
+    """Format the factor, as a product of dims or attributes if they explain it."""
     shown = ratio(factor)
     for words, value in _known_factors(evidence):
         if value and abs(factor / value - 1) <= min(2 * tolerance, 0.02):
@@ -197,7 +197,7 @@ def _known_factors(evidence: FailureEvidence) -> Iterator[tuple[str, float]]:
 
 
 def wrapped(got: Tensor, want: Tensor) -> Pattern | None:
-    """Integers that lost their upper bits."""
+    """Match integers that lost their upper bits."""
     if bool((got != got.round()).any()) or bool((want != want.round()).any()):
         return None
     for bits in (8, 16, 32):
@@ -209,7 +209,7 @@ def wrapped(got: Tensor, want: Tensor) -> Pattern | None:
 
 
 def stuck(values: Values, got: Tensor, want: Tensor) -> Pattern | None:
-    """All wrong elements hold one value: clipped, or simply constant."""
+    """Match wrong elements that all hold one value: clipped, or constant."""
     value = float(got[0])
     if got.numel() < 2 or not bool((got == value).all()) or bool((want == want[0]).all()):
         return None
@@ -224,7 +224,7 @@ def stuck(values: Values, got: Tensor, want: Tensor) -> Pattern | None:
 
 
 def scaled_by_row(values: Values, tolerance: float) -> Pattern | None:
-    """Each row off by its own factor or offset: what normalizes it is wrong."""
+    """Match rows that are each off by their own factor or offset: their normalizer is wrong."""
     if values.output.dim() < 2 or values.output.shape[-1] < 3:
         return None
     rows = values.wrong.any(-1)
@@ -247,7 +247,7 @@ def scaled_by_row(values: Values, tolerance: float) -> Pattern | None:
 
 
 def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
-    """Right but for rounding to a narrower format."""
+    """Match an output that is right but for rounding to a narrower format."""
     got, want = values.output.reshape(-1), values.reference.reshape(-1)
     finite = got.isfinite() & want.isfinite()
     got, want = got[finite], want[finite]
@@ -272,21 +272,21 @@ def rounded(evidence: FailureEvidence, values: Values) -> Pattern | None:
 
 
 def _systematic(errors: torch.Tensor, want: torch.Tensor) -> bool:
-    """Whether errors have one sign or a proportion to the right values; rounding has neither.
+    """Return whether errors share one sign or grow with the right values; rounding does neither.
 
-    A variance without its N / (N - 1), say, or a decay that is left out.
+    Examples are a variance without its N / (N - 1), or an omitted decay.
     """
     others = (torch.ones_like(errors), want - want.mean())
     return any(abs(float(torch.cosine_similarity(errors, x, 0))) > _SYSTEMATIC for x in others)
 
 
 def growing(values: Values) -> Pattern | None:
-    """The error grows along the last dim, as where something accumulates."""
+    """Match an error that grows along the last dim, as in an accumulation."""
     if values.output.dim() == 0 or values.output.shape[-1] < 16:
         return None
     columns = values.wrong.reshape(-1, values.wrong.shape[-1]).any(0)
     if float(columns.double().mean()) < 0.25:
-        # The rest is but rounding: that a few columns are wrong says it all.
+        # The other errors are rounding: a few wrong columns are the whole explanation.
         return None
     error = (values.output - values.reference).abs().reshape(-1, values.output.shape[-1])
     error = error.nan_to_num(0, 0, 0).mean(0)

@@ -1,7 +1,7 @@
-"""Where and how an output is wrong, in one or two plain sentences. Pure over tensors.
+"""Say where and how an output is wrong, in one or two plain sentences. Pure over tensors.
 
-Nothing is claimed that some wrong element contradicts, or that chance would show too easily; where
-no pattern fits, the count and the worst element are given.
+A claim is made only if no wrong element contradicts it and chance would rarely show it. If no
+pattern fits, the sentence gives the count and the worst element.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORM = ("count", "type", "shape", "dtype", "device")
 
 
 def localize(evidence: FailureEvidence) -> LocalizedFault:
-    """Explain a failure. The tags are, in this order: cause, on which cases, where, how."""
+    """Explain a failure. The tags, in order: cause, on which cases, where, how."""
     fault = _localized(evidence)
     if evidence.output is None:
         return fault
@@ -46,7 +46,7 @@ def _localized(evidence: FailureEvidence) -> LocalizedFault:
     wrong = values is not None and bool(values.wrong.any())
     place_of = where(evidence, values) if values is not None and wrong else None
     if cause is not None:
-        # What changes from call to call does so on any case.
+        # Faults that change from call to call do so on any case.
         cases = () if cause.tag == "nondeterministic" else when(evidence)
         clause = f"{cause.clause}; wrong {place_of.clause}" if place_of else cause.clause
         told = _sentence(clause) + _shares(evidence.verdict.causes) + _cases(cases)
@@ -69,7 +69,7 @@ def _tags(*patterns: Pattern | None) -> tuple[str, ...]:
 
 
 def _cases(patterns: tuple[Pattern, ...]) -> str:
-    """The sentence on the cases, after a space; empty if there is none."""
+    """Return the sentence on the cases, after a space; empty if there is none."""
     clauses = [p.clause.rstrip(".") for p in patterns]
     if not clauses:
         return ""
@@ -78,7 +78,7 @@ def _cases(patterns: tuple[Pattern, ...]) -> str:
 
 
 def _shares(causes: tuple[Cause, ...]) -> str:
-    """A sentence on the causes, after a space; empty where one explains all."""
+    """Return a sentence on the causes, after a space; empty if one explains all."""
     if not causes or causes[0].share == 1.0:
         return ""
     return f" Of the wrong elements {', '.join(shares_said(causes))}."
@@ -90,7 +90,7 @@ def _sentence(clause: str) -> str:
 
 
 def _cause(evidence: FailureEvidence) -> Pattern | None:
-    """What the guards and probes found: it explains whatever values came of it."""
+    """Return what the guards and probes found: it explains any values that resulted."""
     detail = evidence.verdict.detail
     match evidence.verdict.kind:
         case "input_mutated":
@@ -146,7 +146,7 @@ def _counted(evidence: FailureEvidence, values: Values) -> str:
 
 
 def _worst(evidence: FailureEvidence, values: Values) -> str:
-    """The worst element, with the inputs of the same place where there are such."""
+    """Describe the worst element, with the inputs at the same place if there are any."""
     index = worst_index(values)
     expected, got = float(values.reference[index]), float(values.output[index])
     shown = f"{expected:.6g}", f"{got:.6g}"

@@ -1,4 +1,4 @@
-"""Which cases are wrong: what all failing cases share and the passing ones lack. Pure."""
+"""Find which cases are wrong: what all failing cases share and the passing ones lack. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kerneltruth.explain.minimize.cases import RECIPES
 from kerneltruth.oracle.bounds import widening
 from kerneltruth.tasks.spec import Scalar
 
-# A twin differs in size and so in what is drawn: this many must agree.
+# A twin differs in size and so in its drawn values: this many must agree.
 SIZE_TWINS = 3
 # Fewer sizes would rise by luck.
 GROWING_SIZES = 5
@@ -25,12 +25,12 @@ CONSTANT_RECIPES = ("zeros", "ones")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """Something that may be true of a case.
+    """A property that a case may have.
 
     Attributes:
         tag: for machines.
         clause: for people.
-        holds: whether it is true of a case.
+        holds: returns whether a case has it.
         plain: strips the field that the claim is about, so that twins become the same.
         twins: how many passing twins of a failing case prove the claim; None if none do.
     """
@@ -43,10 +43,10 @@ class _Claim:
 
 
 def when(evidence: FailureEvidence) -> tuple[Pattern, ...]:
-    """On which cases the candidate is wrong, if its other cases tell; two patterns at most.
+    """Return which cases are wrong, if other cases show it; at most two patterns.
 
     A claim holds if every failing case has the property and some passing one lacks it; and either
-    two cases that differ in nothing else went different ways, or chance does not explain it.
+    two cases that differ in nothing else have different results, or chance does not explain it.
     """
     judged = list(dict.fromkeys(evidence.siblings))
     if not any(s.case.identity == evidence.case.identity for s in judged):
@@ -58,7 +58,7 @@ def when(evidence: FailureEvidence) -> tuple[Pattern, ...]:
     standing = next((c for c in claims if _stands(c, judged)), None)
     found = None if standing is None else Pattern(tag=standing.tag, clause=standing.clause)
     if found is None or found.tag == "not_multiple":
-        # These say more: they speak of all sizes tried.
+        # These say more: they cover all sizes tried.
         found = _growth(evidence, judged) or _threshold(evidence, judged) or found
     elif found.tag == "dtype":
         # A dtype may show it only because its bound is the narrowest.
@@ -84,14 +84,14 @@ def _stands(claim: _Claim, judged: list[Sibling]) -> bool:
 
 
 def _bare(case: Case) -> Case:
-    """Without the seed: twins need not share it."""
+    """Drop the seed: twins need not share it."""
     return replace(case, seed=0)
 
 
 def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterator[_Claim]:
     failed = [s.case for s in judged if s.failed]
     passed = [s.case for s in judged if not s.failed]
-    # A vector that is said to be transposed is strided.
+    # A vector in a transposed layout is strided.
     shape = max((tuple(x.shape) for x in evidence.inputs.values()), key=len, default=(1, 1))
     layouts = {effective_layout(c.layout, shape) for c in failed}
     others = {effective_layout(c.layout, shape) for c in passed} - layouts
@@ -125,8 +125,8 @@ def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterato
         )
     recipes = sorted({c.recipe for c in failed})
     if not set(recipes) & set(RECIPES):
-        # Zeros hide most faults, so passing on them says nothing about the others; nor do values
-        # that were written to be simple.
+        # Zeros hide most faults, and so do values that were written to be simple, so passing on
+        # them says nothing about the others.
         silent = (*recipes, *CONSTANT_RECIPES)
         yield _Claim(
             tag="values",
@@ -137,7 +137,7 @@ def _setting_claims(evidence: FailureEvidence, judged: list[Sibling]) -> Iterato
 
 
 def _shown_by(name: str, value: Scalar, passed: list[Case]) -> str:
-    """That a setting shows it, and which others that were tried do not."""
+    """Say which setting shows it, and which others that were tried do not."""
     others = {str(c.settings.get(name, value)) for c in passed} - {str(value)}
     if isinstance(value, bool) or not others:
         return f"Only {name}={value} shows it."
@@ -153,7 +153,7 @@ def _or(words: Iterable[str]) -> str:
 
 
 def _joined(words: Iterable[str], by: str) -> str:
-    """Words in a list, in alphabetical order."""
+    """Join words to a list, in alphabetical order."""
     found = sorted(words)
     return f" {by} ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
@@ -187,7 +187,7 @@ def _size_claims(symbol: str, blocks: tuple[int, ...]) -> Iterator[_Claim]:
 
 
 def _lines(symbol: str, judged: list[Sibling]) -> list[list[Sibling]]:
-    """The cases in groups that differ in nothing but the size of a symbol, and the seed."""
+    """Group cases that differ only in the size of a symbol, and the seed."""
     groups: dict[str, list[Sibling]] = {}
     for s in judged:
         if not s.case.literals:
@@ -203,7 +203,7 @@ def _threshold(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | No
 
 
 def threshold(evidence: FailureEvidence, judged: list[Sibling]) -> tuple[str, int] | None:
-    """A dim above a size fails, up to it passes: among cases that differ in that dim alone."""
+    """Match a size up to which cases pass and above which they fail, all else equal."""
     for symbol, _ in evidence.case.dims:
         found = [t for line in _lines(symbol, judged) if (t := _step(symbol, line)) is not None]
         least = min((s.case.sizes[symbol] for s in judged if s.failed), default=0)
@@ -213,9 +213,9 @@ def threshold(evidence: FailureEvidence, judged: list[Sibling]) -> tuple[str, in
 
 
 def _step(symbol: str, line: list[Sibling]) -> int | None:
-    """The largest passing size of a line, if every larger one fails and luck does not show it."""
-    # A search by size ends at such a step whatever the fault, unless the values stay much the same
-    # and many sizes agree.
+    """Return the largest passing size of a line, if every larger one fails and not by luck."""
+    # A search by size ends at such a step for any fault, unless the values stay much the same and
+    # many sizes agree.
     many = sum(not s.failed for s in line) >= MANY_SIZES
     told = [s for s in line if not s.sought or (many and s.case.recipe in CONSTANT_RECIPES)]
     failed = {s.case.sizes[symbol] for s in told if s.failed}
@@ -228,7 +228,7 @@ def _step(symbol: str, line: list[Sibling]) -> int | None:
 
 
 def _growth(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | None:
-    """The error over its bound rises with a reduced dim, all else equal."""
+    """Match an error over its bound that rises with a reduced dim, all else equal."""
     for symbol in evidence.reduced:
         lines = (_ratios(symbol, line) for line in _lines(symbol, judged))
         told = [_rises(ratios) for ratios in lines if len(ratios) >= GROWING_SIZES]
@@ -238,10 +238,10 @@ def _growth(evidence: FailureEvidence, judged: list[Sibling]) -> Pattern | None:
 
 
 def _ratios(symbol: str, line: list[Sibling]) -> list[float]:
-    """Errors over bounds by size, where they reach a failure; empty if none does.
+    """Return errors over bounds by size, if they reach a failure; empty otherwise.
 
-    A bound is wider for longer sums, in float32 as much as a loop's rounding grows; a fault that
-    adds up grows like that, too, and shows beside the bound of a shorter sum.
+    A longer sum has a wider bound, in float32 up to a loop's rounding. A fault that adds up grows
+    in the same way, and shows beside the bound of a shorter sum.
     """
     points = {
         s.case.sizes[symbol]: s.ratio * widening(s.case.sizes[symbol], s.case.dtype)
@@ -252,9 +252,9 @@ def _ratios(symbol: str, line: list[Sibling]) -> list[float]:
 
 
 def _rises(ratios: list[float]) -> bool:
-    """Whether they rise to three times the first, not much by chance, nor in one leap from nothing.
+    """Return whether they rise to three times the first, neither by chance nor in one leap.
 
-    The worst of a few random errors varies by itself, so a small fall is let pass.
+    The worst of a few random errors varies by itself, so a small fall is allowed.
     """
     steady = all(b >= 0.7 * a for a, b in itertools.pairwise(ratios))
     gradual = sum(r > 0.05 * ratios[-1] for r in ratios) >= 3

@@ -1,4 +1,4 @@
-"""Which elements are wrong: by their place in the output, or by what the inputs hold there. Pure.
+"""Find which elements are wrong: by place in the output, or by the inputs there. Pure.
 
 Every function returns a pattern that all wrong elements fit, or None.
 """
@@ -28,11 +28,11 @@ _TILES = (1024, 512, 256, 128, 64, 32, 16)
 
 
 def where(evidence: FailureEvidence, values: Values) -> Pattern | None:
-    """Where the output is wrong, if not everywhere."""
+    """Return where the output is wrong, if not everywhere."""
     if bool(values.wrong.all()) or not bool(values.wrong.any()):
         return None
     placed = by_place(values.wrong, evidence.blocks)
-    # One line, unlike a tail of tiles, is rather wrong for what it holds.
+    # A single line, unlike a tail of tiles, is probably wrong because of its values.
     certain = placed is not None and placed.tag in _OF_TILES
     return (
         by_row_property(values.wrong, evidence.inputs)
@@ -44,21 +44,21 @@ def where(evidence: FailureEvidence, values: Values) -> Pattern | None:
 
 
 def line_word(rank: int, axis: int) -> str:
-    """What one index along an axis selects."""
+    """Name what one index along an axis selects."""
     if rank == 1:
         return "element"
     return {rank - 1: "column", rank - 2: "row"}.get(axis, f"slice of dim {axis}")
 
 
 def by_place(wrong: Tensor, blocks: Sequence[int]) -> Pattern | None:
-    """Wrong along one axis: the last partial tile, past a column, the first or last line."""
+    """Match errors along one axis: the last partial tile, past a column, the first or last line."""
     for axis in reversed(range(wrong.dim())):
         found = _along(wrong, axis, blocks)
         if found is not None:
             return found
     if wrong.dim() < 2:
         return None
-    # A kernel that works element by element knows no rows.
+    # An elementwise kernel knows no rows.
     flat = _along(wrong.reshape(-1), 0, blocks)
     if flat is None or flat.tag not in _OF_TILES:
         return None
@@ -87,7 +87,7 @@ def _last_tile(found: list[int], size: int, blocks: Sequence[int], word: str) ->
     first = found[0]
     fitting = [b for b in tiles if first >= size - size % b]
     if not blocks:
-        # Without the candidate's block sizes, only a tail that starts on a tile is one.
+        # Without the candidate's block sizes, only a tail that starts on a tile counts.
         fitting = [b for b in _TILES if b < size and size % b and first == size - size % b]
     full = len(found) == size - first or len(found) >= 2
     fitting = [b for b in fitting if 2 * len(found) >= size % b] if full else []
@@ -143,7 +143,7 @@ def _period(found: list[int], size: int, blocks: Sequence[int], word: str) -> Pa
 
 
 def by_input_value(wrong: Tensor, inputs: Mapping[str, Tensor]) -> Pattern | None:
-    """Wrong where an input element of the same place has some property."""
+    """Match errors where an input element at the same place has some property."""
     same = {n: x for n, x in inputs.items() if x.shape == wrong.shape}
     for name, x in same.items():
         for words, tag, condition in _properties(name, x):
@@ -171,7 +171,7 @@ def _properties(name: str, x: Tensor) -> Iterator[tuple[str, str, Tensor]]:
 
 
 def _threshold(wrong: Tensor, features: Mapping[str, Tensor]) -> Pattern | None:
-    """Wrong exactly where a feature exceeds a value."""
+    """Match errors exactly where a feature exceeds a value."""
     chosen, total = int(wrong.sum()), wrong.numel()
     if luck(chosen=chosen, offered=chosen, total=total) * len(features) > CHANCE:
         return None
@@ -190,7 +190,7 @@ def _threshold(wrong: Tensor, features: Mapping[str, Tensor]) -> Pattern | None:
 
 
 def _between(low: float, high: float) -> float:
-    """The roundest number from `low` (included) to `high` (excluded)."""
+    """Return the roundest number from `low` (included) to `high` (excluded)."""
     for digits in range(6):
         for value in (low, (low + high) / 2):
             rounded = float(f"{value:.{digits}e}")
@@ -200,7 +200,7 @@ def _between(low: float, high: float) -> float:
 
 
 def rows_of(wrong: Tensor, x: Tensor) -> Tensor | None:
-    """Which rows (lines of the last dim) of an input have a wrong output, if they correspond."""
+    """Return which rows of an input have a wrong output, if rows of both correspond."""
     if x.dim() == 0 or x.shape[-1] < 2:
         return None
     lead = x.shape[:-1]
@@ -212,7 +212,7 @@ def rows_of(wrong: Tensor, x: Tensor) -> Tensor | None:
 
 
 def by_row_property(wrong: Tensor, inputs: Mapping[str, Tensor]) -> Pattern | None:
-    """Wrong in the rows of an input that are zero, masked, constant, or hold ties or specials."""
+    """Match rows of an input that are zero, masked, constant, or hold ties or specials."""
     for name, x in inputs.items():
         rows = rows_of(wrong, x)
         if rows is None or bool(rows.all()):
@@ -241,7 +241,7 @@ def _repeats(x: Tensor) -> Tensor:
 
 
 def by_row_size(wrong: Tensor, inputs: Mapping[str, Tensor]) -> Pattern | None:
-    """Wrong in the rows of an input whose magnitude, or mean against spread, exceeds a value."""
+    """Match rows of an input whose magnitude, or mean against spread, exceeds a value."""
     for name, x in inputs.items():
         rows = rows_of(wrong, x)
         if rows is None or bool(rows.all()) or not bool(x.isfinite().all()):

@@ -1,1 +1,1 @@
-"""The smallest case that still fails: `search` knows no kernels, the others what is simpler."""
+"""Find the smallest case that still fails: `search` knows no kernels; the others define simpler."""

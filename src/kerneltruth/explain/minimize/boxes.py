@@ -1,7 +1,7 @@
-"""Smaller shapes of a case whose values are written out: a part of its tensors is kept. Pure.
+"""Shrink a case whose values are written out by keeping a part of its tensors. Pure.
 
-A recipe draws other values at another shape, so a fault that needs a certain value may go away
-where the shape alone shrinks. Here the values go along with their places.
+A recipe draws other values at another shape, so a fault that needs a certain value may vanish when
+only the shape shrinks. Here the values move along with their places.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kerneltruth.tasks.spec import INDEX_KINDS, Task, TensorSpec, evaluate
 
 # Up to this many indices, each one alone is kept, and each one alone is left out.
 FEW = 16
-# Up to this many nonzero values of each tensor move into a smaller form.
+# At most this many nonzero values of each tensor are kept in a smaller form.
 _PLACES = 3
 
 Kept = tuple[int, ...]
 
 
 def sliced(case: Case, task: Task) -> Iterator[Case]:
-    """The case with fewer indices along one symbol, its written-out values kept where they were."""
+    """Yield the case with fewer indices along one symbol; values move with their places."""
     if not case.literals:
         return
     for symbol in sliceable(case, task):
@@ -36,7 +36,7 @@ def sliced(case: Case, task: Task) -> Iterator[Case]:
 
 
 def sliceable(case: Case, task: Task) -> list[str]:
-    """Symbols of size 2 or more that stand in tensors as plain dims and nowhere else."""
+    """Return symbols of size 2 or more that occur in tensors as plain dims and nowhere else."""
     present = [s for s in task.tensors if s.name not in case.absent]
     plain = {d for s in present for d in task.axes(s, case.settings)}
     inside = {
@@ -50,7 +50,7 @@ def sliceable(case: Case, task: Task) -> list[str]:
 
 
 def selections(size: int) -> Iterator[Kept]:
-    """Which indices to keep: a half, one, all but a quarter, all but one."""
+    """Yield which indices to keep: a half, one, all but a quarter, all but one."""
     everything = tuple(range(size))
     half = (size + 1) // 2
     yield everything[:half]
@@ -66,7 +66,7 @@ def selections(size: int) -> Iterator[Kept]:
 
 
 def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
-    """The case with only these indices along a symbol; None if the task has no such shape."""
+    """Keep only these indices along a symbol; None if the task has no such shape."""
     specs = {s.name: s for s in task.tensors}
     smaller = case.with_dims(**{symbol: len(kept)})
     if not kept or not task.allows(smaller.sizes, smaller.settings):
@@ -82,10 +82,10 @@ def keep(case: Case, task: Task, symbol: str, kept: Kept) -> Case | None:
 
 
 def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
-    """A smaller form of the case with a part of its written-out values, where each has a place.
+    """Yield the case in smaller shapes, with a part of its written-out values in their places.
 
     Dims of one size that shrink to one size are cut alike. The parts tried are the first, the last,
-    and those with one of the first few values that are not 0.
+    and those with one of the first few nonzero values.
     """
     given = dict(case.literals)
     specs = [s for s in task.tensors if s.name in given]
@@ -115,7 +115,7 @@ def moved(case: Case, smaller: Case, task: Task) -> Iterator[Case]:
 
 
 def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The index of an element, from its place in row-major order."""
+    """Return the index of an element from its row-major position."""
     index = []
     for size in reversed(shape):
         place, i = divmod(place, size)
@@ -129,7 +129,7 @@ def _window(
     after: tuple[int, ...],
     start: Mapping[tuple[int, int], int],
 ) -> tuple[float, ...]:
-    """The elements of a part of a tensor, row-major."""
+    """Return the elements of a part of a tensor, row-major."""
     steps = [math.prod(before[i + 1 :]) for i in range(len(before))]
     begins = [start[cut] for cut in zip(before, after, strict=True)]
     ranges = (range(b, b + n) for b, n in zip(begins, after, strict=True))
@@ -142,7 +142,7 @@ def _window(
 def _along(
     values: tuple[float, ...], shape: tuple[int, ...], axes: list[int], kept: Kept
 ) -> tuple[float, ...]:
-    """The elements whose index along each of the axes is kept, row-major."""
+    """Return the elements whose index along each of the axes is kept, row-major."""
     if not axes:
         return values
     choices = [kept if i in axes else range(n) for i, n in enumerate(shape)]
@@ -160,7 +160,7 @@ def _valid(
     after: Case,
     cut: tuple[str, Kept],
 ) -> tuple[float, ...]:
-    """Indices that point where they did, or at the first place if that is gone."""
+    """Remap indices to the same elements, or to the first place if an element is gone."""
     if spec.kind not in INDEX_KINDS or spec.extent is None:
         return values
     was, now = (evaluate(spec.extent, {**c.settings, **c.sizes}) for c in (before, after))

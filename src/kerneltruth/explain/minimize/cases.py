@@ -1,10 +1,10 @@
-"""Which case is simpler, and the simpler cases of a failing one.
+"""Order cases by simplicity, and yield the simpler cases of a failing one.
 
-The order of `key`, most important first, and why:
+The order of `key`, most important first, with its reasons:
 
-1. shape: what people look for first, and what makes every further try cheap;
-2. attributes: a default is what the reader assumes;
-3. optional inputs: one that is absent need not be read;
+1. shape: readers look at it first, and it makes every further try cheap;
+2. attributes: readers assume defaults;
+3. optional inputs: an absent one need not be read;
 4. dtype: float32 rounds least and its values are the most familiar;
 5. layout: contiguous unless the fault is about strides;
 6. values: written out before drawn, and 0 and 1 before all others.
@@ -43,12 +43,12 @@ DTYPES = (
 )
 RECIPES = ("zeros", "ones", "small", "uniform01", "uniform", "normal")
 
-# Beyond this, a number that only a recipe of the extended domain drew is extreme.
+# Larger numbers are extreme: only a recipe of the extended domain draws them.
 MODERATE = 1e4
 
 
 def key(case: Case, task: Task) -> tuple[Any, ...]:
-    """The case's place in the order, simplest least; total over the cases of one task and seed."""
+    """Return the case's sort key, simplest least; a total order of one task and seed's cases."""
     # The shapes of a task without dims follow from its attributes.
     shape = shapes.order(tuple(n for _, n in case.dims))
     if not task.dims:
@@ -81,7 +81,7 @@ def _attribute_order(case: Case, task: Task) -> tuple[Any, ...]:
 
 
 def domain(case: Case, task: Task) -> Domain:
-    """Where the case belongs, whatever it was made from."""
+    """Return the domain of the case, whatever it was made from."""
     if not case.literals:
         return domain_of(task, case)
     drawn_so = DRAWN[case.recipe].domain == "core"
@@ -91,7 +91,7 @@ def domain(case: Case, task: Task) -> Domain:
 
 
 def settings(case: Case, task: Task, recipes: Sequence[str] = RECIPES) -> Iterator[Case]:
-    """The same shape with simpler attributes, inputs, dtype, layout and recipe, all then each."""
+    """Yield the same shape with simpler attributes, inputs, dtype, layout or recipe."""
     attributes = {a.name: a.default for a in task.attributes if a.name in case.settings}
     optional = tuple(s.name for s in task.tensors if s.optional)
     # A dtype of the extended domain is no simpler than a main one: a kernel may refuse it.
@@ -141,18 +141,18 @@ def passes(
     blocks: Sequence[int] = (),
     swept: int = shapes.SWEPT,
 ) -> list[Pass[Case]]:
-    """The passes that shrink a case of the task, in the order that needs the fewest tries.
+    """Return the passes that shrink a case of the task, in the order that needs the fewest tries.
 
     Args:
         task: what the case tests.
-        literalize: gives the same case with its drawn values as literals.
+        literalize: returns the same case with its drawn values as literals.
         blocks: block sizes of the candidate; one more than each is tried early.
-        swept: how many of the smallest shapes are tried whatever the others show.
+        swept: how many of the smallest shapes are always tried.
     """
     found: list[Pass[Case]] = [_reshaping(task, shapes.floored)]
     if not task.dims:
         found = [partial(_other_forms, task=task)]
-    # Plainer values need larger shapes at times, and the shape comes first; but where zeros do,
+    # Plainer values sometimes need larger shapes, and the shape comes first; but if zeros fail,
     # values do not matter.
     found.append(partial(settings, task=task, recipes=RECIPES[:1]))
     for i in range(len(task.dims)):
@@ -175,7 +175,7 @@ def _lowered(
 
 
 def _smaller_forms(case: Case, task: Task) -> list[Case]:
-    """The case with attributes that give its tensors fewer elements, fewest first."""
+    """Yield the case with attributes that give its tensors fewer elements, fewest first."""
     hidden = [{a.name: v} for a in task.attributes if a.hidden for v in a.values]
     forms = (case.with_attributes(**form) for form in (*task.smaller, *hidden))
     now = values.elements(case, task)
@@ -184,13 +184,13 @@ def _smaller_forms(case: Case, task: Task) -> list[Case]:
 
 
 def _other_forms(case: Case, task: Task) -> Iterator[Case]:
-    """Smaller forms of a case whose values are drawn."""
+    """Yield smaller forms of a case whose values are drawn."""
     if not case.literals:
         yield from _smaller_forms(case, task)
 
 
 def _moved(case: Case, task: Task) -> Iterator[Case]:
-    """Smaller forms of a case whose values are written out, with a part of these."""
+    """Yield smaller forms of a case whose values are written out, with a part of these."""
     if case.literals:
         for form in _smaller_forms(replace(case, literals=()), task):
             yield from boxes.moved(case, form, task)
@@ -199,7 +199,7 @@ def _moved(case: Case, task: Task) -> Iterator[Case]:
 def _reshaping(
     task: Task, reshape: Callable[[shapes.Sizes, shapes.Allowed], Iterator[shapes.Sizes]]
 ) -> Pass[Case]:
-    """A pass over cases from one over shapes."""
+    """Turn a pass over shapes into a pass over cases."""
 
     def simpler(case: Case) -> Iterator[Case]:
         if case.literals:
@@ -224,7 +224,7 @@ def minimize_case(
     budget: MinimizeBudget,
     blocks: Sequence[int] = (),
 ) -> Shrunk[Case]:
-    """The simplest case found on which `fails` still holds; `case` is known to fail."""
+    """Return the simplest case found on which `fails` still holds; `case` is known to fail."""
     swept = min(shapes.SWEPT, budget.evaluations // shapes.SWEPT_SHARE)
     return minimize(
         case,

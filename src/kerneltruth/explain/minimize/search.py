@@ -1,8 +1,8 @@
-"""Shrinks a failing value while it keeps failing. Knows nothing of kernels.
+"""Shrink a failing value while it keeps failing. Knows nothing about kernels.
 
 A pass is a function from a value to simpler ones. Each pass runs to its own fixpoint, and the
-passes repeat until none of them makes progress: the work of one is then not repeated after every
-step of another, which matters since every evaluation runs something.
+passes repeat until none makes progress. A pass is therefore not repeated after every step of
+another, which matters because every evaluation runs something.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pass = Callable[[T], Iterable[T]]
 class MinimizeBudget:
     """How much to spend: evaluations of the predicate, and seconds by the given clock.
 
-    `first_s` is how long to go on where nothing simpler was found in these seconds.
+    `first_s` is how long to continue if nothing simpler was found in these seconds.
     """
 
     evaluations: int
@@ -39,7 +39,7 @@ class Shrunk(Generic[T]):
 
     Attributes:
         value: the simplest failing value found.
-        evaluations: how often the predicate was asked.
+        evaluations: how often the predicate ran.
         exhausted: the budget ended the search, so a simpler failing value may well exist.
         trail: every value accepted, the given one first.
     """
@@ -78,7 +78,7 @@ class _Search(Generic[T]):
         return self.known[identity]
 
     def step(self, value: T, simpler: Pass[T]) -> T | None:
-        """The first value of a pass that is simpler and fails too."""
+        """Return the first value of a pass that is simpler and fails too."""
         here = self.key(value)
         return next((v for v in simpler(value) if self.key(v) < here and self.ask(v)), None)
 
@@ -91,17 +91,17 @@ def minimize(
     key: Callable[[T], Any],
     budget: MinimizeBudget,
 ) -> Shrunk[T]:
-    """Shrink `value`, which is known to fail and is not asked again.
+    """Shrink `value`, which is known to fail and is not tested again.
 
-    Greedy: a pass starts anew from each value accepted, and the end is a value of which no pass
-    offers a simpler failing one. Nothing is accepted that is not strictly smaller by `key`, so the
-    search ends whatever the passes yield. The same arguments give the same answer, unless the
-    seconds run out.
+    Greedy: a pass restarts from each accepted value, and the search ends at a value of which no
+    pass offers a simpler failing one. Only values that are strictly smaller by `key` are accepted,
+    so the search ends whatever the passes yield. The same arguments give the same result, unless
+    the seconds run out.
 
     Args:
         value: the failing value to start from.
         simpler: one pass, or several in the order in which to try them.
-        fails: whether a value shows the fault; asked once for each key.
+        fails: returns whether a value shows the fault; called once for each key.
         key: a hashable total order, simplest least; equal keys mean the same value.
         budget: when to stop.
     """

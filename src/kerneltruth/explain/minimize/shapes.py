@@ -1,4 +1,4 @@
-"""Simpler shapes of a failing one, in an order that reaches the smallest after few tries.
+"""Yield simpler shapes of a failing one, in an order that reaches the smallest after few tries.
 
 A shape here is the tuple of a task's dims. Pure: `allowed` says which shapes the task takes.
 """
@@ -13,27 +13,27 @@ from typing import Any
 Sizes = tuple[int, ...]
 Allowed = Callable[[Sizes], bool]
 
-# Every size up to here is tried. Above, 2^k + 1 is: blocks are powers of two, and one more than a
+# Every size up to here is tried, and 2^k + 1 above: blocks are powers of two, and one more than a
 # block is the first size that reaches a second one.
 EVERY_SIZE = 8
-# A swept shape costs an evaluation and seldom fails, but a fault that shows first at, say, 11 is
-# found by nothing else. 32 shapes are all sizes to 32 in one dim, all products to 10 in two. A
-# small budget has its uses for most of what this share of it leaves.
+# A swept shape costs an evaluation and seldom fails, but nothing else finds a fault that first
+# shows at, say, 11. 32 shapes are all sizes to 32 in one dim, all products to 10 in two. The sweep
+# takes at most this share of a budget: one part in `SWEPT_SHARE`.
 SWEPT = 32
 SWEPT_SHARE = 5
 
 
 def order(sizes: Sizes) -> tuple[Any, ...]:
-    """Which shape is smaller: fewest empty dims, then fewest elements, then lexicographic.
+    """Sort shapes: fewest empty dims, then fewest elements, then lexicographic.
 
-    An ordinary tensor is simpler than an empty one, so emptiness stays only where the fault needs
+    An ordinary tensor is simpler than an empty one, so an empty dim stays only if the fault needs
     it; empty dims do not hide how large the others are.
     """
     return (sizes.count(0), math.prod(n for n in sizes if n), sizes)
 
 
 def grid(blocks: Iterable[int] = ()) -> Iterator[int]:
-    """Sizes worth trying first, ascending and endless."""
+    """Yield sizes worth trying first, ascending and endless."""
     yield from range(1, EVERY_SIZE + 1)
     extra = sorted({b + 1 for b in blocks if b >= EVERY_SIZE})
     power = EVERY_SIZE
@@ -43,11 +43,11 @@ def grid(blocks: Iterable[int] = ()) -> Iterator[int]:
 
 
 def lower_sizes(size: int, blocks: Iterable[int] = ()) -> Iterator[int]:
-    """Smaller sizes than `size`: the grid, a bisection, then the same remainder by powers of two.
+    """Yield sizes smaller than `size`: the grid, a bisection, then the same remainder.
 
-    The bisection halves a cell of the fixed grid, so after each success it goes on where it was:
-    what it offers again was asked before. A size with the same remainder keeps failing where the
-    fault is one of tails (`N % 256 == 1`), which a bisection steps over.
+    The bisection halves a cell of the fixed grid, so after each success it continues where it was.
+    A size with the same remainder modulo a power of two keeps failing if the fault is in a tail (`N
+    % 256 == 1`), which a bisection steps over.
     """
     low = 0
     for n in grid(blocks):
@@ -69,7 +69,7 @@ def lower_sizes(size: int, blocks: Iterable[int] = ()) -> Iterator[int]:
 
 
 def floored(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
-    """All dims at their least but none, one or two: most faults need one large dim at most."""
+    """Yield all dims at their least but none, one or two: most faults need only one large dim."""
     indices = range(len(sizes))
     for kept_count in range(min(len(sizes), 2 if len(sizes) > 3 else 3)):
         for kept in itertools.combinations(indices, kept_count):
@@ -84,7 +84,7 @@ def floored(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
 
 
 def lowered(sizes: Sizes, index: int, allowed: Allowed, blocks: Iterable[int]) -> Iterator[Sizes]:
-    """One dim made smaller; an empty one made 1."""
+    """Yield shapes with one dim smaller; an empty one becomes 1."""
     size = sizes[index]
     for n in lower_sizes(size, blocks) if size else (1,):
         changed = (*sizes[:index], n, *sizes[index + 1 :])
@@ -93,9 +93,9 @@ def lowered(sizes: Sizes, index: int, allowed: Allowed, blocks: Iterable[int]) -
 
 
 def together(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
-    """Two dims, or all, made smaller at once, keeping their ratio or their difference.
+    """Make two dims, or all, smaller at once, keeping their ratio or their difference.
 
-    For faults and constraints that tie dims, where no single one can move.
+    For faults and constraints that tie dims together, so that no single one can change.
     """
     indices = [i for i, n in enumerate(sizes) if n > 0]
     groups: list[tuple[int, ...]] = list(itertools.combinations(indices, 2))
@@ -113,15 +113,15 @@ def together(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
 
 
 def _few(size: int, most: int = 8) -> list[int]:
-    """A few sizes from 1 up, and `size - 1`."""
+    """Yield a few sizes from 1 up, and `size - 1`."""
     lower = list(itertools.islice((n for n in lower_sizes(size) if n not in (3, 6, 7)), most))
     return list(dict.fromkeys([*lower, *([size - 1] if size > 1 else [])]))
 
 
 def traded(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
-    """One dim smaller and another larger: as many elements in an earlier shape, or fewer in all.
+    """Make one dim smaller and another larger: as many elements in an earlier shape, or fewer.
 
-    For faults that need a number of elements, which one dim supplies more exactly than two.
+    For faults that need a certain number of elements, which one dim meets more exactly than two.
     """
     elements = math.prod(n for n in sizes if n)
     indices = [i for i, n in enumerate(sizes) if n > 0]
@@ -139,7 +139,7 @@ def traded(sizes: Sizes, allowed: Allowed) -> Iterator[Sizes]:
 
 
 def swept(sizes: Sizes, allowed: Allowed, most: int) -> Iterator[Sizes]:
-    """The `most` smallest shapes in their order: makes sure of the least of all among them."""
+    """Yield the `most` smallest shapes in order: guarantees the least among them."""
     if 0 in sizes:
         return
     found = 0
@@ -154,7 +154,7 @@ def swept(sizes: Sizes, allowed: Allowed, most: int) -> Iterator[Sizes]:
 
 
 def _factored(product: int, count: int) -> Iterator[Sizes]:
-    """Every tuple of `count` sizes with that product, in lexicographic order."""
+    """Yield every tuple of `count` sizes with that product, in lexicographic order."""
     if count == 0:
         if product == 1:
             yield ()

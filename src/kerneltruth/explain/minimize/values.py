@@ -1,4 +1,4 @@
-"""Simpler literal values of a case: towards 0 and 1, then towards round numbers. Pure."""
+"""Simplify a case's literal values: towards 0 and 1, then towards round numbers. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kerneltruth.documents.case import Case
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Task
 
-# Above this many elements the values stay drawn by a recipe: a reader does not look at more.
+# Above this many elements a recipe draws the values: no reader looks at more.
 MOST_LITERALS = 64
 
 _ROUND = (2.0, 10.0, 100.0, 1000.0)
@@ -21,7 +21,7 @@ _LOWEST = {"positive": 1.0, "mask": 1.0}
 
 
 def complexity(value: float) -> tuple[Any, ...]:
-    """How hard a number is to read: 0, 1, -1, then by significant digits, then inf and NaN."""
+    """Sort numbers: 0, 1, -1, then by significant digits, then inf and NaN."""
     if value == 0:
         return (0, 0, 0.0, math.copysign(1.0, value) < 0)
     if value in (1.0, -1.0):
@@ -34,7 +34,7 @@ def complexity(value: float) -> tuple[Any, ...]:
 
 
 def order(case: Case) -> tuple[Any, ...]:
-    """Which literals are simpler: fewest beside 0 and 1, fewest beside 0, then element by element.
+    """Sort literals: fewest other than 0 and 1, fewest other than 0, then element by element.
 
     Numbers that a reader sees are simpler than a recipe, which comes last in `cases.key`.
     """
@@ -48,7 +48,7 @@ def order(case: Case) -> tuple[Any, ...]:
 
 
 def elements(case: Case, task: Task) -> int:
-    """How many elements all inputs of the case have."""
+    """Return how many elements all inputs of the case have."""
     return sum(
         math.prod(task.shape(spec, case.sizes, case.settings))
         for spec in task.tensors
@@ -57,11 +57,11 @@ def elements(case: Case, task: Task) -> int:
 
 
 def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Iterator[Case]:
-    """The same case with its drawn values written out, where they are few and not all 0."""
+    """Write out the case's drawn values, if they are few and not all 0."""
     if case.literals or case.dtype in PARTS or not 0 < elements(case, task) <= MOST_LITERALS:
         return
     if any(spec.held is not None for spec in task.tensors):
-        # Offsets and page tables that are stored fit together; simpler ones would not.
+        # Stored offsets and page tables fit together; simpler ones would not.
         return
     written = literalize(case)
     if any(v != 0.0 for _, tensor in written.literals for v in tensor):
@@ -69,10 +69,10 @@ def literal(case: Case, task: Task, literalize: Callable[[Case], Case]) -> Itera
 
 
 def simpler(case: Case, task: Task) -> Iterator[Case]:
-    """The case with simpler literals: all of them, then halves, quarters, ..., then one by one.
+    """Yield the case with simpler literals: all of them, then halves, quarters, ..., one by one.
 
-    Indices are left alone: made equal, they may ask for what the operator leaves undefined. So are
-    matrices with a structure, which they would lose.
+    Indices stay: equal ones may ask for what the operator leaves undefined. So do structured
+    matrices, which would lose their structure.
     """
     specs = {s.name: s for s in task.tensors}
     kinds = {name: specs[name].kind for name, _ in case.literals if name in specs}
@@ -108,7 +108,7 @@ def simpler(case: Case, task: Task) -> Iterator[Case]:
 
 
 def rounder(value: float) -> list[float]:
-    """Rounder numbers near, or instead of, one that is neither 0 nor 1."""
+    """Return rounder numbers near a number, or instead of it, if it is neither 0 nor 1."""
     if value in (0.0, 1.0) or math.isnan(value):
         return []
     sign = math.copysign(1.0, value)

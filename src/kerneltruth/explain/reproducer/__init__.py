@@ -1,1 +1,1 @@
-"""A failing case as one standalone script."""
+"""Write a failing case as one standalone script."""

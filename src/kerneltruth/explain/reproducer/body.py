@@ -1,7 +1,7 @@
-"""What every reproducing script does, as its source text; the data stand before it in the script.
+"""The code of every reproducing script, as source text; its data precede it in the script.
 
-The script must run where kerneltruth is not installed, so it is text and imports nothing of ours.
-It stays short enough to be read by whoever receives it.
+The script must run without kerneltruth, so it is text and imports nothing of ours. It stays short
+enough to be read by its recipient.
 """
 
 BODY = r'''

@@ -1,4 +1,4 @@
-"""A failing case as one standalone Python script that needs only torch, triton and NumPy."""
+"""Write a failing case as one standalone Python script that needs only torch, triton and NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kerneltruth.tasks.spec import Task
 # Up to here elements are written as numbers that a reader can see and change.
 MOST_WRITTEN = 256
 _LINE = 96
-# In the order of the script: what a reader may want to change comes first.
+# In the order of the script: first what a reader may want to change.
 _SETTINGS = (
     *("CASE", "KIND", "CONFIG", "DEADLINE_S", "ENTRY", "ARRAYS", "ARGUMENTS", "LISTS"),
     *("WRITES", "MAY_WRITE", "GRADIENTS", "SCALARS", "NOTES", "TENSORS", "EXPECTED"),
@@ -42,14 +42,16 @@ def script(
     explanation: str = "",
     config: int = 0,
 ) -> str:
-    """The script's text. It exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot run.
+    """Return the script's text.
+
+    The script exits with 1 if the kernel is wrong, 0 if right, 2 if it cannot run.
 
     Args:
-        task: for the inputs that the operator writes by contract.
-        candidate: goes in verbatim.
+        task: names the inputs that the operator writes by contract.
+        candidate: included verbatim.
         expectation: of the failing case: inputs, expected outputs and bounds.
-        placed: how each input lay in memory; its guard bytes are not kept.
-        verdict: what the judge concluded.
+        placed: the memory layout of each input; its guard bytes are not kept.
+        verdict: the judge's conclusion.
         explanation: where and how the output is wrong.
         config: which configuration of an autotuned kernel failed.
     """
@@ -77,7 +79,7 @@ def script(
 
 
 def _call(task: Task, expectation: Expectation, placed: Mapping[str, Placed]) -> dict[str, Any]:
-    """The settings that describe the arguments and the expected outputs."""
+    """Return the settings that describe the arguments and the expected outputs."""
     case, inputs = expectation.case, expectation.inputs
     backward = task.wants_gradients(case.settings)
     written = task.written(inputs.scalars, inputs.tensors)
@@ -125,7 +127,7 @@ def _notes(expectation: Expectation) -> list[str]:
 
 
 def source_literal(source: str) -> str:
-    """The source as a Python literal that means exactly it, readable where that is possible."""
+    """Return the source as an exact Python literal, readable if possible."""
     for quotes in ("'''", '"""'):
         for prefix in ("r", ""):
             literal = f"{prefix}{quotes}{source}{quotes}"
@@ -147,9 +149,9 @@ def _input(value: Tensor, placed: Placed) -> dict[str, Any]:
 
 
 def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any]:
-    """The expected output: float64 where it is bounded, else in the output dtype.
+    """Return the expected output: float64 if it is bounded, otherwise in the output dtype.
 
-    A complex one stands there as its real and imaginary parts.
+    A complex output is split into its real and imaginary parts.
     """
     exact = output.bound is None
     bound: Any = None
@@ -169,7 +171,7 @@ def _expected(output: ExpectedOutput, written: tuple[str, ...]) -> dict[str, Any
 
 
 def _coarse(bound: Tensor) -> Tensor:
-    """Many bounds are rounded up to 8 bits, by less than 1%: that is a third of the text."""
+    """Round many bounds up to 8 bits, by less than 1%, which shortens the text."""
     if bound.numel() <= MOST_WRITTEN:
         return bound
     mantissa, exponent = torch.frexp(bound)
@@ -177,11 +179,12 @@ def _coarse(bound: Tensor) -> Tensor:
 
 
 def _data(value: Tensor) -> dict[str, Any]:
-    """A tensor's elements: as numbers where they are few, else as compressed bytes."""
+    """Return a tensor's elements: as numbers if they are few, otherwise as compressed bytes."""
     value = value.detach().cpu().contiguous()
     data: list[Any] | _Packed
     if value.numel() <= MOST_WRITTEN:
-        # Parts, since Python's text of a complex number loses infinite ones and the sign of 0.
+        # As parts, because Python's text of a complex number loses infinite parts and the sign of
+        # 0.
         flat = (torch.view_as_real(value) if value.is_complex() else value).reshape(-1)
         data = (flat.to(torch.float64) if flat.is_floating_point() else flat).tolist()
     else:
@@ -195,7 +198,7 @@ class _Packed(str):
 
 
 def _python(value: Any, indent: int = 0) -> str:
-    """A Python expression for the value; `nan` and `inf` are names in the script."""
+    """Return a Python expression for the value; `nan` and `inf` are names in the script."""
     inner = " " * (indent + 4)
     if isinstance(value, _Packed):
         chunks = [value[i : i + _LINE - indent] for i in range(0, len(value), _LINE - indent)]

@@ -1,4 +1,4 @@
-"""FlashInfer-Bench: definitions as tasks, solutions as submissions, traces as the peer's verdicts.
+"""FlashInfer-Bench: definitions are tasks, solutions submissions, traces the peer's verdicts.
 
 A data set is a folder with `definitions`, and perhaps `workloads`, `solutions` and `traces`.
 """

@@ -1,4 +1,4 @@
-"""Inputs as arguments of a task: kinds of tensors, and what plain numbers may be."""
+"""Turn a definition's inputs into arguments of a task: kinds of tensors, values of numbers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_VALUES = 4
 
 
 class Refused(Exception):
-    """No candidate can be judged on the definition; the message says why."""
+    """The definition cannot be judged on; the message says why."""
 
 
 def kind_of(tensor: Tensor, working: str) -> str:
-    """The kind of a drawn tensor where most are of the dtype `working`."""
+    """Return the kind of a drawn tensor if most are of the dtype `working`."""
     if tensor.dtype == "bool":
         return "bool"
     return "real" if tensor.dtype == working else tensor.dtype
@@ -30,7 +30,7 @@ def number_of(
     workloads: Sequence[Workload],
     solved: Mapping[str, str],
 ) -> Argument:
-    """A plain number: what workloads say; else an axis of its name, or values of its dtype."""
+    """Return a plain number: from workloads, else an axis of its name, else values of its dtype."""
     said = dict.fromkeys(
         (type(w.scalars[tensor.name]), w.scalars[tensor.name])
         for w in workloads

@@ -1,4 +1,4 @@
-"""Axes as dims: which are free, what each is for, and the sizes that are worth trying."""
+"""Turn axes into dims: which are free, the role of each, and the sizes worth trying."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from kerneltruth.suites.flashinfer.definition import Definition
 from kerneltruth.suites.flashinfer.workload import Workload
 from kerneltruth.tasks.spec import Benchmark, Dim, Role
 
-# Inputs and outputs of the smallest case together: drawing and moving them takes memory many times.
+# Limits the smallest case's inputs and outputs together: drawing and moving them takes several
+# times their memory.
 MOST_ELEMENTS = 2**22
-# A tensor grows with its var axes up to here, or to a few rows where one row is large.
+# A tensor grows with its var axes up to this size, or to a few rows if one row is large.
 _GROWN, _LEAST_HIGH, _MOST_HIGH = 2**20, 8, 2**14
 _EQUATION = re.compile(r"^\s*(\w+)\s*==\s*([^=<>!]+)$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def used_axes(definition: Definition) -> list[str]:
-    """The axes that are in a shape or a constraint, or that a number is named after."""
+    """Return the axes that occur in a shape or a constraint, or that a number is named after."""
     shapes = {a for t in (*definition.inputs, *definition.outputs) for a in t.shape or ()}
     numbers = {t.name for t in definition.inputs if t.shape is None}
     ruled = " ".join(definition.constraints)
@@ -28,13 +29,13 @@ def used_axes(definition: Definition) -> list[str]:
 
 
 def solved_by(rule: str) -> tuple[str, str]:
-    """The axis that a rule of the form `axis == expression` gives, and how; else two blanks."""
+    """Return the axis that a rule `axis == expression` defines, and how; otherwise two blanks."""
     found = _EQUATION.match(rule)
     return (found[1], f"({found[2].strip()})") if found else ("", "")
 
 
 def solved_axes(definition: Definition) -> dict[str, str]:
-    """The var axes that follow from others by a constraint: their sizes need not be searched."""
+    """Return the var axes that constraints define by others: their sizes need no search."""
     solved: dict[str, str] = {}
     taken: set[str] = set()
     for rule in definition.constraints:
@@ -48,15 +49,15 @@ def solved_axes(definition: Definition) -> dict[str, str]:
 
 
 def put_in(rule: str, solved: Mapping[str, str]) -> str:
-    """A rule with solved axes replaced by what they are."""
+    """Substitute solved axes in a rule."""
     return _WORD.sub(lambda word: solved.get(word[0], word[0]), f"({rule.strip()})")
 
 
 def roles_of(definition: Definition, solved: Mapping[str, str] | None = None) -> dict[str, Role]:
-    """What each axis is for, as far as shapes tell.
+    """Return the role of each axis, as far as shapes tell.
 
-    One that no output has is summed over: contracted where two inputs have it. Without such axes
-    an output's last axis may be summed over too, as in a norm or a softmax.
+    An axis that no output has is summed over: contracted if two inputs have it. Without such axes,
+    an output's last axis may also be summed over, as in a norm or a softmax.
     """
     shapes = [t.shape for t in definition.inputs if t.shape]
     due = [t.shape for t in definition.outputs if t.shape]
@@ -80,7 +81,7 @@ def roles_of(definition: Definition, solved: Mapping[str, str] | None = None) ->
 
 
 def dim_of(definition: Definition, axis: str, role: Role) -> Dim:
-    """The dim of a free axis: one size where it is const, and up to what is affordable else."""
+    """Return the dim of a free axis: one size if it is const, else up to what is affordable."""
     size = definition.axes[axis]
     if size is not None:
         return Dim(symbol=axis, role=role, low=size, high=size)
@@ -97,14 +98,14 @@ def dim_of(definition: Definition, axis: str, role: Role) -> Dim:
 
 
 def flops_of(definition: Definition, roles: Mapping[str, Role], used: Sequence[str]) -> str:
-    """Count roughly, as no definition says: products by all their axes, others by elements."""
+    """Estimate the work, which no definition states: products by all axes, others by elements."""
     if "contracted" in roles.values():
         return "*".join(["2", *used])
     return "*".join(used) or "1"
 
 
 def bytes_of(definition: Definition, working: str, solved: Mapping[str, str]) -> str:
-    """Each input and each output once."""
+    """Count each input and each output once."""
     moved = []
     for tensor in (*definition.inputs, *definition.outputs):
         if tensor.shape is not None:
@@ -116,7 +117,7 @@ def bytes_of(definition: Definition, working: str, solved: Mapping[str, str]) ->
 def bytes_of_forms(
     definition: Definition, working: str, forms: Mapping[str, Workload], name: str
 ) -> str:
-    """The same where each form has sizes of its own; `name` is that of the form."""
+    """Return the same if each form has its own sizes; `name` is the form's."""
     real, other = {}, {}
     for label, workload in forms.items():
         moved = [
@@ -132,7 +133,7 @@ def bytes_of_forms(
 def benchmark_of(
     definition: Definition, workloads: Sequence[Workload], dims: Sequence[Dim]
 ) -> Benchmark:
-    """The largest workload that is still quick to draw; normal values, as the peer has them."""
+    """Return the largest workload that is still quick to draw, with the peer's normal values."""
     fitting = [w for w in workloads if w.elements(definition) <= MOST_ELEMENTS]
     best = max(fitting, key=lambda w: w.elements(definition), default=None)
     if best is not None:

@@ -1,11 +1,11 @@
-"""What runs a definition's reference: this file's own text, sent into a child as its source.
+"""Run a definition's reference: this file's text is sent into a child as its source.
 
 The judge appends `REFERENCE = "..."` and calls `answer` over the ordinary protocol; nothing here
 may import kerneltruth. Requests, as JSON:
 
-- `truth`: the outputs for given inputs, in whatever dtypes these come;
-- `facts`: for given float64 inputs, what the outputs are like: form, randomness, and how much the
-  reference's own casts to narrower dtypes cost.
+- `truth`: the outputs for given inputs, in the dtypes of these inputs;
+- `facts`: for given float64 inputs, properties of the outputs: form, randomness, and the error that
+  the reference's own casts to narrower dtypes cause.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def answer(request: str, **tensors: torch.Tensor) -> Any:
     """Serve one request; the result is JSON as bytes, or for `truth` the outputs."""
     asked = json.loads(request)
     torch.set_num_threads(asked.get("threads", 1))
-    # The guards of candidate allocations have no business here.
+    # The reference needs no guards around its allocations.
     with _python_dispatch._disable_current_modes(), torch.no_grad():
         if asked["what"] == "facts":
             found = json.dumps(_facts(asked, tensors)).encode()
@@ -49,7 +49,7 @@ def _run() -> Any:
 
 
 def _outputs(asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> list[Any]:
-    """The outputs in the definition's order; the peer too passes inputs by place."""
+    """Return the outputs in the definition's order; inputs are positional, as at the peer."""
     scalars = {n: ast.literal_eval(v) for n, v in asked["scalars"].items()}
     arguments = [tensors[n].clone() if n in tensors else scalars[n] for n in asked["order"]]
     torch.manual_seed(asked.get("seed", 0))
@@ -67,7 +67,7 @@ def _in_order(returned: Any, names: Sequence[str]) -> list[Any]:
 
 
 class _Wide(TorchFunctionMode):
-    """Asks for float64 wherever the reference asks for a narrower dtype."""
+    """Replaces each narrower dtype that the reference asks for by float64."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -111,7 +111,7 @@ def _plain(value: torch.Tensor) -> torch.Tensor:
 
 
 def _off(narrow: Any, wide: Any) -> float:
-    """How far the outputs are from those without narrowing, against the outputs' own size."""
+    """Return the outputs' error from narrowing, relative to their own size."""
     if not isinstance(narrow, torch.Tensor) or not narrow.is_floating_point():
         return 0.0
     a, b = narrow.double(), torch.as_tensor(wide).double()

@@ -60,9 +60,9 @@ class Definition:
     """A definition as its file states it.
 
     Attributes:
-        axes: sizes by name; None where a workload says.
-        constraints: those that speak of axes alone.
-        data_constraints: those that speak of what inputs hold; they are not evaluated.
+        axes: sizes by name; None if workloads choose it.
+        constraints: those on axes alone.
+        data_constraints: those on the contents of inputs; they are not evaluated.
         says: its description.
     """
 
@@ -78,19 +78,19 @@ class Definition:
 
     @property
     def entry(self) -> str:
-        """The function that stands for a solution in the module that its sources make."""
+        """The name of the function that represents a solution in its joined module."""
         return "solution_of_" + "".join(c if c.isalnum() else "_" for c in self.name)
 
     @property
     def sha256(self) -> str:
-        """The hash of all that a verdict depends on."""
+        """Return the hash of everything that a verdict depends on."""
         parts = (self.name, dict(self.axes), self.inputs, self.outputs, self.constraints)
         text = repr((*parts, self.reference))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_definitions(root: Path) -> tuple[dict[str, Definition], list[Broken]]:
-    """The definitions of a data set by name, and the files that hold none, with reasons."""
+    """Return the definitions of a data set by name, and the files without one, with reasons."""
     found: dict[str, Definition] = {}
     broken: list[Broken] = []
     for path, origin in files(root / FOLDER, "*.json"):
@@ -104,7 +104,7 @@ def read_definitions(root: Path) -> tuple[dict[str, Definition], list[Broken]]:
             broken.append(Broken(origin=origin, reason=str(error)))
             continue
         if definition.name in found:
-            reason = f"the definition {definition.name!r} stands in another file too"
+            reason = f"the definition {definition.name!r} is in another file too"
             broken.append(Broken(origin=origin, reason=reason))
             continue
         found[definition.name] = definition
@@ -112,10 +112,10 @@ def read_definitions(root: Path) -> tuple[dict[str, Definition], list[Broken]]:
 
 
 def definition_of(data: Mapping[str, Any]) -> Definition:
-    """The definition that an object holds.
+    """Parse the definition in an object.
 
     Raises:
-        Malformed: it is not of the schema.
+        Malformed: it does not follow the schema.
     """
     axes = {n: _axis(n, a) for n, a in field(data, "axes", dict).items()}
     inputs = _tensors(data, "inputs", axes)
@@ -188,20 +188,20 @@ def _tensor(key: str, name: str, data: Any, axes: Mapping[str, int | None]) -> T
         raise Malformed(f"{where}: `shape` must be an array of axes, or null")
     strangers = [a for a in shape if a not in axes]
     if strangers:
-        raise Malformed(f"{where} has the axis {strangers[0]!r}, which `axes` lacks")
+        raise Malformed(f"{where} uses the axis {strangers[0]!r}, which is not in `axes`")
     return Tensor(name=name, shape=tuple(shape), dtype=dtype)
 
 
 def _speaks_of(rule: str, axes: Mapping[str, int | None]) -> bool:
-    """Whether a rule is arithmetic of axes and nothing else, so that it is safe to evaluate.
+    """Return whether a rule is only arithmetic of axes, and so safe to evaluate.
 
     Raises:
-        Malformed: it is no expression.
+        Malformed: it is not an expression.
     """
     try:
         tree = ast.parse(rule.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Malformed(f"the constraint {rule!r} is no expression: {error}") from error
+        raise Malformed(f"the constraint {rule!r} is not an expression: {error}") from error
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
             if type(node.value) is not int:

@@ -1,4 +1,4 @@
-"""Fields of JSON objects, read with a reason where they are not what they must be."""
+"""Read fields of JSON objects, with a reason if they are not what they must be."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class Malformed(Exception):
-    """A document is not of the schema; the message says where."""
+    """A document does not follow the schema; the message says where."""
 
 
 def field(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """A field that must be there.
+    """Return a required field.
 
     Raises:
         Malformed: it is missing, or of another type.
@@ -28,7 +28,7 @@ def field(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def optional(data: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
-    """A field that may be missing or null.
+    """Return a field that may be missing or null.
 
     Raises:
         Malformed: it is of another type.
@@ -42,7 +42,7 @@ def _called(kind: type) -> str:
 
 
 def files(folder: Path, pattern: str) -> Iterator[tuple[Path, str]]:
-    """The files below a folder by name, each with what messages call it."""
+    """Return the files below a folder by name, each with its name in messages."""
     if folder.is_dir():
         for path in sorted(folder.rglob(pattern)):
             yield path, f"{folder.name}/{path.relative_to(folder)}"

@@ -1,4 +1,4 @@
-"""Workloads as forms of a task, where integer tensors must be stored ones."""
+"""Turn workloads into forms of a task, where integer tensors must be stored ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kerneltruth.suites.flashinfer.definition import INTEGERS, Definition, Tenso
 from kerneltruth.suites.flashinfer.workload import Workload
 from kerneltruth.tasks.spec import TensorSpec
 
-# The hidden attribute that says which workload a case takes.
+# The hidden attribute that selects the workload of a case.
 FORM = "_workload"
 MOST_FORMS = 8
 
@@ -22,10 +22,12 @@ MOST_FORMS = 8
 def fitting(
     definition: Definition, tables: Sequence[Tensor], workloads: Sequence[Workload]
 ) -> list[Workload]:
-    """The smallest workloads that say what the integer inputs hold."""
+    """Return the smallest workloads that define the contents of the integer inputs."""
     names = ", ".join(t.name for t in tables) or "its inputs"
     if not workloads:
-        raise Refused(f"no workload says what {names} may hold, and random integers are not valid")
+        raise Refused(
+            f"no workload defines the contents of {names}, and random integers are not valid"
+        )
     random = [t.name for t in tables if not all(t.name in w.stored for w in workloads)]
     if random:
         raise Refused(
@@ -47,7 +49,7 @@ def fitting(
 
 
 def label_of(definition: Definition, number: int, workload: Workload) -> str:
-    """How cases call a workload: by its number and the sizes that it chooses."""
+    """Return a workload's name in cases: its number and the sizes that it chooses."""
     sizes = (f"{a}={n}" for a, n in workload.axes.items() if definition.axes[a] is None)
     return " ".join([f"#{number}", *sizes])
 
@@ -55,7 +57,7 @@ def label_of(definition: Definition, number: int, workload: Workload) -> str:
 def formed(
     definition: Definition, tensor: Tensor, forms: Mapping[str, Workload], working: str
 ) -> TensorSpec:
-    """A tensor whose shape each workload says, and if its numbers are integers their values too."""
+    """Return a tensor with its shape per workload, and for integers also the values."""
     shapes = {n: w.shape(definition, tensor) for n, w in forms.items()}
     typical = tuple(str(n) for n in next(iter(shapes.values())))
     same = len(set(shapes.values())) == 1
@@ -70,7 +72,7 @@ def formed(
 
 
 class _Held:
-    """The stored tensor of the workload that a case takes."""
+    """Return the stored tensor of the workload that a case uses."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
         self._tensors = tensors

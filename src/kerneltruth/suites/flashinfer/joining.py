@@ -1,8 +1,8 @@
-"""Several Python files made one module, since a candidate is one: the imports among them dissolve.
+"""Join several Python files into one module, because a candidate is one file.
 
-Functions keep their text, line by line, because Triton reads it. What cannot be joined without
-changing its meaning is refused: names that two files define differently, imports of a sibling
-inside a function, files that import each other in a circle.
+Imports among the files dissolve. Functions keep their text, line by line, because Triton reads it.
+What cannot be joined without changing its meaning is refused: names that two files define
+differently, imports of a sibling inside a function, and circular imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FUTURE = "from __future__ import annotations"
 
 
 def join(sources: Mapping[str, str], first: str) -> str:
-    """The file `first` with the siblings that it imports above it.
+    """Return the file `first` with the siblings that it imports above it.
 
     Raises:
         Malformed: they cannot be joined.
@@ -57,7 +57,7 @@ def _parse(path: str, source: str) -> ast.Module:
 
 
 def _target(node: ast.Import | ast.ImportFrom, path: str, modules: Mapping[str, str]) -> str | None:
-    """The sibling that an import names, if it is one."""
+    """Return the sibling that an import names, if it is one."""
     if isinstance(node, ast.Import):
         found = [modules[a.name] for a in node.names if a.name in modules]
         if found and len(node.names) > 1:
@@ -83,7 +83,9 @@ def _siblings(
             target = _target(node, path, modules)
             if target is None:
                 if isinstance(node, ast.ImportFrom) and node.level:
-                    raise Malformed(f"{path}: line {node.lineno} imports what is not handed in")
+                    raise Malformed(
+                        f"{path}: line {node.lineno} imports a file that the solution lacks"
+                    )
                 continue
             if id(node) not in top:
                 raise Malformed(f"{path}: line {node.lineno} imports {target} inside a block")
@@ -112,7 +114,7 @@ def _claim(
     defined: dict[str, tuple[str, str]],
     modules: Mapping[str, str],
 ) -> None:
-    """Note the names that a file binds.
+    """Record the names that a file binds.
 
     Raises:
         Malformed: another file binds one of them to something else.
@@ -127,7 +129,7 @@ def _claim(
     for name, meaning in own.items():
         known = defined.setdefault(name, (path, meaning))
         if known[1] != meaning:
-            raise Malformed(f"{known[0]} and {path} both define {name!r}, each in its own way")
+            raise Malformed(f"{known[0]} and {path} define {name!r} differently")
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -149,7 +151,7 @@ def _dissolved(
     modules: Mapping[str, str],
     parsed: Mapping[str, ast.Module],
 ) -> tuple[str, bool]:
-    """The text without imports of siblings, and whether it had a future import."""
+    """Remove imports of siblings from the text; return whether it had a future import."""
     lines = source.splitlines()
     future = False
     replaced: list[tuple[ast.stmt, Sequence[str]]] = []
@@ -171,7 +173,7 @@ def _dissolved(
 
 
 def _aliases(node: ast.Import | ast.ImportFrom, target: ast.Module) -> Iterator[str]:
-    """Lines that give a sibling's names as the import gave them."""
+    """Return lines that bind a sibling's names as the import did."""
     if isinstance(node, ast.ImportFrom):
         yield from (f"{a.asname} = {a.name}" for a in node.names if a.asname and a.asname != a.name)
         return

@@ -1,7 +1,7 @@
-"""A definition's reference as the reference of a task: it runs in a child, as it is written.
+"""Run a definition's reference, unchanged and in a child, as the reference of a task.
 
-On float64 inputs it yields float64 where it does not cast. Most references cast to float32 inside,
-and some to the dtype of the output; then that is the precision of the truth (`ResultFacts`).
+On float64 inputs it yields float64 unless it casts. Most references cast to float32 inside, and
+some to the dtype of the output; the reference result then has that precision (`ResultFacts`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from kerneltruth.suites.remote import Rejected, Remote
 
 CHILD = Path(__file__).with_name("child.py")
 TRUTH_S = 120.0
-# Relative errors up to which outputs are as exact as the dtype, some roundings included.
+# Outputs within these relative errors are as exact as the dtype, a few roundings included.
 _PRECISIONS = (("float64", 2.0**-44), ("float32", 2.0**-19), ("float16", 2.0**-11))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFacts:
-    """What one real run of a reference shows.
+    """What one run of a reference shows.
 
     Attributes:
-        outputs: dtype and shape of each; a type where it is no tensor.
+        outputs: dtype and shape of each; a type for what is not a tensor.
         random: whether two runs differ.
         precision: the dtype whose rounding errors the outputs show when all inputs are float64.
     """
@@ -58,18 +58,18 @@ class DefinitionReference:
         )
 
     def __call__(self, **given: Any) -> tuple[torch.Tensor, ...]:
-        """The outputs.
+        """Return the outputs.
 
         Raises:
-            Rejected: the reference does not take these inputs.
+            Rejected: the reference does not accept these inputs.
         """
         return self._remote.outputs(*self._asked("truth", given), deadline_s=TRUTH_S)
 
     def facts(self, **given: Any) -> ResultFacts:
-        """What the outputs are like for these inputs, in float64.
+        """Return properties of the outputs for these inputs, in float64.
 
         Raises:
-            Rejected: the reference does not take them.
+            Rejected: the reference does not accept them.
         """
         found = self._remote.document(*self._asked("facts", given), deadline_s=TRUTH_S)
         try:

@@ -1,7 +1,7 @@
-"""Solutions as submissions: one module each, with a function of its own that returns the outputs.
+"""Turn solutions into submissions: one module each, with a function that returns the outputs.
 
-A solution that writes its outputs into memory which it is handed gets a few lines below its own:
-they allocate that memory in the child, poisoned and guarded like any other, and return it.
+A solution that writes its outputs into memory passed to it gets a few extra lines: they allocate
+that memory in the child, poisoned and guarded like any other, and return it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEYS = {"definition", "spec", "sources"}
 
 
 def is_solution(data: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is meant to be a solution."""
+    """Return whether a JSON object is meant to be a solution."""
     return len(_KEYS & data.keys()) >= 2
 
 
@@ -34,7 +34,7 @@ def read_solution(
     definitions: Mapping[str, Definition],
     peers: Mapping[tuple[str, str], PublishedVerdict],
 ) -> Read:
-    """The submission that a solution's object holds."""
+    """Return the submission in a solution's object."""
     try:
         name = field(data, "definition", str)
         own = field(data, "name", str)
@@ -52,10 +52,10 @@ def read_solution(
 
 
 def source_of(data: Mapping[str, Any], definition: Definition | None, name: str) -> str:
-    """A solution's one module.
+    """Return a solution's one module.
 
     Raises:
-        Malformed: it is not of the schema, or cannot be made one module.
+        Malformed: it does not follow the schema, or cannot be joined to one module.
     """
     spec = field(data, "spec", dict)
     language = field(spec, "language", str)
@@ -74,17 +74,17 @@ def source_of(data: Mapping[str, Any], definition: Definition | None, name: str)
         known = ", ".join((*_PYTHON, *_NATIVE))
         raise Malformed(f"the language {language!r} with {path!r}; known are {known}")
     if len(module) > MAX_SOURCE_BYTES:
-        raise Malformed(f"{len(module)} characters, and at most {MAX_SOURCE_BYTES} are read")
+        raise Malformed(f"{len(module)} characters; at most {MAX_SOURCE_BYTES} are read")
     if definition is None:
         if writes:
-            raise Malformed(f"unknown definition {name!r}, which says the outputs to be allocated")
+            raise Malformed(f"unknown definition {name!r}; it defines the outputs to allocate")
         return module
     ending = _writing(definition, function) if writes else f"{definition.entry} = {function}\n"
     return f"{module.rstrip()}\n\n\n{ending}"
 
 
 def _entry(text: str) -> tuple[str | None, str]:
-    """The file, if one is named, and the function of an entry point."""
+    """Return the file, if one is named, and the function of an entry point."""
     path, parted, function = text.rpartition("::")
     if not function.isidentifier():
         raise Malformed(f"`entry_point` {text!r} must be `file::function`")
@@ -114,12 +114,12 @@ def _sources(items: Sequence[Any]) -> dict[str, str]:
 
 
 def _writing(definition: Definition, function: str) -> str:
-    """A function that allocates the outputs, has them written, and returns them."""
+    """Return a function that allocates the outputs, has them written, and returns them."""
     names = [t.name for t in definition.inputs]
     device = next((t.name for t in definition.inputs if t.shape is not None), None)
     if device is None:
-        raise Malformed("no input is a tensor, so nothing says where outputs are to be")
-    # Apart from the names of inputs and outputs, which may be any.
+        raise Malformed("no input is a tensor, so the device of the outputs is unknown")
+    # Distinct from the names of inputs and outputs, which are arbitrary.
     made = [
         f"    _made_{i} = {_allocated(definition, t, device)}"
         for i, t in enumerate(definition.outputs)
@@ -156,7 +156,7 @@ def _size(definition: Definition, axis: str) -> str:
             return f"{tensor.name}.shape[{(tensor.shape or ()).index(axis)}]"
     if any(t.name == axis and t.shape is None for t in definition.inputs):
         return axis
-    raise Malformed(f"no input says the size of the axis {axis!r}, which an output has")
+    raise Malformed(f"no input defines the size of the axis {axis!r}, which an output has")
 
 
 _BUILD = '''\
@@ -188,5 +188,5 @@ def _built(sources: Mapping[str, str], function: str, binding: str) -> str:
 
 
 def is_data_set(folder: Path) -> bool:
-    """Whether a folder is a data set with solutions."""
+    """Return whether a folder is a data set with solutions."""
     return (folder / DEFINITIONS).is_dir() and (folder / FOLDER).is_dir()

@@ -1,4 +1,4 @@
-"""A data set opened as a suite: its definitions as tasks, and what of it could not be read."""
+"""Open a data set as a suite: its definitions as tasks, and what could not be read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kerneltruth.tasks.spec import Task
 
 
 class DataSet(Mapping[str, Task]):
-    """The tasks by key, each made when it is first asked for, since its reference is then run.
+    """The tasks by key; each is made, and its reference run, at the first lookup.
 
     Attributes:
         definitions: by name.
-        broken: files and lines that hold no definition or workload, with reasons.
+        broken: files and lines without a definition or workload, with reasons.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class DataSet(Mapping[str, Task]):
         return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.definitions
 
     def own_reference(self, key: str) -> Candidate:
-        """A definition's reference as a candidate: what the peer's speedups compare with."""
+        """Return a definition's reference as a candidate: the peer's speedups compare with it."""
         definition = self.definitions[key.removeprefix(f"{SUITE}/")]
         return Candidate(
             source=f"{definition.reference.rstrip()}\n\n\n{definition.entry} = run\n",
@@ -68,7 +68,7 @@ class DataSet(Mapping[str, Task]):
         )
 
     def listed(self) -> dict[str, Listed]:
-        """What is known of each definition without running its reference, by name."""
+        """Return what is known of each definition without running its reference, by name."""
         return {
             d.name: Listed(
                 name=d.name,
@@ -83,7 +83,7 @@ class DataSet(Mapping[str, Task]):
 
 
 def open_data_set(path: Path, runner: Runner) -> DataSet:
-    """The tasks of a data set; `runner`, on the CPU, runs their references.
+    """Return the tasks of a data set; `runner`, on the CPU, runs their references.
 
     Raises:
         UserError: there is none at the path.

@@ -1,4 +1,4 @@
-"""What stands around solutions in a data set: definitions, and the peer's verdicts in traces."""
+"""Read what accompanies solutions in a data set: definitions, and the peer's verdicts in traces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kerneltruth.suites.submission import Broken
 
 
 class ReferenceSurroundings:
-    """Read when the first solution is met, so that other submissions do not pay for it.
+    """Definitions and traces, read at the first solution, so that other submissions cost nothing.
 
     Attributes:
         broken: lines of traces that could not be read.
@@ -26,20 +26,20 @@ class ReferenceSurroundings:
 
     @cached_property
     def _root(self) -> Path | None:
-        """The data set in which the path lies, if it lies in one."""
+        """Return the data set that contains the path, if there is one."""
         path = self._path.resolve()
         return next((p for p in (path, *path.parents) if (p / FOLDER).is_dir()), None)
 
     @cached_property
     def definitions(self) -> Mapping[str, Definition]:
-        """Those given, else those of the data set; its broken ones are its suite's to report."""
+        """Return the given definitions, else the data set's; its suite reports broken ones."""
         if self._given is not None:
             return self._given
         return read_definitions(self._root)[0] if self._root is not None else {}
 
     @cached_property
     def verdicts(self) -> Mapping[tuple[str, str], PublishedVerdict]:
-        """The peer's verdicts by definition and solution."""
+        """Return the peer's verdicts by definition and solution."""
         if self._root is None:
             return {}
         found, broken = read_traces(self._root)

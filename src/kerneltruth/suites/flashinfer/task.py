@@ -1,8 +1,8 @@
-"""A definition and its workloads as a task; one that cannot be judged on is a task that says why.
+"""Turn a definition and its workloads into a task; one that cannot be judged on says why.
 
-Where every integer input is a plain number, axes become dims: a `const` axis has one size, a `var`
-axis many. Where integer tensors come from workloads (offsets, page tables: random ones would be
-invalid), each workload is one form of the task, with its sizes, and the tensors that it stores.
+If every integer input is a plain number, axes become dims: a `const` axis has one size, a `var`
+axis many. If integer tensors come from workloads (offsets, page tables: random ones would be
+invalid), each workload is one form of the task, with its sizes and its stored tensors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RANDOM |= {f"{name}_" for name in ("bernoulli", "exponential", "normal", "unifo
 
 
 def task_of(definition: Definition, workloads: Sequence[Workload], runner: Runner) -> Task:
-    """The task of a definition; its reference is run once, in a child, to see that it can be."""
+    """Return the task of a definition; one run of its reference, in a child, proves it."""
     reference = DefinitionReference(definition, runner)
     try:
         _refuse_random(definition)
@@ -66,7 +66,7 @@ def task_of(definition: Definition, workloads: Sequence[Workload], runner: Runne
 
 
 def _refuse_random(definition: Definition) -> None:
-    """Two runs may agree by chance where the likeliest choice has nearly all of the weight."""
+    """Two runs may agree by chance if the likeliest choice has nearly all of the weight."""
     for node in ast.walk(ast.parse(definition.reference)):
         if isinstance(node, ast.Attribute) and node.attr in _RANDOM:
             raise Refused(f"the reference is random: it calls {node.attr}")
@@ -89,7 +89,7 @@ def _declared(
 
 
 def _working(definition: Definition) -> str:
-    """The one dtype of the floating-point inputs, beside which there may be float32 ones."""
+    """Return the one dtype of the floating-point inputs; further inputs may be float32."""
     for tensor in (*definition.inputs, *definition.outputs):
         if tensor.dtype == "float4_e2m1":
             raise Refused(f"{tensor.name} is float4_e2m1, which torch cannot compute with")
@@ -106,7 +106,7 @@ def _working(definition: Definition) -> str:
 
 def _output(tensor: Tensor, working: str) -> Output:
     if tensor.shape is None:
-        raise Refused(f"the output {tensor.name} is a plain number, and no tensor")
+        raise Refused(f"the output {tensor.name} is a plain number, not a tensor")
     dtype = "same" if tensor.dtype == working else tensor.dtype
     compare = "exact" if tensor.dtype == "bool" else "bound"
     return Output(name=tensor.name, dtype=dtype, compare=compare)  # type: ignore[arg-type]
@@ -178,13 +178,13 @@ def _of_forms(
         dtypes=(working,),
         terms=f"{terms!r}[{FORM}]",
         bytes=bytes_of_forms(definition, working, forms, FORM),
-        # What is small is mostly launched.
+        # At small sizes a call is mostly launch overhead.
         perf=({FORM: max(forms, key=lambda label: forms[label].elements(definition))},),
     )
 
 
 def _task(definition: Definition, reference: Callable[..., Any]) -> Task:
-    """What every task of a definition has; the rest depends on its inputs."""
+    """Return what every task of a definition has; the rest depends on its inputs."""
     said = (
         t.name if t.shape is None else f"{t.name}[{', '.join(t.shape)}]" for t in definition.inputs
     )
@@ -205,7 +205,7 @@ def _task(definition: Definition, reference: Callable[..., Any]) -> Task:
         bytes=None,
         benchmark=Benchmark(dims={}),
         tolerance={},
-        # A definition says shapes and dtypes; its tensors are contiguous.
+        # A definition states shapes and dtypes; its tensors are contiguous.
         layouts=False,
         entry=definition.entry,
         foreign=True,
@@ -213,7 +213,7 @@ def _task(definition: Definition, reference: Callable[..., Any]) -> Task:
 
 
 def _facts(task: Task, reference: DefinitionReference) -> ResultFacts:
-    """A real run on float64 inputs, at small sizes that satisfy the constraints."""
+    """Run the reference on float64 inputs, at small sizes that satisfy the constraints."""
     case = next(iter(generate(task, seed=0, count=1, domain="core")), None)
     if case is None:
         raise Refused("no sizes satisfy its constraints")

@@ -1,4 +1,4 @@
-"""Traces: what the peer's own evaluation said of each solution."""
+"""Read traces: what the peer's own evaluation said about each solution."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class _Seen:
     speedups: list[float] = field(default_factory=list)
 
     def verdict(self) -> PublishedVerdict:
-        """In the terms of every peer's verdict, and how often each status occurs.
+        """Return the verdict in the form common to all peers, and the count of each status.
 
-        Times are medians over the workloads that were timed.
+        Times are medians over the timed workloads.
         """
         return PublishedVerdict(
             check="flashinfer-bench",
@@ -48,9 +48,9 @@ class _Seen:
 
 
 def read_traces(root: Path) -> tuple[dict[tuple[str, str], PublishedVerdict], list[Broken]]:
-    """The peer's verdicts by (definition, solution), and the lines that hold none, with reasons.
+    """Return the peer's verdicts by (definition, solution), and broken lines with reasons.
 
-    Workloads stored as traces, without a solution, are passed over.
+    Workloads stored as traces, without a solution, are skipped.
     """
     seen: dict[tuple[str, str], _Seen] = {}
     broken: list[Broken] = []

@@ -1,4 +1,4 @@
-"""Workloads: sizes of the axes that vary, plain numbers, and tensors stored beside them."""
+"""Workloads: sizes of the var axes, plain numbers, and tensors stored beside them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class StoredTensor:
     key: str
 
     def load(self, tensor: Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-        """Read it.
+        """Read the tensor.
 
         Raises:
-            Malformed: it is not there, or not of that dtype and shape.
+            Malformed: it is missing, or has another dtype or shape.
         """
         try:
             with safe_open(self.path, framework="pt") as file:
@@ -50,18 +50,18 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One set of sizes with what its inputs hold; an input that is in neither table is random."""
+    """One set of sizes with contents of inputs; an input in neither table is random."""
 
     axes: Mapping[str, int]
     scalars: Mapping[str, bool | int | float]
     stored: Mapping[str, StoredTensor]
 
     def shape(self, definition: Definition, tensor: Tensor) -> tuple[int, ...]:
-        """The concrete shape of a tensor."""
+        """Return the concrete shape of a tensor."""
         return tuple(self.axes[a] for a in tensor.shape or ())
 
     def elements(self, definition: Definition) -> int:
-        """How many elements all inputs and outputs have."""
+        """Return how many elements all inputs and outputs have."""
         tensors = (*definition.inputs, *definition.outputs)
         return sum(math.prod(self.shape(definition, t)) for t in tensors)
 
@@ -69,7 +69,7 @@ class Workload:
 def read_workloads(
     root: Path, definitions: Mapping[str, Definition]
 ) -> tuple[dict[str, list[Workload]], list[Broken]]:
-    """The workloads of a data set by definition, and the lines that hold none, with reasons."""
+    """Return the workloads of a data set by definition, and broken lines with reasons."""
     found: dict[str, list[Workload]] = {}
     broken: list[Broken] = []
     for item in _lines(root):
@@ -95,10 +95,10 @@ def _lines(root: Path) -> Iterator[tuple[str, dict[str, object]] | Broken]:
 
 
 def workload_of(data: Mapping[str, Any], definition: Definition, root: Path) -> Workload:
-    """The workload that an object holds.
+    """Parse the workload in an object.
 
     Raises:
-        Malformed: it is not of the schema, or does not fit the definition.
+        Malformed: it does not follow the schema, or does not fit the definition.
     """
     given = field(data, "axes", dict)
     axes = {n: v if v is not None else field(given, n, int) for n, v in definition.axes.items()}

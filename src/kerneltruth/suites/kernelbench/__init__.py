@@ -1,1 +1,1 @@
-"""KernelBench: its problems as tasks, derived from the problem files of a user's checkout."""
+"""KernelBench's problems as tasks, derived from the problem files of a user's checkout."""

@@ -1,8 +1,8 @@
-"""Problems with random results: whether what was returned could have been drawn by the model.
+"""Judge random results: could the model have drawn what the candidate returned?
 
-The problem's own model is run many times. A right result is one more draw: it lies where theirs
-lie, as they lie around each other. How far each of the draws departs from the others says how far
-a right one may.
+The problem's own model runs many times. A right result is one more draw: it lies among the others
+as they lie among each other. How far each draw departs from the others says how far a right result
+may.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kerneltruth.cases.materialize import flat_bytes
 from kerneltruth.tasks.spec import Claim, Evidence
 
 _RUNS = 40
-# A right result strays further than this, in standard deviations of the draws, less than once in a
-# thousand million times, also where their distribution is not normal.
+# A right result departs by more than this, in standard deviations of the draws, less than once in
+# 1e9, even if their distribution is not normal.
 _FAR = 12.0
 _LEAST = 0.3
-# The most elements of an output that are looked at.
+# The most elements of an output that are examined.
 _MOST = 2**11
 _TF32_EPS = 2.0**-10
 
@@ -32,11 +32,11 @@ class Drawing(Protocol):
     """A reference that can be run several times."""
 
     def runs(self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any) -> Any:
-        """The outputs of `count` runs, each stacked."""
+        """Return the outputs of `count` runs, each stacked."""
 
 
 def contract(reference: Drawing, random: tuple[str, ...]) -> Callable[[Evidence], Iterator[Claim]]:
-    """The claims of a problem that is random in these modes; empty if it has no modes."""
+    """Return the claims of a problem that is random in these modes; none without modes."""
     known: dict[str, list[_Drawn]] = {}
 
     def claims(evidence: Evidence) -> Iterator[Claim]:
@@ -45,7 +45,7 @@ def contract(reference: Drawing, random: tuple[str, ...]) -> Callable[[Evidence]
             return
         key = _key(evidence)
         if key not in known:
-            # The decoys of a case, and the candidates that get it, come one after the other.
+            # The decoys of a case, and its candidates, come one after the other.
             known.clear()
             known[key] = _drawn(reference, evidence)
         for out, drawn in zip(evidence.outputs, known[key], strict=False):
@@ -71,20 +71,20 @@ def _drawn(reference: Drawing, evidence: Evidence) -> list[_Drawn]:
 
 
 def _rows(output: Tensor) -> Tensor:
-    """The first rows of an output, as a matrix."""
+    """Return the first rows of an output, as a matrix."""
     rows = output.reshape(-1, output.shape[-1] if output.ndim else 1)
     return rows[: max(_MOST // max(rows.shape[1], 1), 1)]
 
 
 def _slack(draws: Tensor, evidence: Evidence) -> Tensor:
-    """What rounding may change of an element: products in float32 may be TF32's."""
+    """Return how much rounding may change an element: float32 products may use TF32."""
     eps = max(evidence.eps, _TF32_EPS) if evidence.dtype == "float32" else 4 * evidence.eps
     sizes = torch.nan_to_num(draws.abs(), posinf=0.0).amax(0)
     return 2 * eps * sizes + eps * sizes.amax(-1, keepdim=True)
 
 
 class _Drawn:
-    """The draws of one output, and how each of them departs from the others."""
+    """The draws of one output, and how far each departs from the others."""
 
     def __init__(self, draws: Tensor, slack: Tensor) -> None:
         self._draws = draws
@@ -98,20 +98,20 @@ class _Drawn:
         }
 
     def claims(self, out: Tensor) -> Iterator[Claim]:
-        """What holds for a result that is like one more of the draws."""
+        """Return the claims about a result that is like one more draw."""
         if not self._finite:
             return
         lost = int((~torch.isfinite(out)).sum())
         yield Claim("elements that are not finite", float(lost), 0.0)
         for name, value in self._departures(out, self._draws).items():
             usual = self._usual[name]
-            # What is rare may be in none of the draws, and few elements say little.
+            # Rare events may be in none of the draws, and few elements show little.
             spread = max(float(usual.std()), _LEAST / math.sqrt(out.numel()))
             off = abs(value - float(usual.mean())) / spread
             yield Claim(f"{name}, in deviations from what is drawn", off, _FAR)
 
     def _departures(self, one: Tensor, others: Tensor) -> dict[str, float]:
-        """Where a draw lies among others, in a few numbers."""
+        """Describe where a draw lies among others, in a few numbers."""
         slack = self._slack
         below, above = (others < one - slack).sum(0), (others > one + slack).sum(0)
         place = (below - above).double() / len(others)
@@ -128,7 +128,7 @@ class _Drawn:
             "the share of elements beyond all draws": float(beyond.double().mean()),
         }
         for dim in (-1, -2):
-            # A choice that many share does not average out.
+            # A choice that many elements share does not average out.
             found[f"how alike lines along dim {dim} are"] = float(
                 place.mean(dim).square().mean().sqrt()
             )

@@ -1,4 +1,4 @@
-"""A child process that holds one problem: asked for outlines, facts and outputs."""
+"""Hold one problem in a child process, and request outlines, facts and outputs from it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["INSIDE", "ProblemCall", "ProblemSession", "Rejected"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemCall:
-    """A call of the model, but for its tensors.
+    """A call of the model, without its tensors.
 
     Attributes:
         constants: those that differ from the file's own, as the text of a dict.
         order: the names of the inputs.
-        scalars: the inputs that are no tensors, as Python text.
-        dtype: of inputs, weights and what the model makes itself.
+        scalars: the inputs that are not tensors, as Python text.
+        dtype: of inputs, weights and the tensors that the model creates.
         arithmetic: `truncated` or `rounded` for factors in TF32, `gpu-0` or `gpu-1` for operators
-            as GPU libraries have them; None for torch's own.
+            as in GPU libraries; None for torch's own.
         training: the mode; None leaves the model as its constructor does.
         updated: buffers that are outputs too.
         large: whether it is worth a GPU.
@@ -54,13 +54,13 @@ class ProblemCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """An evaluation that a right result may stray as far as.
+    """An evaluation that a right result may differ from the reference as much as.
 
     Attributes:
-        dtype: of inputs, weights and what the model makes itself.
+        dtype: of inputs, weights and the tensors that the model creates.
         arithmetic: see `ProblemCall`.
         settles: whether a non-finite value here makes the element unsettled.
-        columns: whether inputs lie column by column, for which libraries have other programs.
+        columns: whether inputs are column-major, for which libraries have other programs.
     """
 
     dtype: str
@@ -79,7 +79,7 @@ class FewChildren:
 
     @contextlib.contextmanager
     def using(self, child: Remote) -> Iterator[None]:
-        """Ask a child, after which it waits; of those that wait already, the first ones end."""
+        """Call a child, which waits afterwards; the longest-waiting children end."""
         with self._changing:
             self._idle = [c for c in self._idle if c is not child]
             while len(self._idle) > self.most - 1:
@@ -92,7 +92,7 @@ class FewChildren:
 
 
 class ProblemSession:
-    """Runs one problem inside the wall, in children of this process and of no other."""
+    """Runs one problem in children of this process only."""
 
     def __init__(
         self,
@@ -103,14 +103,13 @@ class ProblemSession:
         *,
         judges: int = 1,
     ) -> None:
-        """No child is started yet.
+        """Start no child yet.
 
         Args:
-            problem: whose source is run.
+            problem: provides the source.
             runner: for a child on the CPU.
-            on_device: for one where candidates are judged, of which large calls are asked; apart
-                from them it is a child like theirs.
-            waiting: those of all problems that wait on the device.
+            on_device: for a child on the candidates' device, for large calls.
+            waiting: the children of all problems that wait on the device.
             judges: how many share the machine's cores.
         """
         source = (
@@ -131,7 +130,7 @@ class ProblemSession:
 
     @property
     def has_device(self) -> bool:
-        """Whether large calls go to the device on which candidates are judged."""
+        """Return whether large calls go to the candidates' device."""
         return self._near is not None
 
     def close(self) -> None:
@@ -141,7 +140,7 @@ class ProblemSession:
             self._near.close()
 
     def ask(self, what: str, *, deadline_s: float, **asked: Any) -> dict[str, Any]:
-        """An answer that is JSON.
+        """Return an answer that is JSON.
 
         Raises:
             Rejected: the problem raised, died or took too long.
@@ -151,7 +150,7 @@ class ProblemSession:
     def drawn(
         self, constants: str, weights: Sequence[str], *, seed: int
     ) -> tuple[torch.Tensor, ...]:
-        """The tensors among the inputs, then weights, as the problem's own file makes them.
+        """Return the tensor inputs, then weights, as the problem's own file creates them.
 
         Raises:
             Rejected: the problem raised, died or took too long.
@@ -167,12 +166,12 @@ class ProblemSession:
     def outputs(
         self, tensors: Mapping[str, torch.Tensor], call: ProblemCall, *, count: int | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """The model's outputs for inputs and weights.
+        """Return the model's outputs for inputs and weights.
 
         Args:
             tensors: the inputs, and the weights by their names after `weights.`.
-            call: the rest of it.
-            count: how many runs of a random model; each output is a stack of them then.
+            call: the rest of the call.
+            count: how many runs of a random model; each output is then a stack of them.
 
         Raises:
             Rejected: the model raised, died or took too long.
@@ -192,14 +191,14 @@ class ProblemSession:
         runs: Sequence[Run],
         promised: Sequence[str],
     ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
-        """The outputs in float64, and how far runs stray from them, both found on the device.
+        """Return the outputs in float64 and the deviations of other runs, computed on the device.
 
-        None where the device cannot, and a CPU can.
+        Returns None if the device cannot do it, but a CPU can.
 
         Args:
-            tensors: as of `outputs`, in the dtype of the case.
+            tensors: as for `outputs`, in the dtype of the case.
             call: in float64.
-            runs: what else is evaluated.
+            runs: the other evaluations.
             promised: the dtype of each output.
 
         Raises:
@@ -221,7 +220,7 @@ class ProblemSession:
     def _there(
         self, request: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
-        """Ask the child on the device; where its memory is short, once more alone."""
+        """Call the child on the device; if its memory is short, once more alone."""
         assert self._near is not None
         assert self._device is not None
         shared = much_memory(self._device) if request["large"] else contextlib.nullcontext()
@@ -236,10 +235,10 @@ class ProblemSession:
             return self._near.outputs(request, tensors, deadline_s=TRUTH_S)
 
     def _on_cpu(self, call: ProblemCall, refusal: Rejected) -> None:
-        """Go on there, where that is possible; a device without memory is not asked again.
+        """Fall back to the CPU if possible; a device without memory is not tried again.
 
         Raises:
-            Rejected: it is not.
+            Rejected: a CPU cannot do it either.
         """
         if lacks_memory(str(refusal)):
             if not call.on_cpu:

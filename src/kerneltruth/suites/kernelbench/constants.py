@@ -1,4 +1,4 @@
-"""The constants of a problem file that may take other values, read off its syntax tree."""
+"""Find the constants of a problem file that may take other values, in its syntax tree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 Constants = dict[str, Any]
 
-# A literal size inside get_inputs counts as a constant from here on: smaller ones are ranks,
-# channels of an image or class counts that the model knows.
+# A literal size inside get_inputs counts as a constant from this value on: smaller ones are ranks,
+# image channels or class counts that the model depends on.
 _LEAST_LITERAL = 16
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -24,7 +24,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
 }
 _LARGEST = 2**40
-# What gives a problem its inputs: a candidate's file does without, or has its own.
+# The functions that make a problem's inputs: a candidate's file omits them, or has its own.
 _HARNESS = ("get_inputs", "get_init_inputs")
 
 
@@ -37,7 +37,7 @@ class Slot:
     places: tuple[int, ...] = ()
 
     def put(self, constants: Constants, value: int) -> Constants:
-        """The constants with another value here."""
+        """Return the constants with another value here."""
         if not self.places:
             return constants | {self.name: value}
         entries = list(constants[self.name])
@@ -47,16 +47,16 @@ class Slot:
         return constants | {self.name: kind(entries)}
 
     def get(self, constants: Constants) -> int:
-        """The value that the constants have here."""
+        """Return the value that the constants have here."""
         whole = constants[self.name]
         return int(whole[self.places[0]] if self.places else whole)
 
 
 def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
-    """Module-level ints, tuples and lists of ints by name, and large sizes inside get_inputs.
+    """Return module-level ints, tuples and lists of ints by name, and large sizes in get_inputs.
 
-    What is computed from other constants follows them by itself and is none. A size written inside
-    `get_inputs`, or beside other constants, is named by where it stands: `get_inputs:224`.
+    A value computed from other constants follows them and is not one itself. A size written inside
+    `get_inputs`, or beside other constants, is named by its place: `get_inputs:224`.
 
     Args:
         tree: of the file.
@@ -72,10 +72,10 @@ def constants_of(tree: ast.Module, held: Collection[str] = ()) -> Constants:
 
 
 def read_by_model(source: str, tree: ast.Module) -> frozenset[str]:
-    """Names of the module that its classes and functions read, and what these are made of.
+    """Return module names that classes and functions read, and the names these are made of.
 
-    They are part of what the model is: a candidate has them in its own file, with the values that
-    the problem's file gives them.
+    They are part of the model: a candidate has them in its own file, with the problem file's
+    values.
 
     Raises:
         SyntaxError: the source cannot be compiled.
@@ -95,7 +95,7 @@ def read_by_model(source: str, tree: ast.Module) -> frozenset[str]:
 
 
 def _read_from_outside(block: symtable.SymbolTable) -> Iterator[str]:
-    """Global names that a class or function reads."""
+    """Return global names that a class or function reads."""
     yield from (s.get_name() for s in block.get_symbols() if s.is_global())
     for inner in block.get_children():
         yield from _read_from_outside(inner)
@@ -127,7 +127,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of an expression of literals; None for any other."""
+    """Return the value of an expression of literals; None for any other."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -155,7 +155,7 @@ def _combined(left: Any, op: ast.operator, right: Any) -> Any:
 
 
 def sizes_in(function: ast.FunctionDef) -> Iterator[ast.Constant]:
-    """The literal sizes in the calls of a function; the bounds of random integers are none."""
+    """Return the literal sizes in the calls of a function, without bounds of random integers."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             for argument in node.args:
@@ -178,7 +178,7 @@ def _large(entries: Iterable[ast.expr]) -> Iterator[ast.Constant]:
 
 
 def slots_of(constants: Constants) -> tuple[Slot, ...]:
-    """The numbers among the constants that may vary: the positive ones."""
+    """Return the numbers among the constants that may vary: the positive ones."""
     found: list[Slot] = []
     for name, value in constants.items():
         if type(value) is int:
@@ -196,7 +196,7 @@ def slots_of(constants: Constants) -> tuple[Slot, ...]:
 
 
 def label(constants: Constants) -> str:
-    """The constants as people read them, and as cases name them: `batch_size=3 dim=257`."""
+    """Format the constants for people and case names: `batch_size=3 dim=257`."""
     return " ".join(f"{n.replace(':', ' ')}={_short(v)}" for n, v in constants.items())
 
 
@@ -207,5 +207,5 @@ def _short(value: Any) -> str:
 
 
 def elements(shape: tuple[int, ...] | list[int]) -> int:
-    """How many elements a shape has."""
+    """Return how many elements a shape has."""
     return math.prod(shape)

@@ -1,4 +1,4 @@
-"""From a problem to its schema: the search, then real runs that show what the problem is like."""
+"""Derive a problem's schema: a search for constants, then runs that show its properties."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ _ORIGINAL_S = 30.0
 _FACTS_S = 120.0
 # The most operations of a timed call: those of a product of two 4096 x 4096 matrices.
 MOST_FLOPS = 2**37
-# What the first case may cost on a CPU, where an interpreter runs each program of a launch.
+# Limits the first case on a CPU, where an interpreter runs each program of a launch.
 FIRST = searching.SearchBudget(elements=2**16, weights=2**18, flops=2**26)
-# And on a GPU, where float64 takes little time: what the judge has memory for, most first. The last
-# can be had on a CPU, too.
+# Limits it on a GPU, where float64 takes little time: what the judge has memory for, most first.
+# The last one also works on a CPU.
 WHOLE = (
     searching.SearchBudget(elements=2**28, weights=2**27, flops=2**40),
     searching.SearchBudget(elements=2**26, weights=2**26, flops=2**40),
     searching.SearchBudget(elements=2**24, weights=2**24, flops=2**36),
 )
-# All tries of one problem together; the same on every machine that is not hopelessly slow.
+# Time for all tries of one problem; the same on every machine that is not hopelessly slow.
 _MOST_TRIES = 600
-# So many times the elements of the inputs are tried where fewer give inexact results.
+# Inputs this many times larger are tried if smaller ones give inexact results.
 _TIMES_AS_LARGE = (8, 64)
 INEXACT = "no bound tells right from wrong"
 CONSTANT = "the output does not depend on the inputs: a constant is right"
 
 
 def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Schema:
-    """The schema of a problem, from the cache if it was derived before.
+    """Return the schema of a problem, from the cache if it was derived before.
 
     Args:
         problem: as its file states it.
         runner: for its child, on the CPU.
-        cache: a folder; None derives anew.
+        cache: a folder; None always derives.
     """
     path = cache / f"{_cache_key(problem)}.json" if cache else None
     kept = _read(path) if path else None
@@ -77,7 +77,7 @@ def schema_of(problem: Problem, runner: Runner, cache: Path | None = None) -> Sc
 
 
 def _cache_key(problem: Problem) -> str:
-    """Everything that a schema follows from."""
+    """Hash everything that a schema follows from."""
     beside = ("constants.py", "forms.py", "schema.py", "search.py", "derive.py")
     files = (*sorted(INSIDE.glob("*.py")), *(INSIDE.parent / name for name in beside))
     rules = [p.read_text("utf-8") for p in files]
@@ -91,7 +91,7 @@ def _read(path: Path) -> Schema | None:
 
 
 def _write(path: Path, schema: Schema) -> None:
-    """Whole or not at all; a cache that cannot be written is none."""
+    """Write whole or not at all; a cache that cannot be written is skipped."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
@@ -100,7 +100,7 @@ def _write(path: Path, schema: Schema) -> None:
 
 
 class _Prober:
-    """Asks the problem for outlines, each set of constants once."""
+    """Requests outlines of the problem, each set of constants once."""
 
     def __init__(self, problem: Problem, session: ProblemSession, device: str) -> None:
         self._problem = problem
@@ -112,7 +112,7 @@ class _Prober:
         self.smallest: Outline | None = None
 
     def attempt(self, constants: Constants) -> Outline | None:
-        """The outline, or None where the problem rejects the constants."""
+        """Return the outline, or None if the problem rejects the constants."""
         text = changed(self._problem, constants)
         if text not in self._known:
             if len(self._known) >= _MOST_TRIES:
@@ -136,7 +136,7 @@ class _Prober:
     def _ask(self, text: str) -> Outline | None:
         try:
             if self._device == "cpu":
-                # Without a call first: its size is not known yet.
+                # First without a call, whose size is still unknown.
                 size = self.outline(text, device="meta", forward=False)
                 if not searching.PREFERRED.holds(size):
                     return None
@@ -148,17 +148,17 @@ class _Prober:
     def outline(
         self, text: str, *, device: str, forward: bool, deadline_s: float = _TRY_S
     ) -> Outline:
-        """The outline of one set.
+        """Return the outline of one set.
 
         Raises:
-            Rejected: by the problem.
+            Rejected: the problem rejects it.
         """
         asked = {"constants": text, "device": device, "forward": forward}
         return outline_of(self._session.ask("outline", deadline_s=deadline_s, **asked))
 
 
 def changed(problem: Problem, constants: Constants) -> str:
-    """The constants that differ from the file's own, as the text of a dict."""
+    """Return the constants that differ from the file's own, as the text of a dict."""
     return repr({n: v for n, v in constants.items() if v != problem.constants[n]})
 
 
@@ -191,21 +191,21 @@ def _derive(problem: Problem, session: ProblemSession) -> Schema:
 def _others(
     schema: Schema, problem: Problem, found: list[searching.Found]
 ) -> Iterator[tuple[str, Callable[[Constants, Outline], bool]]]:
-    """Where else to look if nothing can be judged on the sets found: names, and what is tried."""
+    """Where to search if no known set can be judged: names, and the values to try."""
     if schema.trouble == CONSTANT:
         yield "elsewhere", partial(_has_none_of, _common(problem, found))
     elif (schema.trouble or "").endswith(INEXACT):
-        # What is normalized over a handful of elements may be anything where they are nearly equal.
+        # A normalization over a handful of nearly equal elements may give anything.
         most = max(_taken(f.outline) for f in found)
         for times in _TIMES_AS_LARGE:
             yield f"larger {times}", partial(_takes, times * most)
 
 
 def _common(problem: Problem, found: list[searching.Found]) -> Constants:
-    """The sizes that all sets have in common, unlike the file.
+    """Return the sizes that all sets share and the file does not.
 
-    As many channels as groups, say, which are normalized to a constant: of twice as many they are
-    not.
+    An example is as many channels as groups, each normalized to a constant; twice as many channels
+    are not.
     """
     first, *rest = (f.constants for f in found)
     return {
@@ -233,7 +233,7 @@ def _elsewhere(
     purpose: str,
     differs: Callable[[Constants, Outline], bool],
 ) -> searching.Search:
-    """A search among the sets for which `differs` holds."""
+    """Search among the sets for one on which `differs` holds."""
 
     def attempt(constants: Constants) -> Outline | None:
         outline = prober.attempt(constants)
@@ -256,7 +256,7 @@ def _choices(problem: Problem, found: list[searching.Found]) -> list[ConstantCho
 
 
 def _too_large(problem: Problem, prober: _Prober, seed: int) -> Schema:
-    """Where the problem accepts constants, and none that are small: its sets, never computed."""
+    """Return the schema if no accepted constants are small: its sets, never computed."""
     search = searching.Search(
         problem.constants, prober.attempt, seed=seed, most=searching.ANY, sketch=prober.sketch
     )
@@ -277,7 +277,7 @@ def _with_whole(
     search: searching.Search,
     schema: Schema,
 ) -> Schema:
-    """The schema with the sets that are the file's own, as far as each use affords them."""
+    """Add the sets with the file's own constants, as large as each use affords."""
     if schema.trouble is not None:
         return schema
     smaller = [_kept(session, c) for c in _choices(problem, search.smallest())]
@@ -293,12 +293,12 @@ def _with_whole(
 
     first = _cut(problem, search, own, holds)
     kept = None if first is None else _kept(session, first)
-    # What is random is drawn many times for a judgement.
+    # A random result is drawn many times for one judgement.
     budgets = () if schema.random else WHOLE
     whole = (_cut(problem, search, own, budget.holds) for budget in budgets)
     ranged = (_ranged(session, c) for c in whole if c is not None)
     timed = _cut(problem, search, own, can_be_timed)
-    # How large an index may be in a timed call, only a run of the problem shows.
+    # Only a run shows how large an index may be in a timed call.
     integers = any(i.holds_integers for i in own.inputs)
     known = {c.label: c for c in ranged if c is not None}
     return replace(
@@ -310,14 +310,14 @@ def _with_whole(
 
 
 def search_cost(outline: Outline) -> int:
-    """What a case costs, roughly."""
+    """Estimate what a case costs."""
     return outline.flops + outline.elements + outline.weights
 
 
 def _cut(
     problem: Problem, search: searching.Search, own: Outline, holds: Callable[[Outline], bool]
 ) -> ConstantChoice | None:
-    """The file's own constants, or as much of them as is affordable; its label says which."""
+    """Return the file's own constants, cut down to what is affordable; the label says so."""
     found = search.to_time(own, holds)
     if found is None:
         return None
@@ -329,7 +329,7 @@ def _cut(
 
 
 def _kept(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
-    """The choice with what its indices may be, if it runs."""
+    """Return the choice with the range of its indices, if it runs."""
     try:
         facts = session.ask("runs", deadline_s=_FACTS_S, constants=choice.constants)
     except Rejected:
@@ -338,7 +338,7 @@ def _kept(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | N
 
 
 def _ranged(session: ProblemSession, choice: ConstantChoice) -> ConstantChoice | None:
-    """The same without a run, which would take long."""
+    """Return the same without a run, which would take long."""
     if not any(i.holds_integers for i in choice.outline.inputs):
         return replace(choice, extents=tuple(None for _ in choice.outline.inputs))
     try:
@@ -355,7 +355,7 @@ def _extents(facts: dict[str, Any]) -> tuple[int | None, ...]:
 
 
 def can_be_timed(outline: Outline) -> bool:
-    """Whether a call is small enough to prepare, and to compute in float64 on a CPU."""
+    """Return whether a call is small enough to prepare, and to compute in float64 on a CPU."""
     return (
         sum(i.elements for i in outline.inputs) + outline.weights <= MOST_ELEMENTS
         and sum(o.elements for o in outline.outputs) <= MOST_ELEMENTS
@@ -364,9 +364,9 @@ def can_be_timed(outline: Outline) -> bool:
 
 
 def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schema:
-    """The schema of the choices that really run, and what their runs show.
+    """Return the schema of the choices that run, and what their runs show.
 
-    Where calls are costly, one choice is looked at closely: the smallest that runs.
+    If calls are costly, only one choice is examined closely: the smallest that runs.
     """
     kept: list[ConstantChoice] = []
     seen: list[dict[str, Any]] = []
@@ -406,7 +406,7 @@ def _with_facts(session: ProblemSession, choices: list[ConstantChoice]) -> Schem
 
 
 def _nature(seen: list[dict[str, Any]], choice: ConstantChoice) -> str | None:
-    """Why no candidate can be told right from wrong, if the problem is of that kind."""
+    """Return why no candidate can be told right from wrong, if so."""
     if all(facts["constant"] for facts in seen):
         return CONSTANT
     inexact = [facts["inexact"] for facts in seen if facts["inexact"] is not None]

@@ -1,7 +1,7 @@
-"""The form of a problem: how the shapes of its results follow from those of what goes in.
+"""Learn the form of a problem: how the shapes of results follow from those of its inputs.
 
 A reference may accept sizes by accident: halves of an odd dim, of sizes 1 and 2, broadcast to one
-of size 2. What it gives there is no longer what the problem asks for.
+of size 2. Its result there is not what the problem specifies.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _Pair = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What holds whatever the sizes.
+    """What holds for all sizes.
 
     Attributes:
         equal: dims of outputs that are as large as dims of inputs and weights.
-        stretched: which operands are broadcast, and along which dims; and whether parts that are
-            put together differ in size.
+        stretched: which operands are broadcast, and along which dims; and whether concatenated
+            parts differ in size.
     """
 
     equal: frozenset[_Pair]
     stretched: frozenset[str]
 
     def allows(self, outline: Outline, *, of_the_model: bool = True) -> bool:
-        """Whether an outline is of the form.
+        """Return whether an outline has the form.
 
         Args:
             outline: for some sizes.
-            of_the_model: whether the model is the same but for sizes. With another kernel or
+            of_the_model: whether the model is the same except for sizes. With another kernel or
                 stride the sizes of its outputs may follow otherwise.
         """
         if not self.stretched.issuperset(outline.stretched):
@@ -42,7 +42,7 @@ class Form:
 
 
 def form_of(outlines: Sequence[Outline]) -> Form:
-    """What several outlines have in common; they differ in one size each, so chance has no part."""
+    """Return what several outlines share; each differs in one size, so it is no accident."""
     pairs = [frozenset(_equal(outline)) for outline in outlines]
     return Form(
         equal=frozenset.intersection(*pairs),
@@ -58,7 +58,7 @@ def _equal(outline: Outline) -> Iterator[_Pair]:
 
 
 def same_parts(one: Outline, other: Outline) -> bool:
-    """Whether inputs, weights and outputs are the same but for their sizes."""
+    """Return whether inputs, weights and outputs are the same except for their sizes."""
     return (
         one.names == other.names
         and list(one.state) == list(other.state)

@@ -1,4 +1,4 @@
-"""Problems of KernelBench: read from a checkout or a data file, parsed, and never run here."""
+"""Read KernelBench's problems from a checkout or a data file; parse them, never run them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Problem:
     Attributes:
         level: from 1.
         number: its id within the level, from 1.
-        title: what its file calls it.
-        trouble: why it cannot be run, as far as reading it tells.
-        doubt: why it runs and yet does not say what it asks for.
+        title: the name in its file.
+        trouble: why it cannot run, as far as parsing shows.
+        doubt: why it runs but does not compute what it states.
     """
 
     level: int
@@ -45,12 +45,12 @@ class Problem:
 
     @property
     def name(self) -> str:
-        """What this project calls it."""
+        """Return this project's name for it."""
         return f"level{self.level}/{self.number}"
 
     @property
     def sha256(self) -> str:
-        """The hash of the source."""
+        """Return the hash of the source."""
         return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -59,8 +59,8 @@ def read_problems(path: Path) -> dict[str, Problem]:
 
     Args:
         path: a problem file, a folder `levelN`, a checkout with such folders, or a data file
-            (`.parquet`, `.jsonl`) with the columns `code`, `level` and `problem_id`. A file in no
-            folder of a level has level 0.
+            (`.parquet`, `.jsonl`) with the columns `code`, `level` and `problem_id`. A file outside
+            of a level's folder has level 0.
 
     Raises:
         UserError: nothing is there, or nothing that is a problem.
@@ -84,7 +84,7 @@ def read_problems(path: Path) -> dict[str, Problem]:
 
 
 def _folder(path: Path) -> Iterator[Problem]:
-    """Problems of a folder: itself a level, or with levels in it or in `KernelBench/`."""
+    """Return the problems of a folder: a level, or one with levels in it or in `KernelBench/`."""
     for folder in (path, *sorted(path.glob("level*")), *sorted(path.glob("KernelBench/level*"))):
         if folder.is_dir() and _FOLDER.match(folder.name):
             for file in folder.iterdir():
@@ -94,7 +94,7 @@ def _folder(path: Path) -> Iterator[Problem]:
 
 
 def _file(path: Path, *, level: int | None = None) -> Problem | None:
-    """The problem of a file; `level` is that of one in no folder of a level."""
+    """Return the problem of a file; `level` is for a file outside of a level's folder."""
     named, folder = _FILE.match(path.name), _FOLDER.match(path.parent.name)
     level = level if folder is None else int(folder[1])
     if named is None or level is None:
@@ -115,7 +115,7 @@ def _broken(level: int, number: int, title: str, trouble: str) -> Problem:
 
 
 def problem_of(level: int, number: int, title: str, source: str) -> Problem:
-    """The problem of a source text; what it lacks is its `trouble`."""
+    """Return the problem of a source text; what it lacks is its `trouble`."""
     if len(source) > MAX_SOURCE_BYTES:
         return _broken(level, number, title, f"longer than {MAX_SOURCE_BYTES} bytes")
     try:
@@ -142,9 +142,9 @@ def problem_of(level: int, number: int, title: str, source: str) -> Problem:
 
 
 def crossed(tree: ast.Module) -> str | None:
-    """Whether a constant named after one constructor parameter is passed as another.
+    """Return whether a constant named after one constructor parameter is passed as another.
 
-    Then the file asks for something else than it computes; either may be meant.
+    The file then computes something else than it states; either may be meant.
     """
     parameters, passed = _constructor(tree), _passed(tree)
     for place, (parameter, name) in enumerate(zip(parameters, passed, strict=False)):
@@ -166,7 +166,7 @@ def _constructor(tree: ast.Module) -> list[str]:
 
 
 def _passed(tree: ast.Module) -> list[str | None]:
-    """The names that `get_init_inputs` returns; None for what is no name."""
+    """Return the names that `get_init_inputs` returns; None for an item without a name."""
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name == "get_init_inputs":
             last = function.body[-1]

@@ -1,4 +1,4 @@
-"""The problem's own model as the reference of a task: called in a child, on whatever device."""
+"""Run the problem's own model as the reference of a task: in a child, on any device."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _TF32 = ("truncated", "rounded")
 HALF = ("float16", "bfloat16")
 # In a chain of more products than this, factors in TF32 or half precision may add up to 1%.
 SHALLOW = 4
-# How many draws of what rounding every result to one of them does.
+# How many random roundings of all results to a narrow dtype are drawn.
 NARROWED = 4
-# Sets with more elements, weights among them, or operations are evaluated on the device that
-# judges: copies to a GPU and a context on it take longer than small evaluations.
+# Calls with more elements, including weights, or more operations run on the judge's device: copies
+# to a GPU and a context on it take longer than small evaluations.
 _LARGE_ELEMENTS = 2**20
 _LARGE_FLOPS = 2**30
-# What a CPU can still evaluate in float64 where the device has no memory for it.
+# The most that a CPU can still evaluate in float64 if the device lacks memory.
 _MOST_FLOPS_ON_CPU = 2**36
 
 
 def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
-    """How a model is called, by name: first as KernelBench does, then what it does not look at.
+    """How a model is called, by name: first as KernelBench does, then variants that it ignores.
 
     `training` is None for the mode in which a constructor leaves the model.
     """
@@ -45,7 +45,7 @@ def modes_of(schema: Schema) -> dict[str, dict[str, Any]]:
 class ProblemReference:
     """The problem's own model, called in a child; torch tensors in and out.
 
-    It is the reference of a task: float64 inputs give the truth, others what their dtype gives.
+    It is the reference of a task: float64 inputs give the float64 result, others their dtype's.
     """
 
     def __init__(
@@ -64,20 +64,20 @@ class ProblemReference:
     def __call__(
         self, *, _sizes: str, _mode: str | None = None, **given: Any
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs.
+        """Return the outputs.
 
         Raises:
-            Rejected: the model does not take these inputs.
+            Rejected: the model does not accept these inputs.
         """
         return self._session.outputs(_tensors(given), self._call(_sizes, _mode, given))
 
     def runs(
         self, count: int, *, _sizes: str, _mode: str | None = None, **given: Any
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs of `count` runs, each stacked.
+        """Return the outputs of `count` runs, each stacked.
 
         Raises:
-            Rejected: the model does not take these inputs.
+            Rejected: the model does not accept these inputs.
         """
         call = self._call(_sizes, _mode, given)
         return self._session.outputs(_tensors(given), call, count=count)
@@ -91,12 +91,13 @@ class ProblemReference:
         tf32: bool,
         beside: bool = False,
     ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]] | None:
-        """See `tasks.spec.WithSpread`; None for sets that are small, and where no device helps.
+        """Implement `tasks.spec.WithSpread`; None for small sets, and if no device helps.
 
-        Beside runs on a CPU it is wanted where a GPU's libraries round otherwise at every layer.
+        In addition to runs on a CPU, it is needed if a GPU's libraries round differently at every
+        layer.
 
         Raises:
-            Rejected: the model does not take these inputs, or they are too large for all devices.
+            Rejected: the model does not accept these inputs, or they are too large for all devices.
         """
         arguments = dict(given)
         sizes, mode = arguments.pop("_sizes"), arguments.pop("_mode", None)
@@ -134,17 +135,17 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def narrowing(working: str) -> tuple[str, ...]:
-    """Arithmetics in which every result is rounded to a narrow dtype, each by another chance."""
+    """Return arithmetics that round every result to a narrow dtype, each with its own seed."""
     return tuple(f"{working}-{salt}" for salt in range(NARROWED))
 
 
 def _runs(working: str, *, tf32: bool) -> list[Run]:
-    """What else is evaluated: what `oracle.admissible` has for large inputs."""
+    """Return the other evaluations: those that `oracle.admissible` uses for large inputs."""
     inner = "float32" if working in HALF else working
     found = [Run(dtype=inner)]
     if inner != working:
         found += [Run(dtype=working), Run(dtype=working, columns=True, settles=False)]
-        # Large results have many elements to a sample.
+        # Large results have many elements per sample.
         found += [Run(dtype=inner, arithmetic=how) for how in narrowing(working)[:GPU_DRAWS]]
     found += [Run(dtype=inner, arithmetic=f"gpu-{salt}") for salt in range(GPU_DRAWS)]
     if tf32 and working == "float32":

@@ -1,4 +1,4 @@
-"""What is known of a problem after it was tried: sets of constants with shapes, and its nature."""
+"""The schema of a problem, found by trying it: sets of constants with shapes, and properties."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Input:
 
     @property
     def elements(self) -> int:
-        """How many it has; a plain value has none."""
+        """Return its number of elements; a plain value has none."""
         return math.prod(self.shape) if self.dtype else 0
 
     @property
     def holds_integers(self) -> bool:
-        """Whether it is a tensor of integers, such as indices; bools are none."""
+        """Return whether it is a tensor of integers, such as indices, and not of bools."""
         return (self.dtype or "").startswith(("int", "uint"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What a set of constants makes of the problem.
+    """The problem's shapes and cost for one set of constants.
 
     Attributes:
         init: what `get_init_inputs` returns, as Python text.
@@ -56,27 +56,27 @@ class Outline:
 
     @property
     def weights(self) -> int:
-        """Elements of all parameters and buffers."""
+        """Return the elements of all parameters and buffers."""
         return sum(math.prod(shape) for shape in self.state.values())
 
     @property
     def elements(self) -> int:
-        """Elements of all inputs and outputs."""
+        """Return the elements of all inputs and outputs."""
         return sum(i.elements for i in (*self.inputs, *self.outputs))
 
     @property
     def extents(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of inputs and weights."""
+        """Return the shapes of inputs and weights."""
         return (*(i.shape for i in self.inputs), *self.state.values())
 
     @property
     def shapes(self) -> tuple[Any, ...]:
-        """What tells one set from another for a kernel."""
+        """Return the key that tells sets apart for a kernel."""
         return tuple(i.shape for i in self.inputs), self.init, tuple(self.state.values())
 
 
 def outline_of(data: dict[str, Any]) -> Outline:
-    """The outline in a child's answer."""
+    """Parse the outline in a child's answer."""
     return Outline(
         init=data["init"],
         plain=data["plain"],
@@ -105,7 +105,7 @@ class ConstantChoice:
     """One set of constants.
 
     Attributes:
-        label: how cases call it.
+        label: its name in cases.
         constants: as the text of a dict, only those that differ from the file's own.
         extents: for each input, the largest index that it may hold; None for other inputs.
         core: whether it differs from the file in sizes alone, not in what the model is.
@@ -123,7 +123,7 @@ class InputFacts:
     """What the draws of one input have in common.
 
     Attributes:
-        form: such as `sign` or `upper`; None of other values, and of integers.
+        form: such as `sign` or `upper`; None for other values, and for integers.
     """
 
     low: Number | None = None
@@ -153,22 +153,22 @@ class Schema:
 
     Attributes:
         choices: small first.
-        timed: the file's own constants, made smaller where nothing of that size can be timed; none
-            where an outline of them cannot be had.
+        timed: the file's own constants, reduced if that size cannot be timed; none if they have no
+            outline.
         inputs: what the draws of each input have in common.
         state: how the constructor fills each parameter and buffer.
-        first: the file's own constants as far as a case on a CPU affords them; none where that is
-            nowhere near.
-        whole: the same where a GPU judges, by how much of the file's sizes there is room for: the
-            largest first.
+        first: the file's own constants as far as a case on a CPU affords them; none if it affords
+            nothing near.
+        whole: the same for judging on a GPU, by how much of the file's sizes fits: the largest
+            first.
         smaller: sets to show a fault in.
         training: the mode in which the constructor leaves the model.
-        modes: whether it gives something else in the other mode.
+        modes: whether its results differ in the other mode.
         random: whether two runs on the same inputs and weights differ.
-        random_otherwise: the same of the other mode.
+        random_otherwise: the same for the other mode.
         updated: buffers that a call in training mode writes.
-        dtypes: the dtypes of the outputs, by the dtype of inputs and weights; of none where no
-            choice was run.
+        dtypes: the dtypes of the outputs, by the dtype of inputs and weights; empty if no choice
+            was run.
         trouble: why no candidate can be judged on it.
     """
 
@@ -189,23 +189,23 @@ class Schema:
     trouble: str | None = None
 
     def random_in(self, mode: str) -> bool:
-        """Whether a model in a mode, `training` or `evaluation`, gives what chance decides."""
+        """Return whether a model in a mode, `training` or `evaluation`, is random."""
         own = mode.startswith("training") == self.training
         return self.random if own else self.random_otherwise
 
     def largest(self, room: int) -> ConstantChoice | None:
-        """What of the file's own sizes has at most that many elements, or else the least of it."""
+        """Return the largest of the file's own sizes within that many elements, or the smallest."""
         known = (c for c in self.whole if c.outline.elements + c.outline.weights <= room)
         return next(known, self.whole[-1] if self.whole else self.first)
 
     @property
     def every(self) -> tuple[ConstantChoice, ...]:
-        """All sets of which a case may be made, by label each once."""
+        """Return all sets that a case may use, once by label."""
         more = (self.timed, self.first, *self.whole)
         found = (*self.choices, *self.smaller, *(c for c in more if c is not None))
         return tuple({c.label: c for c in reversed(found)}.values())[::-1]
 
     @property
     def distinct(self) -> int:
-        """How many different shapes of inputs the choices have."""
+        """Return how many different shapes of inputs the choices have."""
         return len({tuple(i.shape for i in c.outline.inputs) for c in self.choices})

@@ -1,7 +1,7 @@
-"""The search for sets of constants: which a problem accepts, and which are worth judging on.
+"""Search for sets of constants: which a problem accepts, and which are worth judging on.
 
-Nothing is known of a problem's constraints but what it says to a try, so they are learned: values
-are tried alone, then together, and what is refused is given up value by value.
+A problem states no constraints, so they are learned from tries: values are tried alone, then
+together, and refused values are dropped one by one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kerneltruth.suites.kernelbench.schema import Outline
 
 Try = Callable[[Constants], Outline | None]
 
-# Original values up to here tell what a model is (a kernel, a stride, a rank, a count of layers),
-# unless they show in the shape of an input.
+# Original values up to here define the model (a kernel, a stride, a rank, a count of layers),
+# unless they occur in the shape of an input.
 STRUCTURAL = 12
 WANTED = 10
-# Each try of a problem that cannot be made small costs a good part of a second.
+# Each try of a problem that cannot be made small takes a good part of a second.
 WANTED_LARGE = 5
 _CAPS = (16, 8, 32, 64, 4, 128, 256)
 _SIZES = (7, 33, 1, 3, 17, 31, 65, 2, 64, 129, 257, 5, 513, 1025)
@@ -33,15 +33,15 @@ _STRUCTURE_EVERY = 3
 # The most sets of sizes to show a fault in.
 _LEAST = (1, 2, 3, 4, 5, 8)
 _SMALLEST = 12
-# If this many values give a model other weights, all do: the number counts layers.
+# If this many values change the model's weights, all do: the number counts layers.
 _ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBudget:
-    """What a case on a CPU may cost: preferred, and at most where a problem cannot be made small.
+    """Limits of a case on a CPU: the preferred one, and the most for a problem without small forms.
 
-    About ten evaluations in float64 are made of each case.
+    Each case takes about ten float64 evaluations.
     """
 
     elements: int
@@ -49,7 +49,7 @@ class SearchBudget:
     flops: int
 
     def holds(self, outline: Outline) -> bool:
-        """Whether a call is within it."""
+        """Return whether a call is within the limits."""
         return (
             outline.elements <= self.elements
             and outline.weights <= self.weights
@@ -73,13 +73,13 @@ class Found:
 
 
 class Search:
-    """Looks for sets of constants of one problem.
+    """Searches sets of constants of one problem.
 
     Args:
         constants: the file's own.
-        attempt: the outline for a set of constants, or None where the problem rejects them.
-        seed: from which sets are composed.
-        most: what the smallest set may cost.
+        attempt: returns the outline for a set of constants, or None if the problem rejects them.
+        seed: of the composed sets.
+        most: limits the cost of the smallest set.
         sketch: as `attempt`, without a call of the model: shapes of inputs and weights alone.
     """
 
@@ -103,7 +103,7 @@ class Search:
         self._base_set: Found | None = None
 
     def run(self) -> list[Found]:
-        """Sets in the order of their cost, the first of them small."""
+        """Return sets in the order of their cost, small ones first."""
         own = self._attempt(self._own)
         if own is not None:
             self._form = self._form_at(self._own, own)
@@ -126,9 +126,9 @@ class Search:
         return sorted(found, key=lambda f: _cost(f.outline))
 
     def smallest(self) -> list[Found]:
-        """The least sizes alone and beside a larger one, to show a fault in: after `run`.
+        """Return the least sizes, alone and beside a larger one, to show a fault in; after `run`.
 
-        Empty for a problem that nothing makes small.
+        Empty for a problem that cannot be made small.
         """
         base = self._base_set
         if base is None or not PREFERRED.holds(base.outline):
@@ -153,7 +153,7 @@ class Search:
         return Found(constants=constants, outline=outline)
 
     def _sizes_among(self, sketch: Try) -> Iterator[Slot]:
-        """The constants that shapes of inputs or weights follow from.
+        """Return the constants that determine shapes of inputs or weights.
 
         Others are bounds of random integers, numbers of levels or steps: what the problem is.
         """
@@ -163,7 +163,7 @@ class Search:
                 yield slot
 
     def _shows(self, slot: Slot, own: Outline, sketch: Try) -> bool:
-        """Whether another value here, alone or in all places of this value, changes a shape."""
+        """Return whether another value here, alone or in all equal places, changes a shape."""
         alike = [s for s in self._slots if s.value == slot.value]
         for group in ([slot], alike):
             for value in (2 * slot.value, slot.value + 1, slot.value // 2):
@@ -175,7 +175,7 @@ class Search:
         return False
 
     def _form_at(self, constants: Constants, outline: Outline) -> Form:
-        """The form that the problem has here, and with each size alone changed."""
+        """Return the problem's form here, with each size changed by itself."""
         outlines = [outline]
         for slot in self._sizes:
             now = slot.get(constants)
@@ -186,20 +186,20 @@ class Search:
         return form_of(outlines)
 
     def _fits(self, outline: Outline, base: Outline, *, of_the_model: bool = True) -> bool:
-        """Whether a set is of the form that the problem has in its file."""
+        """Return whether a set has the form of the problem's file."""
         return same_parts(outline, base) and (
             self._form is None or self._form.allows(outline, of_the_model=of_the_model)
         )
 
     def to_time(self, own: Outline, holds: Callable[[Outline], bool]) -> Found | None:
-        """The file's own constants, the largest of them halved until a call is small enough.
+        """Halve the file's own constants, largest first, until a call is small enough.
 
-        Constants of one value are halved together: mostly they are the same size. What the problem
-        rejects, or what makes nothing smaller, stays.
+        Equal constants are halved together: usually they are the same size. A change that the
+        problem rejects, or that makes nothing smaller, is undone.
 
         Args:
             own: the outline of the file's own constants.
-            holds: whether a call is small enough.
+            holds: returns whether a call is small enough.
         """
         constants, outline = self._own, own
         groups: dict[int, list[Slot]] = {}
@@ -223,7 +223,7 @@ class Search:
         return outline if outline is not None and budget.holds(outline) else None
 
     def _base(self) -> Found | None:
-        """The set of constants cut down to a power of two, or each alone to what is accepted."""
+        """Cut the set of constants down to a power of two, or each alone to an accepted value."""
         cheapest: Found | None = None
         for cap in _CAPS:
             constants = self._own
@@ -240,7 +240,7 @@ class Search:
         return self._cut_down(cheapest)
 
     def _cut_down(self, start: Found | None) -> Found | None:
-        """One constant after the other made as small as the problem accepts."""
+        """Make one constant after the other as small as the problem accepts."""
         constants = start.constants if start else self._own
         best = start
         for slot in sorted(self._sizes, key=lambda s: -s.get(constants)):
@@ -261,7 +261,7 @@ class Search:
         return best
 
     def _structure(self, base: Found) -> Iterator[Slot]:
-        """Slots that say what the model is: small numbers that no input's shape shows."""
+        """Return the slots that define the model: small numbers that no input's shape shows."""
         shapes = [i.shape for i in base.outline.inputs]
         for slot in self._slots:
             if slot.value > STRUCTURAL:
@@ -274,7 +274,7 @@ class Search:
                 yield slot
 
     def _values(self, slot: Slot, base: Found, budget: SearchBudget, *, most: int) -> list[int]:
-        """The values that the problem accepts for one constant while the others stay."""
+        """Return the values that the problem accepts for one constant while the others stay."""
         now = slot.get(base.constants)
         if slot not in self._sizes and slot not in self._structural:
             return []
@@ -301,7 +301,7 @@ class Search:
     def _compose(
         self, k: int, base: Found, values: dict[Slot, list[int]], budget: SearchBudget
     ) -> Found | None:
-        """The k-th set: values picked for all constants, given up one by one where refused."""
+        """Return the k-th set: values for all constants, dropped one by one if refused."""
         structure = k % _STRUCTURE_EVERY == _STRUCTURE_EVERY - 1
         picked: dict[Slot, int] = {}
         for slot in self._slots:
@@ -324,7 +324,7 @@ class Search:
         return None
 
     def _tied(self, k: int) -> dict[Slot, int]:
-        """Every second time, constants of one value in the file move together: some have to."""
+        """Every second time, equal constants of the file change together: some have to."""
         if k % 2 == 0:
             return {}
         groups: dict[int, list[Slot]] = {}
@@ -335,7 +335,7 @@ class Search:
         return {s: value for group in groups.values() if len(group) > 1 for s in group}
 
     def _around(self, outline: Outline) -> SearchBudget:
-        """What sets may cost where even the smallest known one is large."""
+        """Return the limits if even the smallest known set is large."""
         most = self._most
         return SearchBudget(
             elements=max(PREFERRED.elements, min(2 * outline.elements, most.elements)),
@@ -352,7 +352,7 @@ def _cost(outline: Outline) -> int:
 
 
 def _put(constants: Constants, slots: Iterable[Slot], value: int) -> Constants:
-    """The constants with one value in several places."""
+    """Return the constants that have one value in several places."""
     for slot in slots:
         constants = slot.put(constants, value)
     return constants

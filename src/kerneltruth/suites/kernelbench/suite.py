@@ -1,4 +1,4 @@
-"""KernelBench as a suite: tasks by name, each derived when it is first asked for."""
+"""KernelBench as a suite: tasks by name, each derived at the first lookup."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kerneltruth.tasks.spec import Task
 class Problems(Mapping[str, Task]):
     """Tasks by key, made on demand.
 
-    A schema and a reference need a child each, so that a task costs a second or more. A process
-    forked from this one goes on with the runner's zygotes, and with children of its own.
+    A schema and a reference need a child each, so a task costs a second or more. A process forked
+    from this one uses the runner's zygotes, and starts its own children.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Problems(Mapping[str, Task]):
         room: int | None = None,
         judges: int = 1,
     ) -> None:
-        """No child is started yet.
+        """Start no child yet.
 
         Args:
             problems: by name.
@@ -83,27 +83,27 @@ class Problems(Mapping[str, Task]):
         return isinstance(key, str) and key.removeprefix(f"{SUITE}/") in self.problems
 
     def ask_side_by_side(self, count: int) -> None:
-        """Keep the references' children of that many problems, on a device, too.
+        """Keep the references' children of that many problems, also on a device.
 
-        A judge takes problem after problem; of those that are asked in turns each would else begin
-        anew each time, which takes seconds.
+        A judge takes problem after problem. Problems that take turns would otherwise restart each
+        time, which takes seconds.
         """
         self._most_waiting = self._waiting.most = count
 
     def schema(self, name: str) -> Schema:
-        """The schema of a problem."""
+        """Return the schema of a problem."""
         return schema_of(self.problems[name], self._runner, self._cache)
 
     def derive(self, keys: Iterable[str]) -> None:
-        """Have the schemas of these problems in the cache: side by side, one child a core."""
+        """Derive the schemas of these problems into the cache: side by side, one child a core."""
         if self._cache is not None:
             names = [key.removeprefix(f"{SUITE}/") for key in keys]
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-                # The last ones are whole networks, which take longest.
+                # The last problems are whole networks, which take longest.
                 list(pool.map(self.schema, reversed(names)))
 
     def listed(self) -> dict[str, Listed]:
-        """What is known of each problem without running it, by name."""
+        """Return what is known of each problem without running it, by name."""
         return {
             p.name: Listed(
                 name=p.name,
@@ -123,7 +123,7 @@ class Problems(Mapping[str, Task]):
         }
 
     def own_model(self, name: str) -> Candidate:
-        """The problem's own model as a candidate."""
+        """Return the problem's own model as a candidate."""
         problem = self.problems[name]
         return Candidate(
             source=problem.source,
@@ -134,12 +134,12 @@ class Problems(Mapping[str, Task]):
         )
 
     def let_go(self, name: str) -> None:
-        """End the reference's child; it starts again when it is needed."""
+        """End the reference's child; it restarts when needed."""
         if name in self._made:
             self._made[name][1].close()
 
 
 def schema_cache() -> Path:
-    """Where schemas are kept between runs."""
+    """Return where schemas are kept between runs."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kerneltruth" / "schemas"

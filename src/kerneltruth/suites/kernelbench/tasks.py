@@ -1,4 +1,4 @@
-"""A problem and its schema as a `Task`: shapes by set of constants, reference in a child."""
+"""Turn a problem and its schema into a `Task`: shapes by set of constants, reference in a child."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kerneltruth.tasks.spec import (
 
 SUITE = "kernelbench"
 ENTRY = "ModelNew"
-# The hidden attributes that say which constants a case has, and how the model is called.
+# The hidden attributes that select a case's constants, and how the model is called.
 SIZES = "_sizes"
 MODE = "_mode"
 BEYOND = "KernelBench does not ask for it"
@@ -51,16 +51,16 @@ _FORMS = {
     "lower": "tril",
 }
 _STATISTICS = {"running_mean": (-0.5, 0.5), "running_var": (0.5, 1.5)}
-# Weights of this reach keep the size of what passes through a layer and a ReLU (He et al., 2015),
-# so that the output of a deep network still depends on its input. What feeds back on itself grows.
+# Weights of this spread keep the size of what passes through a layer and a ReLU (He et al., 2015),
+# so that the output of a deep network still depends on its input. Feedback loops grow.
 _GAIN = math.sqrt(6.0)
 _RECURRENT = ("weight_ih_", "weight_hh_")
-# How far a weight that a constructor fills with one number lies from it, at most.
+# The most that a weight differs from the one number with which a constructor fills it.
 _AROUND = 0.25
 
 
 def category_of(level: int) -> str:
-    """What KernelBench calls its levels, in this project's words."""
+    """Return this project's name for a KernelBench level."""
     names = {1: "Single operators", 2: "Fused operators", 3: "Networks", 4: "Language models"}
     return names.get(level, f"Level {level}")
 
@@ -68,14 +68,14 @@ def category_of(level: int) -> str:
 def task_of(
     problem: Problem, schema: Schema, session: ProblemSession, *, room: int | None = None
 ) -> Task:
-    """The task of a problem. One that cannot be judged on is a task too, and says why.
+    """Return the task of a problem; one that cannot be judged on says why.
 
     Args:
         problem: as its file states it.
-        schema: what is known of it.
+        schema: of the problem.
         session: its child.
-        room: elements that the first case may have, weights among them, where candidates run on a
-            GPU; None means that they run on a CPU.
+        room: elements that the first case may have, including weights, if candidates run on a GPU;
+            None means that they run on a CPU.
     """
     choices = schema.choices
     if not schema.dtypes:
@@ -134,7 +134,7 @@ def task_of(
 
 
 class Own:
-    """Inputs and weights as the problem's file draws them."""
+    """Return inputs and weights as the problem's file draws them."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Own:
         self._weights = tuple(weights)
 
     def __call__(self, scalars: Mapping[str, Any], seed: int) -> dict[str, torch.Tensor]:
-        """The tensors by name."""
+        """Return the tensors by name."""
         constants = self._constants[scalars[SIZES]]
         made = self._session.drawn(constants, self._weights, seed=seed)
         return dict(zip(self._names, made, strict=True))
@@ -171,7 +171,7 @@ def _task(
     admissible: tuple[Callable[..., Any], ...] = (),
 ) -> Task:
     every = schema.every
-    # Those to time are the last two by cost.
+    # The last two by cost are timed.
     perf = schema.choices if schema.timed is None else (*schema.choices, schema.timed)
     names = [a.name for a in arguments if isinstance(a, TensorSpec | Derived)]
     shown = [n for n in names if "." not in n and n != CONSTRUCTED]
@@ -210,7 +210,7 @@ def _task(
 
 
 def _at(values: Mapping[str, Any]) -> str:
-    """An expression for the value that goes with the chosen constants."""
+    """Return an expression for the value of the chosen constants."""
     return _by(SIZES, values)
 
 
@@ -219,7 +219,7 @@ def _by(attribute: str, values: Mapping[str, Any]) -> str:
 
 
 def _moved(schema: Schema) -> str:
-    """Bytes of the inputs, the weights that the judge draws, and the outputs, each once."""
+    """Return the bytes of inputs, weights that the judge draws, and outputs, each once."""
     real, other = {}, {}
     due = [output.dtype for output in _outputs(schema)]
     for choice in schema.every:
@@ -275,16 +275,16 @@ def _tensor(
 def _dims(
     shapes: Mapping[str, tuple[int, ...]], schema: Schema
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The dims of a tensor, and those of the first choice where they are not always the same."""
+    """Return the dims of a tensor, and those of the first choice if they vary."""
     if len(set(shapes.values())) == 1:
         return tuple(str(n) for n in next(iter(shapes.values()))), None
     return (f"*{_at(shapes)}",), tuple(str(n) for n in shapes[schema.choices[0].label])
 
 
 def _is_drawn(schema: Schema, name: str) -> bool:
-    """Whether the judge chooses it: parameters, statistics, and what is random in a constructor.
+    """Return whether the judge chooses it: parameters, statistics, and random constructor values.
 
-    A mask or a table of positions is the same in every model and no input.
+    A mask or a table of positions is the same in every model and not an input.
     """
     facts = schema.state[name]
     if not facts.dtype.startswith(("float", "bfloat")):
@@ -316,9 +316,9 @@ def _weight(schema: Schema, name: str) -> TensorSpec:
 
 
 def _outputs(schema: Schema) -> list[Output]:
-    """One for each tensor or number that the model returns; numbers count as 0-dim tensors.
+    """Return one output for each tensor or number that the model returns; numbers are 0-dim.
 
-    Then the buffers that a call updates, where these are looked at.
+    Then the buffers that a call updates, if these are checked.
     """
     described = schema.dtypes["float32"]
     deep = schema.choices[-1].outline.products > SHALLOW
@@ -326,7 +326,7 @@ def _outputs(schema: Schema) -> list[Output]:
     found: list[Output] = []
     modes = modes_of(schema)
     for i, dtype in enumerate(described):
-        # Some models answer in float32 whatever they are given.
+        # Some models return float32 for every input dtype.
         follows = dtype == "float32" and (narrow is described or narrow[i] != "float32")
         name = f"out{i}" if len(described) > 1 else "out"
         output = Output(

@@ -1,1 +1,1 @@
-"""What runs a KernelBench problem, in a child process and nowhere else."""
+"""Run a KernelBench problem; only in a child process."""

@@ -1,4 +1,4 @@
-"""What only real runs show of a problem: its values, and whether it can be judged at all."""
+"""Find what only runs show about a problem: its values, and whether it can be judged at all."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from kerneltruth.suites.kernelbench.inside.model import (
     state,
 )
 
-# Two float64 runs that differ by less than this say the same.
+# Two float64 runs that differ by less than this agree.
 _CLOSE = 1e-9
 _NEGLIGIBLE = 1e-12
-# A float32 run that is off by more, against float64 and the output's own size, says nothing.
+# A float32 run with a larger error, against float64 and relative to the output's size, is useless.
 _USELESS = 1e-2
 _SEEDS = (1, 2, 3)
 
 
 def ranges(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the integers among the inputs may be, without a run of the model."""
+    """Return the range of the integer inputs, without a run of the model."""
     with _RandomIntegers() as integers:
         drawn = seeded(1, lambda: problem.inputs(asked["constants"]))
     return {"inputs": [_input_facts([value], integers) for value in drawn]}
 
 
 def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether the model runs in float64, and what its integer inputs may be."""
+    """Return whether the model runs in float64, and the range of its integer inputs."""
     constants = asked["constants"]
     with _RandomIntegers() as integers:
         drawn = seeded(1, lambda: problem.inputs(constants))
@@ -53,7 +53,7 @@ def runs(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What real runs show; `dtypes` are tried beside float32 and float64."""
+    """Return what runs show; `dtypes` are tried in addition to float32 and float64."""
     constants = asked["constants"]
     with _RandomIntegers() as integers:
         drawn = [seeded(seed, lambda: problem.inputs(constants)) for seed in _SEEDS]
@@ -71,15 +71,15 @@ def facts(problem: LoadedProblem, asked: Mapping[str, Any]) -> dict[str, Any]:
         "dtypes": {name: _dtypes_of(model, drawn[0], name) for name in asked["dtypes"]},
     }
     wide = [cast_all(inputs, torch.float64) for inputs in drawn]
-    # Random numbers are others in float64.
+    # Random numbers differ in float64.
     return found | _in_double(problem, constants, wide, None if random else twice[0])
 
 
 def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
-    """The outputs of a call, after which the model's buffers and attributes are what they were."""
+    """Return the outputs of a call and restore the model's buffers and attributes."""
     before, held = {n: t.clone() for n, t in model.named_buffers()}, Attributes(model)
     outputs = flat(seeded(seed, lambda: model(*inputs)))
-    # What is returned may be a buffer itself.
+    # The model may return a buffer itself.
     outputs = [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]
     for name, buffer in model.named_buffers():
         if name in before and before[name].shape == buffer.shape:
@@ -89,7 +89,7 @@ def _run(model: Any, inputs: Sequence[Any], seed: int) -> list[Any]:
 
 
 def _modes(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
-    """Whether the model gives something else in its other mode, and what a call updates."""
+    """Return whether the model differs in its other mode, and what a call updates."""
     training = bool(model.training)
     before = {n: t.clone() for n, t in model.named_buffers()}
     seeded(1, lambda: model(*inputs))
@@ -119,9 +119,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _lively(model: Any) -> Any:
-    """The model with its random matrices scaled so that a deep one does not lose its input.
+    """Scale the model's random matrices so that a deep one does not lose its input.
 
-    What a constructor fills with one number stays: a problem is constant if it is so with that.
+    Parameters that a constructor fills with one number stay: a problem is constant if it is so with
+    them.
     """
     for parameter in model.parameters():
         if parameter.ndim >= 2 and parameter.numel() and parameter.is_floating_point():
@@ -138,7 +139,7 @@ def _in_double(
     inputs: Sequence[list[Any]],
     narrow: Sequence[Any] | None,
 ) -> dict[str, Any]:
-    """What float64 shows, with weights as the problem's own constructor draws them.
+    """Return what float64 shows, with weights as the problem's own constructor draws them.
 
     Other weights are drawn only while the output looks constant.
     """
@@ -159,9 +160,9 @@ def _in_double(
 
 
 def _dtypes_of(model: Any, inputs: Sequence[Any], name: str) -> list[str] | None:
-    """The dtypes of the outputs where all is in a narrow dtype; None where torch cannot do it.
+    """Return the output dtypes if everything is in a narrow dtype; None if torch cannot do it.
 
-    As in KernelBench, what the model holds as plain attributes keeps its dtype.
+    As in KernelBench, plain attributes of the model keep their dtype.
     """
     dtype = getattr(torch, name)
     try:
@@ -182,12 +183,12 @@ def _flat_or_none(model: Any, inputs: Sequence[Any]) -> list[Any] | None:
 
 
 def _shifted(value: Any) -> Any:
-    """Real inputs of both signs and larger sizes."""
+    """Return real inputs of both signs and larger sizes."""
     return (value - 0.4) * 5 if is_float(value) else value
 
 
 def _only_positive(drawn: Sequence[Any], shifted: Sequence[Any] | None) -> bool:
-    """Whether negative inputs are beyond what the model is defined on."""
+    """Return whether negative inputs are outside of the model's domain."""
     if shifted is None:
         return True
     pairs = [(a, b) for a, b in zip(drawn, shifted, strict=True) if is_float(a)]
@@ -209,7 +210,7 @@ def _alike(one: Any, other: Any, within: float) -> bool:
 
 
 def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
-    """The float32 run's error against the size of the output, where that is beyond use."""
+    """Return the float32 run's error relative to the size of the output, if it is too large."""
     worst = 0.0
     for got, due in zip(narrow, wide, strict=True):
         if not is_float(due) or not due.numel():
@@ -223,7 +224,7 @@ def _inexactness(narrow: Sequence[Any], wide: Sequence[Any]) -> float | None:
 
 
 class _RandomIntegers:
-    """Remembers the range that each tensor of random integers was asked for."""
+    """Records the range of each tensor of random integers."""
 
     def __enter__(self) -> _RandomIntegers:
         self._original = torch.randint
@@ -244,7 +245,7 @@ class _RandomIntegers:
         torch.randint = self._original
 
     def range_of(self, value: torch.Tensor) -> tuple[int, int] | None:
-        """What was asked for where these integers were drawn, in another dtype perhaps."""
+        """Return the range that these integers were drawn from, perhaps in another dtype."""
         for made, span in self._made:
             if made.shape == value.shape and torch.equal(made.to(value.dtype), value):
                 return span
@@ -252,7 +253,7 @@ class _RandomIntegers:
 
 
 def _input_facts(draws: Sequence[Any], integers: _RandomIntegers) -> dict[str, Any]:
-    """What the draws of one input have in common."""
+    """Return what the draws of one input have in common."""
     first = draws[0]
     if not isinstance(first, torch.Tensor):
         return {"same": len({repr(v) for v in draws}) == 1}
@@ -291,7 +292,7 @@ def _square(t: torch.Tensor) -> bool:
 
 
 def _weight_facts(made: torch.Tensor, other: torch.Tensor) -> dict[str, Any]:
-    """How a constructor fills a parameter or buffer: with one number, with random or fixed ones."""
+    """Return how a constructor fills a parameter or buffer: one number, random or fixed ones."""
     dtype = name_of(made.dtype)
     if not made.is_floating_point() or not made.numel():
         return {"dtype": dtype, "random": not torch.equal(made, other)}

@@ -1,4 +1,4 @@
-"""Shapes of results on the meta device, without asking torch for the same one twice.
+"""Cache shapes of results on the meta device, so that torch computes each only once.
 
 Many of torch's shape functions are Python and take a millisecond each. A network calls the same
 operator on the same shapes over and over, and so do tries of other constants.
@@ -17,24 +17,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _DYNAMO = "torch._dynamo"
 _MOST_KNOWN = 2**14
-# What is known of an operator that writes to its first argument and returns that.
+# Marks an operator that writes to its first argument and returns it.
 _FIRST = "first"
 
 
 class RecordedLayouts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operators on the meta device give what they gave for such arguments before."""
+    """Cached results of operators on the meta device."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._known: dict[Any, Any] = {}
 
     def result(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What the operator gives; one that may alias its arguments is asked each time."""
+        """Return the operator's result; one that may alias its arguments runs each time."""
         key = func, _key(args), _key(sorted(kwargs.items()))
         try:
             known = self._known.get(key)
         except TypeError:
-            # Something among the arguments has no hash.
+            # Some argument cannot be hashed.
             return func(*args, **kwargs)
         if known is not None:
             return args[0] if known == _FIRST else _again(known)
@@ -56,7 +56,7 @@ RecordedLayouts.__torch_dispatch__ = _laid_out  # type: ignore[assignment,method
 
 
 def _key(value: Any) -> Any:
-    """What an operator's result on the meta device follows from; a list where that is values."""
+    """The key of an operator's result on the meta device; a list if it depends on values."""
     if isinstance(value, torch.Tensor):
         return (value.dtype, value.shape, value.stride()) if value.is_meta else []
     if isinstance(value, tuple | list):
@@ -66,7 +66,7 @@ def _key(value: Any) -> Any:
 
 
 def _facts(func: Any, args: Sequence[Any], made: Any) -> Any:
-    """What gives the result once more; None where nothing simple does."""
+    """Return a function that recreates the result; None if nothing simple does."""
     schema = func._schema
     if schema.is_mutable:
         written = [
@@ -91,9 +91,9 @@ def _again(known: Any) -> Any:
 
 @contextlib.contextmanager
 def without_dynamo() -> Iterator[None]:
-    """Let shape functions run as they are: asked not to be compiled, they import torch._dynamo.
+    """Let shape functions run as they are: preparing to compile them imports torch._dynamo.
 
-    That takes longer than all shapes of a problem.
+    That import takes longer than all shapes of a problem.
     """
     if _DYNAMO in sys.modules:
         yield

@@ -1,4 +1,4 @@
-"""The problem's module, for some constants, and models built of it."""
+"""Build the problem's module for some constants, and its models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LoadedProblem:
         self._space: types.ModuleType | None = None
 
     def space(self, constants: str) -> types.ModuleType:
-        """The module with some constants replaced, which come as the text of a dict."""
+        """Return the module with some constants replaced, given as the text of a dict."""
         if self._space is None or constants != self._constants:
             tree = _Replaced(ast.literal_eval(constants)).visit(ast.parse(self._source))
             module = types.ModuleType("kernelbench_problem")
@@ -34,11 +34,11 @@ class LoadedProblem:
         return self._space
 
     def inputs(self, constants: str) -> list[Any]:
-        """What the model is called with, in float32, to which KernelBench casts it."""
+        """Return the model's inputs in float32, to which KernelBench casts them."""
         return cast_all(list(self.space(constants).get_inputs()), torch.float32)
 
     def build(self, constants: str) -> Any:
-        """The model as its constructor leaves it: in training mode, unless the problem says else.
+        """Return the model as its constructor leaves it: in training mode unless it says otherwise.
 
         KernelBench calls neither `.eval()` nor `.train()`.
         """
@@ -47,12 +47,12 @@ class LoadedProblem:
 
 
 class _Replaced(ast.NodeTransformer):
-    """The problem's syntax tree with some constants replaced."""
+    """Replaces some constants in the problem's syntax tree."""
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self._constants = constants
         self._place = ""
-        # Within a function only what is a size of something there; None elsewhere.
+        # Within a function, only sizes of something there count; None elsewhere.
         self._sizes: set[int] | None = None
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
@@ -82,7 +82,7 @@ class _Replaced(ast.NodeTransformer):
                 self._within(target.id, statement)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Inputs are made where the judge needs them: a file may ask for a GPU."""
+        """Make inputs where the judge needs them, even if the file asks for a GPU."""
         node.keywords = [k for k in node.keywords if not _names_gpu(k)]
         return self.generic_visit(node)
 
@@ -104,7 +104,7 @@ def _literal(value: Any) -> ast.expr:
 
 
 def flat(value: Any) -> list[Any]:
-    """The outputs, flattened as the judge flattens a candidate's."""
+    """Return the outputs, flattened as the judge flattens a candidate's."""
     if isinstance(value, tuple | list):
         return [leaf for item in value for leaf in flat(item)]
     if isinstance(value, Mapping):
@@ -113,17 +113,17 @@ def flat(value: Any) -> list[Any]:
 
 
 def as_tensor(value: Any) -> Any:
-    """Numbers count as 0-dim tensors."""
+    """Turn numbers into 0-dim tensors."""
     return torch.as_tensor(value) if isinstance(value, bool | int | float) else value
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """The dtype without its module."""
+    """Format the dtype without its module."""
     return str(dtype).removeprefix("torch.")
 
 
 def described(value: Any) -> dict[str, Any]:
-    """A tensor by shape and dtype, a plain value as text, anything else by its type."""
+    """Describe a tensor by shape and dtype, a plain value as text, anything else by its type."""
     if isinstance(value, torch.Tensor):
         return {"shape": list(value.shape), "dtype": name_of(value.dtype)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -132,19 +132,19 @@ def described(value: Any) -> dict[str, Any]:
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names that a function takes by position."""
+    """Return the names that a function takes by position."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     found = inspect.signature(function).parameters.values()
     return [p.name for p in found if p.kind in kinds]
 
 
 def state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters, then buffers, each once."""
+    """Return parameters, then buffers, each once."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is what its text says."""
+    """Return whether a value equals its text."""
     try:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
@@ -153,7 +153,7 @@ def is_plain(value: Any) -> bool:
 
 @contextlib.contextmanager
 def default(dtype: torch.dtype) -> Iterator[None]:
-    """Tensors that the model makes itself are of the dtype too."""
+    """Make tensors that the model creates have the dtype too."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -163,31 +163,31 @@ def default(dtype: torch.dtype) -> Iterator[None]:
 
 
 def cast(model: Any, dtype: torch.dtype, device: torch.device | None = None) -> Any:
-    """The model in a dtype, on a device, with the tensors that it holds as plain attributes."""
+    """Move the model to a dtype and device, including tensors in plain attributes."""
     model = model.to(device, dtype)
     _replace_attributes(model, lambda t: t.to(device, dtype if is_float(t) else None))
     return model
 
 
 def emptied(model: Any) -> Any:
-    """The model without its numbers, of which only shapes remain."""
+    """Return the model without its numbers; only shapes remain."""
     model = model.to("meta")
     _replace_attributes(model, lambda t: t.to("meta"))
     return model
 
 
-# What every module has: parameters, buffers, modules, hooks and its mode.
+# Attributes that every module has: parameters, buffers, modules, hooks and its mode.
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 
 
 def attributes(model: torch.nn.Module) -> Iterator[torch.Tensor]:
-    """The tensors that the model holds as plain attributes, also within lists, tuples and dicts."""
+    """Return tensors in plain attributes of the model, also within lists, tuples and dicts."""
     for _, value in _plain_attributes(model):
         yield from _tensors_within(value)
 
 
 def _plain_attributes(model: torch.nn.Module) -> Iterator[tuple[tuple[Any, str], Any]]:
-    """What the modules hold beside what every module has, by module and name."""
+    """Return attributes that not every module has, by module and name."""
     for module in model.modules():
         for name, value in list(vars(module).items()):
             if name not in _OF_EVERY_MODULE:
@@ -212,7 +212,7 @@ def _replace_attributes(
 
 
 def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The value with other tensors; parameters stay as they are."""
+    """Rebuild the value with other tensors; parameters stay."""
     if isinstance(value, torch.Tensor):
         return value if isinstance(value, torch.nn.Parameter) else change(value)
     if type(value) in (list, tuple):
@@ -223,9 +223,9 @@ def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 class Attributes:
-    """A model's plain attributes as they are now, to have them again after a call.
+    """Save a model's plain attributes, to restore them after a call.
 
-    A recurrent model may keep its hidden state in one. KernelBench's first call of a model finds
+    A recurrent model may keep its hidden state in one. KernelBench's first call of a model sees
     what the constructor left, and so does every call here.
     """
 
@@ -244,7 +244,7 @@ class Attributes:
 
 
 def _kept(value: Any, own: Collection[int]) -> Callable[[], Any]:
-    """What gives the value as it is now. Views of parameters and buffers follow these."""
+    """Return a function that restores the value. Views of parameters and buffers follow these."""
     if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() not in own:
         before, version = value.clone(), value._version
 
@@ -264,32 +264,32 @@ def _kept(value: Any, own: Collection[int]) -> Callable[[], Any]:
 def cast_tensors(
     tensors: Mapping[str, torch.Tensor], dtype: torch.dtype
 ) -> dict[str, torch.Tensor]:
-    """Copies of the tensors, the real ones in a dtype."""
+    """Copy the tensors, the real ones in a dtype."""
     return {n: t.to(dtype if is_float(t) else t.dtype, copy=True) for n, t in tensors.items()}
 
 
 def home(tensors: Mapping[str, torch.Tensor]) -> torch.device:
-    """The device on which the tensors lie; the CPU where there are none."""
+    """Return the device of the tensors; the CPU if there are none."""
     return next((t.device for t in tensors.values()), torch.device("cpu"))
 
 
 def cast_all(values: Sequence[Any], dtype: torch.dtype) -> list[Any]:
-    """The values with every real tensor in a dtype."""
+    """Cast every real tensor among the values."""
     return [
         v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values
     ]
 
 
 def seeded(seed: int, make: Callable[[], Any]) -> Any:
-    """What is made with torch's generators at a seed."""
+    """Seed torch's generators and call `make`."""
     seed_with(seed)
     return make()
 
 
 def seed_with(seed: int) -> None:
-    """Set torch's generators of the CPU, and of a GPU that is in use.
+    """Seed torch's generators of the CPU, and of a GPU that is in use.
 
-    Until one is, `torch.manual_seed` keeps each call for it, with a traceback.
+    Before a GPU is in use, `torch.manual_seed` would queue each call for it, with a traceback.
     """
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -297,5 +297,5 @@ def seed_with(seed: int) -> None:
 
 
 def is_float(value: Any) -> bool:
-    """Whether it is a real tensor."""
+    """Return whether it is a real tensor."""
     return isinstance(value, torch.Tensor) and value.is_floating_point()

@@ -1,4 +1,4 @@
-"""Modes that watch or change a model's operators: counting, shortening, products in TF32."""
+"""Watch or change a model's operators: counting, shortening, products in TF32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _operator(func: Any) -> str:
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear")
 
 
-# Operators whose tensors do not stand beside each other element by element.
+# Operators whose tensors are not combined element by element.
 _NOT_ELEMENTWISE = ("conv", "norm", "attention", "pool", "embedding", "index", "gather", "scatter")
 
 
@@ -73,7 +73,7 @@ Counter.__torch_dispatch__ = _counted  # type: ignore[assignment,method-assign]
 
 
 def _stretched(name: str, tensors: list[torch.Tensor], made: torch.Tensor) -> Iterator[str]:
-    """The operands that an operator broadcasts, and along which dims, counted from the last."""
+    """Return the operands that an operator broadcasts, and along which dims, from the last."""
     if name in _PRODUCTS or any(word in name for word in _NOT_ELEMENTWISE):
         return
     if len(tensors) < 2 and name != "expand":
@@ -87,7 +87,7 @@ def _stretched(name: str, tensors: list[torch.Tensor], made: torch.Tensor) -> It
 
 
 def _uneven(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Whether what is put together has parts of other sizes, as halves of an odd dim are."""
+    """Return whether concatenated parts differ in size, like the halves of an odd dim."""
     if name != "cat" or not args:
         return
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
@@ -96,7 +96,7 @@ def _uneven(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
 
 
 def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: torch.Tensor) -> int:
-    """How many terms one element of an operator's result sums."""
+    """Return how many terms one element of an operator's result sums."""
     first = tensors[0]
     if "conv" in name and len(tensors) > 1:
         return max(tensors[1].numel() // max(tensors[1].shape[0], 1), 1)
@@ -114,9 +114,9 @@ def _terms(name: str, tensors: list[torch.Tensor], args: Sequence[Any], made: to
 
 
 class OneStep(TorchFunctionMode):
-    """Recurrent layers take one step of their sequence, which is counted for all of them.
+    """Run one step of a recurrent layer's sequence, and count it for all steps.
 
-    Where nothing is computed a further step shows nothing, and hundreds of them take seconds.
+    Without computing, a further step shows nothing, and hundreds of them take seconds.
     """
 
     def __init__(self, counter: Counter) -> None:
@@ -148,18 +148,18 @@ _BATCH_FIRST = 8
 
 
 def _is_padded(args: Sequence[Any]) -> bool:
-    """Whether the call is of a plain tensor: one of a packed sequence has its weights later."""
+    """Return whether the call takes a plain tensor; a packed sequence has its weights later."""
     return len(args) > _BATCH_FIRST and isinstance(args[3], bool)
 
 
 class Unfilled(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Large parameters keep what their memory holds, whatever an initializer would write.
+    """Leave large parameters uninitialized, whatever an initializer would write.
 
-    A model that is built for its shapes alone costs little then, on a real device too.
+    A model that is built for its shapes alone is then cheap, on a real device too.
 
     Attributes:
-        drew_numbers: whether Python numbers may have been drawn: they are others where parameters
-            draw theirs first.
+        drew_numbers: whether Python numbers may have been drawn: they change if parameters draw
+            theirs first.
     """
 
     def __init__(self) -> None:
@@ -192,14 +192,14 @@ Unfilled.__torch_dispatch__ = _left  # type: ignore[assignment,method-assign]
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Matrix products and convolutions take factors of 10 mantissa bits, as TF32 does."""
+    """Round factors of matrix products and convolutions to 10 mantissa bits, as TF32 does."""
 
     def __init__(self, how: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._half = 1 << (_TF32_BITS_DROPPED - 1) if how == "rounded" else 0
 
     def cut(self, value: Any) -> Any:
-        """A factor with as many bits as TF32 has."""
+        """Round a factor to TF32's bits."""
         if not is_float(value):
             return value
         single = value.to(torch.float32)
@@ -225,23 +225,23 @@ Rounding.__torch_dispatch__ = _rounded  # type: ignore[assignment,method-assign]
 
 
 class Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Every result in float32 is rounded to a narrower dtype, up or down by chance.
+    """Round every float32 result to a narrower dtype, up or down at random.
 
-    Right kernels for a narrow dtype round other results on the way than PyTorch on a CPU does, and
-    add up in other orders. One evaluation is one draw of what they are off; where few elements make
-    a row it may be close to the truth by luck.
+    Right kernels in a narrow dtype round other intermediate results than PyTorch on a CPU does, and
+    sum in other orders. One evaluation is one draw of their error; if few elements make a row it
+    may be close to the reference by luck.
     """
 
     def __init__(self, dtype: str, salt: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._dtype = getattr(torch, dtype)
         self._dropped = NARROW[dtype]
-        # In another order of summation, partial sums may overflow that do not in this one.
+        # In another order of summation, other partial sums may overflow.
         self._most = torch.finfo(self._dtype).max / (_OVERFLOWS if salt else 1)
         self._salt = salt
 
     def narrow(self, value: Any) -> Any:
-        """A tensor with as many bits as the dtype has, each element one of its two neighbours."""
+        """Round each element to one of its two neighbours in the dtype."""
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
             return value
         self._salt += 1
@@ -265,12 +265,12 @@ def _narrowed(
             result.copy_(mode.narrow(result))
         return result
     if isinstance(result, tuple | list):
-        # What follows the first one are statistics, which PyTorch keeps in float32.
+        # All but the first are statistics, which PyTorch keeps in float32.
         return type(result)((mode.narrow(result[0]), *result[1:])) if result else result
     return mode.narrow(result)
 
 
-# Dtypes to which results are narrowed, with the bits of float32's mantissa that they lack.
+# Narrow dtypes, with the bits of float32's mantissa that they lack.
 NARROW = {"bfloat16": 16, "float16": 13}
 _OVERFLOWS = 8
 Narrowing.__torch_dispatch__ = _narrowed  # type: ignore[assignment,method-assign]

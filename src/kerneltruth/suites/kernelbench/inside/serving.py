@@ -1,17 +1,17 @@
-"""Requests of the judge, served in the child.
+"""Serve the judge's requests in the child.
 
 Requests, as JSON:
 
-- `outline`: shapes of inputs, weights and outputs for some constants, and what a call costs,
-  without computing anything where the meta device allows that;
-- `facts`: what only a real run shows: which values inputs and weights take, whether the model is
-  random, constant, or too inexact for any bound;
-- `runs`: only whether a real run succeeds; `ranges`: only what integers among the inputs may be;
-- `drawn`: inputs and weights as the problem's own file makes them;
+- `outline`: shapes of inputs, weights and outputs for some constants, and the cost of a call,
+  without computing anything if the meta device allows that;
+- `facts`: what only a run shows: the values of inputs and weights, whether the model is random,
+  constant, or too inexact for any bound;
+- `runs`: only whether a run succeeds; `ranges`: only the ranges of integer inputs;
+- `drawn`: inputs and weights as the problem's own file creates them;
 - `truth`: the outputs for given inputs and weights; `draws`: those of several runs of a random one;
-- `with_spread`: the outputs in float64, and how far other evaluations stray from them.
+- `with_spread`: the outputs in float64, and how far other evaluations deviate from them.
 
-The last three are answered on the device where the inputs lie.
+The last three run on the device that holds the inputs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from kerneltruth.suites.kernelbench.inside.modes import (
 from kerneltruth.suites.kernelbench.inside.stray import Stray
 from kerneltruth.tasks.gpu import OnGpu
 
-# Models kept with the constants and dtype that they were built for, as long as they are small.
+# Models are kept, by constants and dtype, as long as they are small.
 _KEPT_MODELS = 3
 _KEPT_ELEMENTS = 2**26
 _KEPT_ON_DEVICE = 2**22
@@ -65,7 +65,7 @@ _KEPT_ON_DEVICE = 2**22
 
 @contextlib.contextmanager
 def _unguarded() -> Iterator[None]:
-    """The guards of candidate allocations have no business here."""
+    """References need no guards around their allocations."""
     popped = [_pop_mode() for _ in range(torch._C._len_torch_dispatch_stack())]
     try:
         yield
@@ -75,7 +75,7 @@ def _unguarded() -> Iterator[None]:
 
 
 def _arithmetic(name: str | None) -> Any:
-    """Another arithmetic than torch has on a CPU: of TF32, GPU libraries, or a narrow dtype."""
+    """Use another arithmetic than torch's on a CPU: TF32, GPU libraries, or a narrow dtype."""
     if name is None:
         return contextlib.nullcontext()
     how, _, salt = name.partition("-")
@@ -100,11 +100,11 @@ class _Ready:
 
 
 class Harness:
-    """One problem in this process, asked by the judge."""
+    """One problem in this process, serving the judge."""
 
     def __init__(self, source: str) -> None:
         self._problem = LoadedProblem(source)
-        # On a GPU: float32 is asked for, and the same twice.
+        # On a GPU: real float32, and deterministic results.
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.deterministic = True
         self._models: dict[tuple[str, str, bool | None, bool], _Ready] = {}
@@ -120,7 +120,7 @@ class Harness:
             try:
                 return tuple(o.cpu() for o in self._answer(asked, tensors))
             finally:
-                # Others need the memory meanwhile.
+                # Other processes need the memory between requests.
                 if self._elements() > _KEPT_ON_DEVICE:
                     self._models.clear()
                 torch.cuda.empty_cache()
@@ -146,13 +146,13 @@ class Harness:
                 return _packed(self._outline(asked))
 
     def _elements(self) -> int:
-        """What the models that are kept hold."""
+        """The models that are kept."""
         return sum(
             t.numel() for ready in self._models.values() for t in state(ready.model).values()
         )
 
     def _outline(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """`device` is meta or cpu; `forward` says whether to call the model."""
+        """Return the outline; `device` is meta or cpu; `forward` says whether to call the model."""
         space = self._problem.space(asked["constants"])
         counter = Counter()
         outputs: list[Any] = []
@@ -179,7 +179,7 @@ class Harness:
         }
 
     def _shaped(self, constants: str, device: str) -> Any:
-        """The model on a device; on meta also one whose constructor reads numbers."""
+        """Return the model on a device; on meta also one whose constructor reads numbers."""
         try:
             with torch.device(device):
                 return self._problem.build(constants)
@@ -190,7 +190,7 @@ class Harness:
             return emptied(self._problem.build(constants))
 
     def _drawn(self, asked: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
-        """The tensors among the inputs, then the weights of these names, from a seed."""
+        """Return the tensor inputs, then the weights of these names, from a seed."""
         inputs = seeded(asked["seed"], lambda: self._problem.inputs(asked["constants"]))
         made = state(seeded(asked["seed"], lambda: self._problem.build(asked["constants"])))
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
@@ -199,7 +199,7 @@ class Harness:
     def _truth(
         self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], seed: int
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs for given inputs and weights, in the dtype asked for; then what it updates.
+        """Return the outputs for given inputs and weights, in the requested dtype; then updates.
 
         `training` is None for the mode in which the constructor leaves the model; `updated` names
         the buffers that are outputs too.
@@ -220,7 +220,7 @@ class Harness:
     def _with_spread(
         self, asked: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
     ) -> tuple[torch.Tensor, ...]:
-        """The outputs in float64; then for each how far right results stray, see `Stray`."""
+        """Return the outputs in float64, then the deviations of right results; see `Stray`."""
         truth = self._truth(asked, cast_tensors(tensors, torch.float64), 0)
         if any(t.is_complex() for t in truth):
             raise NotImplementedError("complex results are evaluated one by one")
@@ -245,7 +245,7 @@ class Harness:
     def _ready(
         self, asked: Mapping[str, Any], dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
     ) -> Any:
-        """The model for the constants, in the dtype and mode, with the weights given."""
+        """Return the model for the constants, dtype and mode, with the given weights."""
         constants, training = asked["constants"], asked["training"]
         given = any(name.startswith("weights.") for name in tensors)
         key = (constants, str(dtype), training, given)
@@ -267,11 +267,11 @@ class Harness:
         return ready.model
 
     def _built(self, constants: str, tensors: Mapping[str, torch.Tensor]) -> Any:
-        """The model; large parameters hold anything, if nothing is left that may follow of them."""
+        """Return the model; large parameters stay uninitialized if nothing else depends on them."""
         with Unfilled() as unfilled:
             model = seeded(0, lambda: self._problem.build(constants))
         left = [t for n, t in state(model).items() if f"weights.{n}" not in tensors]
-        # A count that begins at zero follows from nothing.
+        # A counter that begins at zero depends on nothing.
         follows = any(is_float(t) or t.ndim for t in left) or any(True for _ in attributes(model))
         if not (follows or unfilled.drew_numbers):
             return model

@@ -1,4 +1,4 @@
-"""How far right results stray from a float64 reference, one evaluation after the other."""
+"""Collect how far right results deviate from a float64 reference, run after run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Stray:
         """Take another evaluation into account.
 
         Args:
-            result: of the same shape; another shape says nothing.
-            promised: the dtype to which a result is rounded; None leaves it as it is.
+            result: of the same shape; another shape is ignored.
+            promised: the dtype to which a result is rounded; None leaves it.
             settles: whether a value of another class here (infinite, NaN) unsettles the element.
         """
         if result.shape != self._truth.shape:
@@ -26,7 +26,7 @@ class Stray:
         due = self._truth
         if promised is not None and result.is_floating_point():
             result = result.to(getattr(torch, promised))
-            # What overflows there is infinite.
+            # An overflow in that dtype is infinite.
             due = due.to(result.dtype)
         result = result.to(torch.float64)
         off = (result - self._truth.to(torch.float64)).abs_()
@@ -39,5 +39,5 @@ class Stray:
         self._spread = torch.maximum(self._spread, off)
 
     def spread(self) -> torch.Tensor:
-        """The deviations in float32, NaN where the element is not settled."""
+        """Return the deviations in float32, NaN if the element is not settled."""
         return self._spread
