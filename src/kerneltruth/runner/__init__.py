@@ -1,1 +1,1 @@
-"""The runner: the wall between judge and candidate, and what stands on the child's side of it."""
+"""Run candidates in child processes behind a wall: the judge's end, the wire, the child's end."""

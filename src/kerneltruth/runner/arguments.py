@@ -1,11 +1,11 @@
-"""Arguments of a call as they are sent to a child."""
+"""Define the arguments of a call as they are sent to a child."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-# Contents of memory: of a large result in whatever form needs no copy.
+# The bytes of a tensor; a large result stays in whatever form needs no copy.
 Data = bytes | bytearray | memoryview
 
 

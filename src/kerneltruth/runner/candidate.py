@@ -1,8 +1,8 @@
-"""Candidates: source text, language and entry, found by reading the source and never running it.
+"""Find a candidate's language and entry by parsing its source, never by running it.
 
 An entry is, in this order: a function with the task's name, `kernel_function`, `run`, a class
-`ModelNew`, a class `Model`. Imported names and Triton kernels themselves are not entries: neither
-can be called with tensors to give tensors.
+`ModelNew`, a class `Model`. Imported names and Triton kernels are not entries: neither takes
+tensors and returns tensors.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Literal
 from kerneltruth.errors import UserError
 
 Language = Literal["triton", "cuda", "torch", "numpy"]
-# Elsewhere kernels in these are interpreted, or not run at all.
+# On other devices kernels in these languages are interpreted, or do not run at all.
 NEEDS_A_GPU: tuple[Language, ...] = ("triton", "cuda")
 
-# TritonBench and KernelBenchX part a candidate from the tests below it by a line of this many #.
+# TritonBench and KernelBenchX separate a candidate from the tests below it by a line of this many
+# #.
 TESTS_BELOW = "#" * 146
-# A file with a ModelNew may show the Model that it replaces, which then is not its entry.
+# A file with a ModelNew may also contain the Model that it replaces; that Model is not its entry.
 _MODELS = ("ModelNew", "Model")
 GENERIC_ENTRIES = ("kernel_function", "run", *_MODELS)
 _KERNEL_DECORATORS = {"jit", "autotune", "heuristics"}
 _CUDA_NAMES = {"load_inline", "cpp_extension", "CUDAExtension", "RawKernel", "RawModule"}
-# Packages that bring no kernels beside PyTorch's own; Triton's are its decorated functions.
+# Packages without kernels besides PyTorch's own; Triton's kernels are its decorated functions.
 _NO_KERNELS = ("torch", "numpy", "triton", "typing_extensions", "einops")
 
 
@@ -73,7 +74,7 @@ def load_candidate(
 
 
 def above_tests(text: str) -> str:
-    """A file's text without the tests that some benchmarks put below a candidate."""
+    """Return a file's text without the tests that some benchmarks put below a candidate."""
     return "" if text.startswith(TESTS_BELOW) else text.partition("\n" + TESTS_BELOW)[0]
 
 
@@ -89,10 +90,10 @@ def read_candidate(
 
     Args:
         source: the text.
-        path: what messages call it.
+        path: its name in messages.
         task_names: the functions that may be entries, when no task is given.
         task: the name of the task, when it is known.
-        entry: the function that the task asks for, where that is not its name.
+        entry: the function that the task requires, if different from its name.
 
     Raises:
         UserError: not Python, an unknown task, no entry, or more than one.
@@ -126,9 +127,9 @@ def read_candidate(
 
 
 def only_function(source: str) -> tuple[str, ...]:
-    """The one public function that a source defines, kernels aside; empty where there are others.
+    """Return the one public function that a source defines, kernels aside; empty if there are more.
 
-    Where a prompt does not say what the function is called, this is it.
+    If a prompt does not name the function, this is the entry.
     """
     try:
         tree = _parse(source, "<candidate>")
@@ -140,9 +141,9 @@ def only_function(source: str) -> tuple[str, ...]:
 
 
 def returns_value(source: str, entry: str) -> bool:
-    """Whether the entry has a `return` with a value, or what it gives cannot be read off it.
+    """Return whether the entry has a `return` with a value, or its result cannot be parsed.
 
-    False of an answer that was cut off before its last lines.
+    It is False for an answer that was cut off before its last lines.
     """
     try:
         tree = _parse(source, "<candidate>")
@@ -158,7 +159,7 @@ def returns_value(source: str, entry: str) -> bool:
 
 
 def _called_functions(node: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.FunctionDef]:
-    """The function itself, or what calling an instance of the class runs."""
+    """Return the function itself, or what calling an instance of the class runs."""
     if isinstance(node, ast.FunctionDef):
         yield node
         return
@@ -180,7 +181,7 @@ def _returns(function: ast.FunctionDef) -> bool:
 
 
 def is_torch_only(candidate: Candidate) -> bool:
-    """Whether the source is plain PyTorch: no kernel of its own, and no library of kernels."""
+    """Return whether the source is plain PyTorch: no kernel of its own, and no kernel library."""
     if candidate.language != "torch":
         return False
     imported = _imported(_parse(candidate.source, candidate.path))
@@ -188,7 +189,7 @@ def is_torch_only(candidate: Candidate) -> bool:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """The packages that a source imports, relative ones as `.`."""
+    """Return the packages that a source imports, relative ones as `.`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -214,7 +215,7 @@ def _parse(source: str, path: str) -> ast.Module:
 def _named_entry(
     definitions: dict[str, list[int]], path: str, task_names: Collection[str]
 ) -> str | None:
-    """The function named after a task, when no task was given."""
+    """Return the function named after a task, when no task was given."""
     named = [n for n in definitions if n in task_names]
     if len(named) > 1:
         raise UserError(
@@ -230,8 +231,8 @@ def _no_entry(definitions: dict[str, list[int]], path: str, task: str | None) ->
         return f"{path}: the entry {generic[0]!r} does not say which task it is for; pass --task"
     if task is None:
         return (
-            f"{path} has no entry: no function is named after a task; "
-            f"name one so (see `kerneltruth tasks`), or define kernel_function and pass --task"
+            f"{path} has no entry: no function is named after a task; name one after its task "
+            "(see `kerneltruth tasks`), or define kernel_function and pass --task"
         )
     found = ", ".join(list(definitions)[:5]) or "nothing"
     return (
@@ -241,10 +242,10 @@ def _no_entry(definitions: dict[str, list[int]], path: str, task: str | None) ->
 
 
 def _definitions(tree: ast.Module, classes: Collection[str]) -> dict[str, list[int]]:
-    """Names that may be entries, with the lines of their unconditional definitions.
+    """Return names that may be entries, with the lines of their unconditional definitions.
 
-    Of classes only those that are asked for may be one: a model, or an optimizer. A name defined in
-    the branches of an `if` or `try` counts once, whatever the branches.
+    A class counts only if it may be an entry: a model, or an optimizer. A name defined in the
+    branches of an `if` or `try` counts once.
     """
     found: dict[str, list[int]] = {}
     for statement in tree.body:

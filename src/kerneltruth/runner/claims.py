@@ -1,7 +1,7 @@
-"""The judge's first look at what a child says: is it well formed, and an answer to this call?
+"""Check what a child claims first: is it well formed, and an answer to this call?
 
-The child runs the candidate, so an observation may be anything that `decode` lets through. What
-passes here has the types that its annotations promise, and byte counts that fit shapes and dtypes.
+The child runs the candidate, so an observation may be anything that `decode` accepts. What passes
+here has the annotated types, and byte counts that fit shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SIGNED_63 = 2**63
 
 
 def checked(message: Any, buffers: Mapping[str, int]) -> Observation:
-    """The message, if it is a well-formed answer to a call with inputs of these buffer sizes.
+    """Return the message if it is a well-formed answer to a call with these input buffer sizes.
 
     Raises:
         ProtocolError: it is not.
     """
     if not isinstance(message, Observation):
-        raise ProtocolError(f"a {type(message).__name__} is no answer")
+        raise ProtocolError(f"a {type(message).__name__} is not an answer")
     _need(message.ended in _BY_CHILD if isinstance(message.ended, str) else False, "ended")
     for name in ("error", "message", "trace"):
         value = getattr(message, name)
@@ -95,7 +95,7 @@ def _check_result(result: TensorResult | OtherResult) -> None:
 def _check_buffers(message: Observation, buffers: Mapping[str, int]) -> None:
     _need(isinstance(message.buffers, dict), "buffers")
     _need(message.buffers.keys() <= buffers.keys(), "buffers")
-    # A call that ended while its arguments were laid out has only the first of them to show.
+    # A call that ended while its arguments were laid out can show only the first of them.
     whole = message.ended != "returned" or len(message.buffers) in (0, len(buffers))
     _need(whole, "buffers")
     for name, data in message.buffers.items():

@@ -1,4 +1,4 @@
-"""The gradient of a result with respect to the inputs of a call, in the child and for the judge."""
+"""Compute gradients of a result by the inputs of a call, in the child and for the judge."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PERIOD = 7
 
 
 class NoGradient(RuntimeError):
-    """The result does not require a gradient, though inputs that it was made of do."""
+    """The result does not require a gradient, though some of its inputs do."""
 
 
 def weights(result: torch.Tensor) -> torch.Tensor:
-    """The gradient that is passed in at the result: 1/8 to 7/8 in turn, in row-major order."""
+    """Return the gradient passed in at the result: 1/8 to 7/8 in turn, in row-major order."""
     places = torch.arange(result.numel(), device=result.device)
     return ((places % _PERIOD + 1) / 8).to(result.dtype).reshape(result.shape)
 
 
 def gradients(result: torch.Tensor, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The gradient of each input, zeros where the result does not depend on it.
+    """Return the gradient of each input; zeros if the result does not depend on it.
 
     Raises:
         NoGradient: the result is not connected to any input.

@@ -3,8 +3,8 @@
     with Runner(device="cpu") as runner, runner.open(candidate) as session:
         observation = session.call(arguments, poison=poison)
 
-Nothing here imports torch. A deadline, a death or nonsense is an observation, never an exception;
-the next call finds a fresh child. A runner belongs to the process that made it.
+Nothing here imports torch. A deadline, a death or a malformed answer is an observation, never an
+exception; the next call finds a fresh child. A runner belongs to the process that made it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Mode = Literal["run", "compile", "time", "time_compiled"]
 
 CALL_S = 30.0
 LOAD_S = 60.0
-# nvcc takes its time.
+# nvcc is slow.
 LOAD_CUDA_S = 240.0
 # `torch.compile` must not start processes of its own: the child may have few.
 _TIMED = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
@@ -52,7 +52,7 @@ class Runner:
 
     Attributes:
         device: "cpu" or "cuda:N".
-        targets: what compile mode compiles for.
+        targets: the targets of compile mode.
         load_s: seconds that a candidate may take to load, unless nvcc builds it.
     """
 
@@ -100,12 +100,12 @@ class Runner:
             self._zygote(mode)
 
     def versions(self) -> dict[str, str]:
-        """Versions of Python, torch and Triton that candidates meet; waits for the warm-up."""
+        """Return the versions of Python, torch and Triton in children; wait for the warm-up."""
         return self._zygote("run").ready()
 
     @property
     def keeps_compiled(self) -> bool:
-        """Whether what a child compiles is there for the next one of its candidate."""
+        """Return whether what a child compiles is reused by its candidate's next child."""
         return self._cache_root is not None
 
     def open(
@@ -117,14 +117,14 @@ class Runner:
         cold: bool = False,
         cache: str | None = None,
     ) -> Session:
-        """A session for the candidate; its child is loading when this returns.
+        """Open a session for the candidate; its child is loading when this returns.
 
         Args:
             candidate: to be loaded.
             mode: what the child does with it.
-            ahead: whether the child only gets ready, and loads nothing before it is first asked.
-            cold: whether it compiles anew what was compiled before, and as PyTorch does.
-            cache: where what it compiles is kept, in place of a folder of the candidate's own.
+            ahead: whether the child only starts, and loads nothing before its first request.
+            cold: whether it compiles from scratch, and as PyTorch does.
+            cache: where compiled files go, instead of the candidate's own folder.
 
         Raises:
             EnvironmentFault: no child can be started on this machine.
@@ -182,7 +182,7 @@ class Runner:
         raise EnvironmentFault("the parent of candidate processes dies again and again")
 
     def _kit(self, candidate: Candidate) -> Path | None:
-        """Where headers for the candidate's extensions lie precompiled, or soon will."""
+        """Return where headers for the candidate's extensions are, or will be, precompiled."""
         if self._cache_root is None or candidate.language != "cuda" or self.device == "cpu":
             return None
         environment = zygote_environment(interpret=False, hide_cuda=True)
@@ -193,7 +193,7 @@ class Runner:
     def _environment(self, candidate: Candidate, mode: Mode) -> dict[str, str]:
         if self.device == "cpu":
             return {}
-        # What is timed gets what it would have elsewhere.
+        # A timed candidate builds as it would elsewhere.
         return _TIMED if mode.startswith("time") else context_environment(candidate)
 
     def _forget(self, session: Session) -> None:
@@ -201,18 +201,18 @@ class Runner:
 
 
 def context_environment(candidate: Candidate) -> dict[str, str]:
-    """Variables under which the child's CUDA context is made.
+    """Return environment variables for the child's CUDA context.
 
     The driver makes contexts one after the other, and most of the time goes into their hardware
     queues: on an H100 0.19 s for each fresh process with the usual 8 queues, 0.08 s with one. With
-    one queue the work of several streams runs in the order of submission, which hides races
-    between streams, so a source that speaks of streams keeps them all.
+    one queue the work of several streams runs in the order of submission, which hides races between
+    streams, so a source that mentions streams keeps all queues.
     """
     return {} if "stream" in candidate.source.lower() else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
 class Session:
-    """One candidate, called as often as wanted; a dead child is replaced on the next call."""
+    """One candidate, called any number of times; a dead child is replaced on the next call."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class Session:
 
     @property
     def device(self) -> str:
-        """Where a right result lies: Triton candidates on a CPU are made to believe in CUDA."""
+        """Return where a right result lies: Triton candidates on a CPU see CUDA."""
         if self._runner.device == "cpu" and self.candidate.language == "triton":
             return "cuda:0"
         return self._where
@@ -263,13 +263,13 @@ class Session:
 
     @property
     def _where(self) -> str:
-        """Where arguments are placed: NumPy has no other device, and compiling needs none."""
+        """Return where arguments are placed: on the CPU for NumPy and for compiling."""
         host = self.candidate.language == "numpy" or self.mode == "compile"
         return "cpu" if host else self._runner.device
 
     @property
     def loaded(self) -> Observation:
-        """How loading the candidate ended; waits for it."""
+        """Return how loading the candidate ended; wait for it."""
         self.load()
         if self._loaded is None:
             self._loaded = self._await_load()
@@ -283,9 +283,9 @@ class Session:
         deadline_s: float = CALL_S,
         **settings: Unpack[CallSettings],
     ) -> Observation:
-        """Call the entry once, with the settings of `Call`, and say what came of it.
+        """Call the entry once, with the settings of `Call`, and return the observation.
 
-        A candidate that does not load gives its load's observation.
+        A candidate that does not load returns its load's observation.
         """
         call = Call(arguments=tuple(arguments), poison=poison, **settings)
         observation = self._attempt(call, deadline_s)
@@ -296,12 +296,12 @@ class Session:
     def errand(
         self, message: Errand, *, sizes: dict[str, int] | None = None, deadline_s: float = CALL_S
     ) -> Observation:
-        """Have a child do one thing, all but `Rehearse` in mode "time", and say what came of it.
+        """Send a message (in mode "time" not `Rehearse`) to a child; return the observation.
 
-        What it holds is lost with it: nothing is tried again.
+        A lost child takes what it holds with it: nothing is retried.
 
         Args:
-            message: what to do.
+            message: the request.
             sizes: for `Show`, bytes of the inputs that are shown.
             deadline_s: seconds that it may take.
         """
@@ -320,14 +320,14 @@ class Session:
                 self._loaded = answer
 
     def load(self) -> None:
-        """Have a child that was started ahead begin to load."""
+        """Make a child that was started ahead begin to load."""
         if self._ahead:
             self.prepared()
             self._ahead = False
             self._send_load()
 
     def load_instead(self, candidate: Candidate) -> None:
-        """Have the child load another candidate in the same mode, both being the judge's own."""
+        """Make the child load another candidate in the same mode, both being the judge's own."""
         kept = self._link is not None and self.loaded.ended == "returned"
         self.candidate = candidate
         if not kept:
@@ -337,19 +337,19 @@ class Session:
         self._send_load()
 
     def pause(self) -> None:
-        """Stop the child until `resume`; its deadlines wait. Any thread may ask for it."""
+        """Stop the child until `resume`; its deadlines wait. Any thread may call this."""
         self._pausing = True
         if (link := self._link) is not None:
             link.pause()
 
     @property
     def paused(self) -> bool:
-        """Whether the child has stopped, or there is none."""
+        """Return whether the child has stopped, or there is none."""
         link = self._link
         return link is None or link.paused
 
     def resume(self) -> None:
-        """Let the child go on."""
+        """Let the child continue."""
         self._pausing = False
         if (link := self._link) is not None:
             link.resume()
@@ -360,7 +360,7 @@ class Session:
         self._begin()
 
     def close(self, *, wait: bool = True) -> None:
-        """End the child and all that it started; without `wait` this is only asked for."""
+        """End the child and all that it started; without `wait`, only request it."""
         self._end(wait=wait)
         self._runner._forget(self)
 
@@ -378,7 +378,7 @@ class Session:
         return self._exchange(call, self._deadline(deadline_s), sizes)
 
     def _deadline(self, seconds: float) -> float:
-        """So many seconds from now, on the child's clock."""
+        """Return the time `seconds` from now, on the child's clock."""
         assert self._link is not None
         return self._link.now() + seconds
 
@@ -423,7 +423,7 @@ class Session:
         return self._exchange(None, self._load_deadline, {})
 
     def _exchange(self, call: Errand | None, deadline: float, sizes: dict[str, int]) -> Observation:
-        """Send the call, if any, and take the answer; the child ends with what is not one."""
+        """Send the call, if any, and receive the answer; a malformed one ends the child."""
         assert self._link is not None
         try:
             if call is not None:
@@ -434,7 +434,7 @@ class Session:
         except ProtocolError as error:
             return self._ended(Ended(nonsense(error)))
         except BaseException:
-            # Ctrl-C in the middle: the answer to this call must not be taken for the next one's.
+            # Ctrl-C interrupted: the answer to this call must not be taken for the next one's.
             self._end()
             raise
         answer = replace(answer, output=self._link.take_output())

@@ -1,7 +1,7 @@
-"""The host's end of one child: messages on the wire, the warden's packets, captured output.
+"""Host one child: messages on the wire, the warden's packets, captured output.
 
-One thread, one poll: while it sends or waits for an answer it also drains what the child prints,
-and hears of its death. Whatever ends the child ends the exchange with `Ended`.
+One thread, one poll: while it sends or waits for an answer it also drains what the child prints and
+notices its death. Whatever ends the child ends the exchange with `Ended`.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class Link:
         self._gone = False
         self._closed = False
         self.pid: int | None = None
-        # Seconds for which the child was paused, and since when it is.
+        # Seconds for which the child was paused, and the start of the current pause.
         self._paused_s = 0.0
         self._paused_since: float | None = None
         self._stops = threading.Lock()
 
     def now(self) -> float:
-        """Seconds on the child's clock, the monotonic one less the pauses."""
+        """Return seconds on the child's clock: the monotonic one less the pauses."""
         since = self._paused_since
         return (time.monotonic() if since is None else since) - self._paused_s
 
     def pause(self) -> None:
-        """Stop the child until `resume`; one that is only beginning stops when it runs."""
+        """Stop the child until `resume`; one that is still starting stops when it runs."""
         with self._stops:
             if self._paused_since is None:
                 self._paused_since = time.monotonic()
@@ -73,7 +73,7 @@ class Link:
 
     @property
     def paused(self) -> bool:
-        """Whether the child has stopped, or there is none."""
+        """Return whether the child has stopped, or there is none."""
         try:
             about = Path(f"/proc/{self.pid}/stat").read_text("utf-8")
         except OSError:
@@ -81,10 +81,10 @@ class Link:
         return about.rpartition(")")[2].split()[0] in "TtZX"
 
     def resume(self) -> None:
-        """Let the child go on."""
+        """Let the child continue."""
         with self._stops:
             if self._paused_since is not None:
-                # In this order: whoever looks at the clock meanwhile must not find it ahead.
+                # In this order, so that another thread never reads a clock that runs ahead.
                 self._paused_s += time.monotonic() - self._paused_since
                 self._paused_since = None
                 self._signal(signal.SIGCONT)
@@ -116,10 +116,10 @@ class Link:
             self._poll.modify(self._wire, select.POLLIN)
 
     def receive(self, *, deadline: float) -> Message:
-        """The child's next message.
+        """Return the child's next message.
 
         Raises:
-            Ended: the child died, took too long, printed too much, or spoke nonsense.
+            Ended: the child died, took too long, printed too much, or broke the protocol.
         """
 
         def read(count: int) -> bytearray:
@@ -145,7 +145,7 @@ class Link:
             raise Ended(nonsense(error)) from error
 
     def take_output(self) -> str:
-        """The last of what the child has printed since the last time."""
+        """Return the end of what the child has printed since the last call."""
         with contextlib.suppress(Ended):
             while self._drain():
                 pass
@@ -154,7 +154,7 @@ class Link:
         return text
 
     def kill(self, *, wait: bool = True) -> None:
-        """End the child and all that it started, and wait until they are gone, unless told not to.
+        """End the child and all that it started; by default, wait until they are gone.
 
         The warden and the zygote end those that nothing waits for.
         """
@@ -170,9 +170,9 @@ class Link:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptors; the warden takes that for an order to kill.
+        """Close the descriptors; the warden takes that as an order to kill.
 
-        Another thread that waits for an answer meanwhile gets `Ended`.
+        Another thread that waits for an answer gets `Ended`.
         """
         self._closed = True
         self._wire.close()
@@ -182,7 +182,7 @@ class Link:
             self._output = -1
 
     def _step(self, deadline: float) -> bool:
-        """Wait for news; True when the wire is ready."""
+        """Wait for events; return True when the wire is ready."""
         left = 0.0 if self._death else deadline - self.now()
         ready = {d for d, _ in self._poll.poll(max(0.0, left) * 1000)}
         if self._closed:
@@ -201,7 +201,7 @@ class Link:
         return False
 
     def _drain(self) -> bool:
-        """Read what was printed; False when there is none left, or no writer."""
+        """Read what was printed; return False when nothing is left, or no writer."""
         try:
             data = os.read(self._output, _CHUNK)
         except BlockingIOError:
@@ -216,7 +216,7 @@ class Link:
         return bool(data)
 
     def _hear(self) -> None:
-        """Take one packet from the warden."""
+        """Read one packet from the warden."""
         try:
             data = self._channel.recv(4096)
         except BlockingIOError:
@@ -244,7 +244,7 @@ class Link:
             self._death = _died(packet)
 
     def _hung_up(self) -> None:
-        """The wire is closed at the other end: wait for the warden to say why.
+        """The wire is closed at the other end: wait for the warden's reason.
 
         Raises:
             Ended: always.
@@ -258,7 +258,7 @@ class Link:
 
 
 def nonsense(error: BaseException) -> Observation:
-    """What a child that does not keep to the protocol amounts to."""
+    """Return the observation of a child that breaks the protocol."""
     return Observation(ended="died", message=f"the child spoke nonsense: {error}")
 
 

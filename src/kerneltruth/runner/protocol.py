@@ -1,10 +1,10 @@
-"""What crosses the wall between judge and child: messages; `wire` makes bytes of them.
+"""Messages that cross the wall between judge and child; `wire` turns them into bytes.
 
-The judge sends `Load` and then `Call` and `Rehearse`, or, to a child that is timed, the messages of
+The judge sends `Load` and then `Call` and `Rehearse`, or, to a timed child, the messages of
 `timing.messages`. The child answers each with an `Observation`, which holds claims: the judge
 checks what it can.
 
-This module is shared by both sides, so it knows nothing of tasks, cases or bounds.
+Both sides share this module, so it knows nothing of tasks, cases or bounds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
-    """Make the device's context, and what batches need there, before anything is loaded."""
+    """Create the device's context, and what batches need there, before anything is loaded."""
 
     device: str
 
@@ -83,12 +83,12 @@ class Call:
     Attributes:
         arguments: in call order.
         poison: 16 bytes from which memory that the candidate allocates uninitialized is filled.
-        small_poison: whether it is filled with small finite numbers.
-        small_guards: whether such numbers lie around what the candidate allocates.
+        small_poison: whether small finite numbers fill it.
+        small_guards: whether such numbers surround what the candidate allocates.
         config: which configuration autotuned kernels take, modulo their number.
-        draw: what random generators are seeded with.
+        draw: the seed of random generators.
         reused: whether a model is called with other values first.
-        gradients_of: inputs whose gradients are asked for in place of the result.
+        gradients_of: inputs whose gradients replace the result.
         kernels: see `Kernels`.
     """
 
@@ -104,7 +104,7 @@ class Call:
 
 
 class CallSettings(TypedDict, total=False):
-    """What of a `Call` need not be said."""
+    """Fields of a `Call` that may be omitted."""
 
     small_poison: bool
     small_guards: bool
@@ -117,12 +117,12 @@ class CallSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearse:
-    """Call the entry once for what it compiles; only its launches are looked at.
+    """Call the entry once so that it compiles; only its launches are reported.
 
     Attributes:
         arguments: in call order.
         config: as in `Call`.
-        spare: nothing is called where less than this share of the device's memory is free.
+        spare: skip the call if less than this share of the device's memory is free.
     """
 
     arguments: tuple[Supply | ScalarArgument, ...]
@@ -139,15 +139,15 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """Give back all that a timed entry holds, and have PyTorch's settings as they were before it.
+    """Release all that a timed entry holds, and restore PyTorch's settings.
 
-    Another one is loaded next.
+    Another entry is loaded next.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorResult:
-    """An output: logical elements in row-major order, and how the tensor lay in memory.
+    """An output: logical elements in row-major order, and the tensor's memory layout.
 
     A dtype that is not in `ITEMSIZE` (complex32, say) travels without data: its name is enough for
     the judge to refuse it. `alias` names the input whose memory it shares, if any.
@@ -173,7 +173,7 @@ class OtherResult:
 
     @property
     def noun(self) -> str:
-        """What it is, to follow a verb: `None`, `an int` or `an object of the class X`."""
+        """Return what it is, to follow a verb: `None`, `an int` or `an object of the class X`."""
         if self.type == "NoneType":
             return "None"
         if self.type in _PLAIN:
@@ -186,7 +186,7 @@ Result = TensorResult | OtherResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A kernel launch that the candidate made: what `tiles` and the compiler need to know."""
+    """A kernel launch by the candidate: what `tiles` and the compiler need to know."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -298,9 +298,9 @@ class Observation:
         launches: distinct kernel launches of this call or rehearsal.
         work: whose work the call is, where the judge asked for it.
         binaries: what was compiled, in compile mode.
-        timings: of a lap: `device_s` between events around the calls, `host_s` until the last call
-            returned; of a single call also `peak_bytes` of memory allocated meanwhile. Of
-            `CountOperators` the counts.
+        timings: of a batch: `device_s` between events around the calls, `host_s` until the last
+            call returned; of a single call also `peak_bytes`, the memory allocated during it. For
+            `CountOperators`, the counts.
         output: the last of what the candidate printed.
         seconds: wall time that the child claims for the call.
         dirty: the child cannot be trusted with a further call (a broken CUDA context).

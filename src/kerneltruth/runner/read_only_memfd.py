@@ -1,7 +1,7 @@
-"""Memory that other processes may read and that no process can change any more.
+"""Share memory that other processes may read and that no process can change any more.
 
-A candidate that could write to what the next one is given would spoil it. Linux seals such memory
-for good (`memfd_create(2)`), and every process of the same user can open it by its path.
+A candidate that could write to the next one's inputs would spoil them. Linux seals such memory
+permanently (`memfd_create(2)`), and every process of the same user can open it by its path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE_S = 0.05
 
 
 class Sealed:
-    """A copy of some bytes at `path`, until this object goes."""
+    """A copy of some bytes at `path`, for as long as this object lives."""
 
     def __init__(self, data: memoryview) -> None:
         """Copy the bytes and seal the copy."""

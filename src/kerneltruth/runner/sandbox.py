@@ -1,7 +1,7 @@
-"""What a child may touch: its environment, folders, descriptors and limits, and its end.
+"""Limit what a child may touch: environment, folders, descriptors, resources; and end it.
 
-ResourceLimits are applied in the child, after the fork and before the candidate's first line, by
-`confine`. Deadlines are the host's: it measures them and has the child's whole tree killed.
+`confine` applies resource limits in the child, after the fork and before the candidate's first
+line. The host measures deadlines and has the child's whole tree killed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEPT = (
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-# A descendant that outlives SIGKILL so long is in the kernel.
+# A descendant that survives SIGKILL for this long is stuck in the kernel.
 _KILL_S = 5.0
 ADDRESS_SPACE = 8 * 2**30
 FILE_SIZE = 2 * 2**30
@@ -41,7 +41,7 @@ FILE_SIZE = 2 * 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLimits:
-    """What a child may use. `address_space` is beyond what the zygote holds; None means no limit.
+    """A child's limits. `address_space` adds to what the zygote holds; None means no limit.
 
     CUDA maps far more address space than it uses, so there is no such limit on a CUDA device.
     """
@@ -51,14 +51,14 @@ class ResourceLimits:
 
 
 def base_environment(parent: Mapping[str, str]) -> dict[str, str]:
-    """The part of the parent's environment that children see, with single-threaded libraries."""
+    """Return the environment that children see, with single-threaded libraries."""
     kept = {name: parent[name] for name in _KEPT if name in parent}
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
     return {**kept, **threads, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def private_environment(folder: Path, cache: Path | None) -> dict[str, str]:
-    """Variables that keep everything a child writes in its own folder, or in its compile cache."""
+    """Return variables that keep all that a child writes in its own folder, or compile cache."""
     compiled = folder if cache is None else cache
     return {
         "HOME": str(folder / "home"),
@@ -125,7 +125,7 @@ def keep_descriptors(keep: Iterable[int]) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent, of that pid, is gone."""
+    """Make the kernel kill this process when its parent, of that pid, is gone."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -142,7 +142,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:
-    """Living processes below `root`, without `spare` and what is below those."""
+    """Return living processes below `root`, without `spare` and those below it."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -163,8 +163,8 @@ def descendants(root: int, *, spare: Collection[int] = ()) -> set[int]:
 def kill_tree(*, spare: Collection[int] = ()) -> int:
     """Kill and reap all descendants of this process; returns how many could not be killed.
 
-    They are stopped first, and looked for again until none is new, so that a process that
-    forks faster than it is killed gets no further. Needs `adopt_orphans`, or daemons escape.
+    Stops them first, and repeats until none is new, so that a process that forks faster than it is
+    killed cannot escape. Needs `adopt_orphans`, or daemons escape.
     """
     end = time.monotonic() + _KILL_S
     while True:
@@ -175,7 +175,8 @@ def kill_tree(*, spare: Collection[int] = ()) -> int:
             _signal(new, signal.SIGSTOP)
             stopped |= new
         if not stopped or time.monotonic() > end:
-            # One that ended by itself meanwhile is no descendant any more, but still to be reaped.
+            # A process that has just ended by itself is no descendant any more, but must still be
+            # reaped.
             reap()
             return len(stopped)
         _signal(stopped, signal.SIGKILL)
@@ -189,7 +190,7 @@ def _signal(pids: Iterable[int], number: int) -> None:
 
 
 def reap() -> tuple[dict[int, int], bool]:
-    """Reap dead children: their wait statuses, and whether there are no children left at all."""
+    """Reap dead children; return their wait statuses, and whether no children are left."""
     ended: dict[int, int] = {}
     while True:
         try:

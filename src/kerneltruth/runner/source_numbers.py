@@ -1,4 +1,4 @@
-"""Numbers in a candidate's source around which its sizes are worth trying; nothing is run."""
+"""Find numbers in a candidate's source that make sizes around them worth trying; nothing runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXACT_UP_TO = {
 
 
 def block_sizes(source: str) -> tuple[int, ...]:
-    """Tile sizes that the source names: keyword arguments, defaults, assignments, dict entries.
+    """Return tile sizes in the source: keyword arguments, defaults, assignments, dict entries.
 
     Empty when nothing is found or the source is not Python.
     """
@@ -40,10 +40,10 @@ def block_sizes(source: str) -> tuple[int, ...]:
 
 
 def thresholds(source: str) -> tuple[int, ...]:
-    """Sizes at which the source may take another way, at most six.
+    """Return at most six sizes at which the source may branch differently.
 
-    They are the numbers that its conditions and asserts compare with, those that `min` and `max`
-    choose among, and those beyond which a narrow dtype that it converts to holds no index.
+    They are the numbers that its conditions and asserts compare with, the arguments of `min` and
+    `max`, and the limits of narrow dtypes that it converts indices to.
     """
     nodes = nodes_of(source)
     names: dict[str, list[int]] = {}
@@ -62,10 +62,10 @@ def thresholds(source: str) -> tuple[int, ...]:
     return tuple(found[:_MOST_THRESHOLDS])
 
 
-# Each function here looks at the whole of one source.
+# Each function here examines one whole source.
 @lru_cache(maxsize=1)
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
-    """All nodes of a source; none if it is not Python."""
+    """Return all nodes of a source; none if it is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -76,7 +76,7 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
 
 
 def _compared(node: ast.AST) -> Iterator[ast.expr]:
-    """What a condition compares, and what `min` and `max` choose among."""
+    """Return what a condition compares, and what `min` and `max` choose from."""
     match node:
         case (
             ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test)
@@ -89,7 +89,7 @@ def _compared(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _narrowed(node: ast.AST) -> Iterator[int]:
-    """How far a dtype counts to which the node converts: `x.to(tl.float16)`, `x.half()`."""
+    """Return how far a dtype counts that the node converts to: `x.to(tl.float16)`, `x.half()`."""
     match node:
         case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Attribute(attr=dtype), *_]):
             if dtype in _EXACT_UP_TO:
@@ -99,7 +99,7 @@ def _narrowed(node: ast.AST) -> Iterator[int]:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Pairs of a name and the expression that gives its value."""
+    """Return pairs of a name and the expression that gives its value."""
     match node:
         case ast.Call(keywords=keywords):
             yield from ((k.arg, k.value) for k in keywords if k.arg)
@@ -120,7 +120,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _integers(node: ast.expr) -> Iterator[int]:
-    """Integers that an expression may give, as far as they can be read off it."""
+    """Return integers that an expression may evaluate to, if they can be parsed."""
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             yield value

@@ -1,4 +1,4 @@
-"""Whether a candidate's source may keep something from one call to the next; nothing is run."""
+"""Tell whether a candidate's source may keep state between calls; nothing runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OF_ONE_CALL = frozenset({"self", "ctx"})
 
 
 def may_keep_state(source: str) -> bool:
-    """Whether a call can leave something behind, by the text alone.
+    """Return whether a call can leave state behind, judging by the text alone.
 
     True for names that functions rebind outside of themselves, cached functions, containers of the
-    module or of a default argument, and attributes that are set on anything but an instance.
+    module or of a default argument, and attributes set on anything but an instance.
     """
     nodes = nodes_of(source)
     module = next((n for n in nodes if isinstance(n, ast.Module)), None)

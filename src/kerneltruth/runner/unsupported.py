@@ -1,4 +1,4 @@
-"""What the child raises in place of a wrong answer."""
+"""The error that the child raises instead of returning a wrong answer."""
 
 from __future__ import annotations
 

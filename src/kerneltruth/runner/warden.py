@@ -37,7 +37,7 @@ _LOOK_UP_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """What the host asks the zygote for: one child, with its folders and descriptors."""
+    """The host's request to the zygote: one child, with its folders and descriptors."""
 
     folder: Path
     cache: Path | None
@@ -49,7 +49,7 @@ class Errand:
 
 
 def guard(errand: Errand, *, zygote: int, work: Callable[[int], None]) -> NoReturn:
-    """Run the child and outlive it; `work(wire)` is what the child does. Never returns."""
+    """Run the child and outlive it; `work(wire)` is the child's work. Never returns."""
     channel = socket.socket(fileno=errand.channel)
     try:
         os.setsid()
@@ -75,7 +75,7 @@ def guard(errand: Errand, *, zygote: int, work: Callable[[int], None]) -> NoRetu
 
 
 def _wake_on_death() -> int:
-    """A descriptor that becomes readable when a child of this process dies."""
+    """Return a descriptor that becomes readable when a child of this process dies."""
     wake, alarm = os.pipe()
     os.set_blocking(alarm, False)
     os.set_blocking(wake, False)
@@ -100,7 +100,8 @@ def _watch(channel: socket.socket, wake: int, child: int, zygote: int) -> None:
             _say(channel, {"signal": -code} if code < 0 else {"code": code})
             return
         if channel.fileno() in ready or os.getppid() != zygote:
-            # Its death leaves only what it started, most often nothing, for `kill_tree` to find.
+            # Its death leaves only processes that it started, usually none, for `kill_tree` to
+            # find.
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return

@@ -1,4 +1,4 @@
-"""Messages as bytes: a header and raw bytes, nothing else.
+"""Encode messages as bytes: a header and raw bytes, nothing else.
 
 A message is `MAGIC, version, header length, payload length, header (JSON), payload`. The header
 describes slices of the payload. Nothing is ever unpickled.
@@ -78,19 +78,19 @@ _KINDS: dict[str, Any] = {
 }
 
 
-# What JSON takes as it is; a batch has lists of hundreds.
+# Types that JSON takes as they are; a batch has lists of hundreds.
 _PLAIN = frozenset((int, float, str))
-# Payloads up to this many bytes go in one piece with their header.
+# Payloads up to this many bytes are sent in one piece with their header.
 _SMALL = 2**16
 
 
 def encode(message: Message) -> bytes:
-    """The message as bytes."""
+    """Return the message as bytes."""
     return b"".join(pieces(message))
 
 
 def pieces(message: Message) -> list[Data]:
-    """The message in pieces that follow one another: large contents as they are, uncopied."""
+    """Yield the message in consecutive pieces; large contents are not copied."""
     payload: list[Data] = []
     position = 0
 
@@ -119,8 +119,8 @@ def pieces(message: Message) -> list[Data]:
 def decode(read: Callable[[int], bytes | bytearray], *, limit: int) -> Message:
     """Read one message with `read(n)`, which returns exactly n bytes or raises.
 
-    Contents that are a message's only ones are what `read` gave: a copy of a large result takes
-    as long as its calls do.
+    A message's only contents are what `read` returned, uncopied: copying a large result takes as
+    long as its calls do.
 
     Raises:
         ProtocolError: not our protocol, another version, larger than `limit`, or malformed.

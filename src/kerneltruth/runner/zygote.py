@@ -1,8 +1,8 @@
 """The zygote: a process that has imported torch and Triton, and forks a warden per candidate.
 
 `python -m kerneltruth.runner.zygote --socket-fd N --mode MODE`. It touches no device and runs no
-candidate. It says {"ready": ...} on its control socket, then takes errands from it: a JSON object
-with three descriptors. It ends when the host hangs up or dies, with all that it started.
+candidate. It sends {"ready": ...} on its control socket, then receives requests: a JSON object with
+three descriptors. It ends when the host hangs up or dies, with all that it started.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PRELOADED = (
     "kerneltruth.runner.child.serving",
     "kerneltruth.runner.child.launches",
 )
-# What a first launch would import; versions of Triton may lack or move them.
+# Modules that a first launch would import; versions of Triton may lack or move them.
 _PRELOADED_IF_THERE = (
     "triton.language.extra.libdevice",
     "triton.compiler.code_generator",
@@ -60,7 +60,7 @@ _LOOK_UP_S = 1.0
 
 
 def main() -> None:
-    """Import, say so, and serve until the host is gone."""
+    """Import, report it, and serve until the host is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--socket-fd", type=int, required=True)
     parser.add_argument("--host", type=int, required=True)
@@ -81,12 +81,12 @@ def main() -> None:
         sandbox.kill_tree()
         sandbox.remove_folder(arguments.root)
         sys.stderr.flush()
-        # Taking an interpreter with torch in it apart takes longer than all of the above.
+        # Tearing down an interpreter with torch in it takes longer than all of the above.
         os._exit(0)
 
 
 def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
-    """Import everything; returns the versions that the children will have."""
+    """Import everything; return the versions that the children will have."""
     interpreter = None
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter = importlib.import_module("kerneltruth.runner.interpreter")
@@ -112,7 +112,7 @@ def _warm_up(more: tuple[str, ...], built: str | None) -> dict[str, str]:
     sandbox.adopt_orphans()
     gc.collect()
     gc.disable()
-    # Without this the collector would write to, and so copy, every page that children share.
+    # Otherwise the collector would write to, and so copy, every page that children share.
     gc.freeze()
     return {
         "python": platform.python_version(),
@@ -141,7 +141,7 @@ def _serve(control: socket.socket, host: int, wardens: set[int]) -> None:
 
 
 def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
-    """Fork a warden; returns its pid, in the zygote only."""
+    """Fork a warden; return its pid, in the zygote only."""
     zygote = os.getpid()
     wire, channel, output = descriptors
     errand = warden.Errand(
@@ -161,7 +161,7 @@ def _fork(request: dict[str, Any], descriptors: list[int]) -> int:
 
 
 def _look_after(wardens: set[int]) -> None:
-    """Reap wardens; if one was killed, its child's tree is ours now, and ends."""
+    """Reap wardens; if one was killed, its child's tree becomes ours and ends."""
     ended, nobody = sandbox.reap()
     wardens -= set(ended)
     if any(ended.values()) and not nobody:

@@ -1,4 +1,4 @@
-"""The host's end of a zygote: starts it, waits for it, has it fork, ends it."""
+"""Manage a zygote from the host: start it, wait for it, have it fork, end it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COMPILES = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHEC
 
 
 class Zygote:
-    """A warm process. It starts at once; whoever needs it waits in `ready`."""
+    """A warm process. It starts at once; `ready` waits for it."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Zygote:
         Args:
             interpret: whether Triton interprets kernels in it.
             hide_cuda: whether it sees no device.
-            work_root: where its folder goes.
-            compiles: whether it imports what `torch.compile` needs, too.
-            built: where Triton's access to the CUDA driver is kept between runs; None leaves it to
+            work_root: where to create its folder.
+            compiles: whether it also imports what `torch.compile` needs.
+            built: where to keep Triton's access to the CUDA driver between runs; None leaves it to
                 each child.
         """
         environment = zygote_environment(interpret=interpret, hide_cuda=hide_cuda)
@@ -73,7 +73,7 @@ class Zygote:
         with theirs, (self.root / "zygote.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [*_command(theirs.fileno(), self.root), *options],
-                # What it leaves behind when it is killed goes with its folder.
+                # A killed zygote's leftovers go with its folder.
                 env=environment | {"TMPDIR": str(self.root)},
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
@@ -91,10 +91,10 @@ class Zygote:
         )
 
     def ready(self) -> dict[str, str]:
-        """Wait until it has imported everything; the versions that it found.
+        """Wait until it has imported everything; return the versions that it found.
 
         Raises:
-            ZygoteLost: it ended meanwhile by a signal.
+            ZygoteLost: a signal ended it before.
             EnvironmentFault: it cannot start here.
         """
         with self._lock:
@@ -103,7 +103,7 @@ class Zygote:
             return self._versions
 
     def fork(self, errand: Mapping[str, Any]) -> Link:
-        """Have it fork a child.
+        """Make it fork a child.
 
         Raises:
             ZygoteLost: it is gone.
@@ -137,7 +137,7 @@ class Zygote:
             if time.monotonic() > end:
                 raise EnvironmentFault(f"importing torch and Triton took over {_START_S:.0f} s")
         try:
-            # The message stays, for judges forked from this process before it came.
+            # The message stays, for judges forked from this process before it arrived.
             data = self._control.recv(4096, socket.MSG_PEEK)
         except OSError:
             data = b""
@@ -174,7 +174,7 @@ def _command(descriptor: int, root: Path) -> list[str]:
 
 
 def zygote_environment(*, interpret: bool, hide_cuda: bool) -> dict[str, str]:
-    """The variables under which a process of this package's own starts, away from ours."""
+    """Return the variables for a process of this package's own, isolated from ours."""
     environment = base_environment(os.environ)
     if interpret:
         environment["TRITON_INTERPRET"] = "1"
@@ -195,7 +195,7 @@ def _shut_down(
     if os.getpid() != owner:
         control.close()
         return
-    # Its first message stays unread: without one it still imports, and has no children to end.
+    # Its first message stays unread: it still imports without one, and has no children to end.
     starting = not select.select([control], [], [], 0)[0]
     control.close()
     if starting:

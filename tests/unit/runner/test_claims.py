@@ -100,7 +100,7 @@ def test_a_malformed_answer_is_refused(change):
 
 
 def test_another_kind_of_message_is_no_answer():
-    with pytest.raises(ProtocolError, match="str is no answer"):
+    with pytest.raises(ProtocolError, match="str is not an answer"):
         checked("returned", {})
 
 

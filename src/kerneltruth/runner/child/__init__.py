@@ -1,4 +1,4 @@
-"""The child: loads one candidate, calls it as the judge says, and reports what happened.
+"""The child: loads one candidate, calls it as the judge requests, and reports what happened.
 
 Nothing here may import tasks, cases or the oracle.
 """

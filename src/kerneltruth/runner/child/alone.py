@@ -1,7 +1,7 @@
-"""A candidate called a few times in this very process, for profilers: they cannot follow forks.
+"""Call a candidate in this process, for profilers: they cannot follow forks.
 
-`python -m kerneltruth.runner.child.alone FILE`: a `Load`, then the errands that make rows of
-inputs. There is no wall here, and nothing that is seen counts.
+`python -m kerneltruth.runner.child.alone FILE` reads a `Load`, then the messages that allocate and
+fill input buffers. There is no wall here, and nothing observed here counts.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def write(path: Path, load: Load, errands: tuple[Errand, ...]) -> None:
 
 
 def main(path: str) -> str | None:
-    """Call the candidate on each row twice; only the second time is seen by a profiler.
+    """Call the candidate on each buffer twice; the profiler sees only the second call.
 
-    Returns why that could not be, if it could not.
+    Returns why that failed, if it failed.
     """
     load, *errands = _messages(path)
-    # The source is written to where it is imported from.
+    # The source is written to the folder that it is imported from.
     os.chdir(os.path.dirname(path))
     assert isinstance(load, Load)
     worker = Worker(load)

@@ -1,15 +1,15 @@
-"""Which configuration an autotuned kernel takes: the one that the judge chooses.
+"""Choose the configuration of an autotuned kernel as the judge requests.
 
-Triton's autotuner benchmarks and keeps the fastest configuration, so the one that is judged would
-be chance, and without a GPU there is nothing to benchmark. Here the judge chooses: `choose(config)`
-fixes the index, and each autotuned kernel takes that one of its configurations, modulo their
-number. As in Triton, one that needs more than the device has is passed over for the next.
+Triton's autotuner benchmarks and keeps the fastest configuration, so the judged one would be
+random, and without a GPU there is nothing to benchmark. Here the judge chooses: `choose(config)`
+fixes the index, and each autotuned kernel takes the configuration with that index modulo their
+number. As in Triton, a configuration that needs more than the device has is skipped.
 
 Triton's autotuner also launches a kernel many times on its first call for a key and just once on
 later calls. Both are judged: the first configuration runs as on a first call (one rehearsal with
-the kernel's own hooks, then the run proper), all others as on later calls. A kernel that adds to
-its output without `reset_to_zero` is wrong in the one, a kernel that relies on `reset_to_zero` for
-its result is wrong in the other.
+the kernel's own hooks, then the real run), all others as on later calls. A kernel that adds to its
+output without `reset_to_zero` is wrong on a first call; a kernel whose result relies on
+`reset_to_zero` is wrong on later ones.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _STATE = _State()
 
 
 def install() -> None:
-    """Take over Triton's autotuner in this process, for good."""
+    """Replace Triton's autotuner in this process, permanently."""
     from triton.runtime.autotuner import Autotuner
 
     Autotuner.run = _run_autotuned
 
 
 def choose(config: int) -> None:
-    """From now on autotuned kernels take configuration `config`, modulo their number."""
+    """Make autotuned kernels use configuration `config`, modulo their number."""
     _STATE.config = config
 
 
@@ -102,7 +102,7 @@ def _run_configured(
 def _rehearse(
     tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
 ) -> None:
-    """One launch as Triton's benchmark makes it, with what the kernel's hooks do around it."""
+    """Launch once as Triton's benchmark does, with the kernel's hooks around the launch."""
     if config.pre_hook is not None:
         config.pre_hook(named)
     tuner.pre_hook(named)

@@ -2,7 +2,7 @@
 
 An NVIDIA cubin is an ELF file: code lies in `.text.*` sections, registers and stack frames in
 `.nv.info`. Reading it directly takes under a millisecond, where starting `cuobjdump` takes ten and
-`nvdisasm` hundreds. For AMD the assembler text that Triton keeps says everything.
+`nvdisasm` hundreds. For AMD, the assembler text that Triton keeps has all facts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AMD_CODE_END = ".Lfunc_end0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryFacts:
-    """What a binary says of itself; None where it does not say.
+    """Facts of a binary; None where it has none.
 
     Attributes:
         registers: per thread, the most of any function in the binary (vector registers on AMD).

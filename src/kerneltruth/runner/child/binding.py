@@ -1,4 +1,4 @@
-"""How a task's arguments meet a candidate's signature: by name where it knows it, else by place."""
+"""Bind a task's arguments to a candidate's signature: by name if possible, else by position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-# Parameters in which a caller may offer memory for the result: the judge's goes by the first name.
+# Parameters in which a caller may provide memory for the result: only the first name is the
+# judge's.
 _RESULTS = ("out", "out_tensor", "output", "result")
 
 
@@ -21,8 +22,8 @@ class SignatureMismatch(Exception):
 class Offered:
     """An argument of the task.
 
-    `optional`: the candidate may do without it in this call. `member_of`: the list of tensors of
-    which it is a part.
+    `optional`: the candidate may do without it in this call. `member_of`: the list of tensors that
+    contains it.
     """
 
     name: str
@@ -34,12 +35,11 @@ class Offered:
 
 
 def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments for the call.
+    """Return positional and keyword arguments for the call.
 
-    Arguments go by keyword where the candidate has a parameter of that name. The others fill, in
-    order, the parameters that are left: tensors any of them, attributes only a required one or one
-    with the same default. What is left over goes into `*args` or `**kwargs`, or may be left out if
-    optional.
+    Arguments go by keyword if the candidate has a parameter of that name. The others fill the
+    remaining parameters in order: tensors any of them, attributes only a required one or one with
+    the same default. The rest goes into `*args` or `**kwargs`, or is left out if optional.
 
     Raises:
         SignatureMismatch: an argument that must be passed has no parameter, or the reverse.
@@ -68,7 +68,7 @@ def bind(entry: Callable[..., Any], offered: Sequence[Offered]) -> tuple[list[An
 def _stands_for_all(
     signature: inspect.Signature, argument: Offered, offered: Sequence[Offered]
 ) -> bool:
-    """Whether a tuple is to be passed as the positional arguments themselves: `rand(*size)`."""
+    """Return whether a tuple is passed as the positional arguments themselves: `rand(*size)`."""
     first = next(iter(signature.parameters.values()), None)
     if first is None or first.kind is not inspect.Parameter.VAR_POSITIONAL:
         return False
@@ -76,7 +76,7 @@ def _stands_for_all(
 
 
 def knows(entry: Callable[..., Any], name: str) -> bool:
-    """Whether the candidate has a parameter of that name."""
+    """Return whether the candidate has a parameter of that name."""
     try:
         return name in inspect.signature(entry).parameters
     except (ValueError, TypeError):
@@ -84,7 +84,7 @@ def knows(entry: Callable[..., Any], name: str) -> bool:
 
 
 def _with_lists(offered: Sequence[Offered]) -> list[Offered]:
-    """The arguments with the members of each list made one, where the first of them stands."""
+    """Join the members of each list into one argument, at the place of the first."""
     lists: dict[str, list[Any]] = {}
     found = []
     for argument in offered:
@@ -106,7 +106,7 @@ def _called(entry: Callable[..., Any]) -> str:
 def _assign(
     parameters: list[inspect.Parameter], offered: Sequence[Offered]
 ) -> tuple[dict[str, Any], list[Offered]]:
-    """Values by parameter, and the arguments that found none."""
+    """Return values by parameter, and the arguments without one."""
     named = {p.name for p in parameters if p.kind in _BY_PLACE}
     named |= {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     assigned = {a.name: a.value for a in offered if a.name in named}

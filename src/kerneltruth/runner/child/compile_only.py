@@ -1,12 +1,12 @@
-"""Compile mode: every launch is compiled for real, for several targets, and none is run.
+"""Compile mode: every launch is compiled for several targets, and none runs.
 
 The candidate's host code runs under the facade on CPU tensors, and each launch goes through
-Triton's own argument binding, specialisation and compiler, once per target. Nothing is executed,
-so outputs hold garbage, and host code that stumbles over them later is no compile error; neither is
-a refused launch whose arguments may derive from such garbage.
+Triton's own argument binding, specialization and compiler, once per target. Nothing is executed, so
+outputs hold garbage. Host code that fails on them later is no compile error, nor is a refused
+launch whose arguments may derive from such garbage.
 
-The process must have been started without TRITON_INTERPRET, which is read when kernels and Triton's
-own device library are decorated.
+The process must start without TRITON_INTERPRET, which is read when kernels and Triton's own device
+library are decorated.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _STATE = _State()
 
 
 def install(targets: Sequence[str]) -> None:
-    """From now on launches compile for `targets`, in this process, for good.
+    """Make launches compile for `targets` in this process, permanently.
 
     Installs the facade and the choice of configurations too, if they are not there yet.
 
@@ -112,7 +112,7 @@ def install(targets: Sequence[str]) -> None:
 
 
 def collect() -> tuple[Binary, ...]:
-    """What was compiled or refused since the last `collect`; each specialisation comes once."""
+    """Return what was compiled or refused since the last `collect`, each specialization once."""
     binaries = tuple(_STATE.binaries)
     _STATE.binaries.clear()
     _STATE.reads_before = None
@@ -120,7 +120,7 @@ def collect() -> tuple[Binary, ...]:
 
 
 class TargetDriver(emulation.PretendDriver):
-    """Triton's driver for the target that is compiled for at the moment."""
+    """Triton's driver for the current target."""
 
     def __init__(self) -> None:
         """Triton keeps one kernel cache per device index, so each target is a device."""
@@ -139,7 +139,7 @@ class TargetDriver(emulation.PretendDriver):
         }
 
     def get_current_target(self) -> Any:
-        """The target that is compiled for."""
+        """Return the current target."""
         from triton.backends.compiler import GPUTarget
 
         target = TARGETS[_STATE.targets[_STATE.current]]
@@ -186,7 +186,7 @@ def _run_compiling(original: Callable[..., Any]) -> Callable[..., Any]:
 def _bound(
     original: Callable[..., Any], function: Any, args: Any, grid: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """Bind and compile, nothing else; whatever is raised is a refusal of this launch."""
+    """Bind and compile, nothing else; any error refuses this launch."""
     try:
         return original(function, *args, grid=grid, warmup=True, **kwargs)
     except _RefusedError:
@@ -205,7 +205,7 @@ def _compiling_for(index: int) -> Iterator[None]:
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`triton.compiler.compile` that reports what comes out of it."""
+    """Wrap `triton.compiler.compile` to report its results."""
 
     def compile_(src: Any, target: Any = None, options: Any = None, **rest: Any) -> Any:
         key = (_STATE.current, src.hash(), str(options))
@@ -268,7 +268,7 @@ def _report(kernel: str, target: str, text: str) -> None:
 
 
 class _NoKernel:
-    """Returned where no target has a kernel: answers what host code asks, launches nothing."""
+    """Returned if no target has a kernel: answers host code's questions, launches nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -285,7 +285,7 @@ class _NoKernel:
 
 @contextlib.contextmanager
 def _captured(diagnostics: list[str]) -> Iterator[None]:
-    """Keep the compiler's talk (whole modules, on standard error) for the message only."""
+    """Keep the compiler's output (whole modules, on standard error) for the message only."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
         saved = os.dup(2)
@@ -301,7 +301,7 @@ def _captured(diagnostics: list[str]) -> Iterator[None]:
 
 
 def _one_text(error: Exception, diagnostics: str) -> str:
-    """The same words for the same refusal: no paths of this machine, no dumps of modules."""
+    """Return the same words for the same refusal: no local paths, no dumps of modules."""
     said = f"{type(error).__name__}: {error}"
     cause = error.__cause__
     if cause is not None and str(cause) not in said:

@@ -1,4 +1,4 @@
-"""What an exception in the child says: of the kernel, the compiler, or this machine."""
+"""Classify an exception in the child: the kernel, the compiler, or this machine is at fault."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _FOLDER = ""
 
 
 def keep_folder() -> None:
-    """Take the working folder for the private one, whose name no message shall hold."""
+    """Remember the working folder as the private one, whose name no message may contain."""
     global _FOLDER
     _FOLDER = os.getcwd()
 
 
 def failure(error: BaseException, *, caller: str) -> Observation:
-    """The observation that an exception ends in.
+    """Return the observation that an exception ends in.
 
     Args:
         error: as it was caught.
@@ -56,12 +56,12 @@ def failure(error: BaseException, *, caller: str) -> Observation:
 
 
 def reason_first(message: str) -> str:
-    """The message with what a compiler finds wrong in its first line, before the source."""
+    """Put what a compiler finds wrong into the message's first line, before the source."""
     return _PLACED.sub(r"\1 \3\n\2", message[:_TRACE], count=1)
 
 
 def _trace(error: BaseException, caller: str) -> str:
-    """The traceback from the candidate's first frame on."""
+    """Return the traceback from the candidate's first frame on."""
     start = error.__traceback__
     while start is not None and start.tb_frame.f_code.co_filename == caller:
         start = start.tb_next
@@ -70,18 +70,18 @@ def _trace(error: BaseException, caller: str) -> str:
 
 
 def _without_folder(text: str) -> str:
-    """The same words in each child, whose private folders differ."""
+    """Return the same words in each child, although private folders differ."""
     return text.replace(f"{_FOLDER}{os.sep}", "") if _FOLDER else text
 
 
 def _deepest(error: BaseException) -> BaseException:
-    """Through the interpreter's wrappers, which hold the kernel's own exception as their cause."""
+    """Unwrap the interpreter's wrappers, whose cause is the kernel's own exception."""
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _broke_device(error: BaseException, message: str) -> bool:
-    """Whether a CUDA context may be broken for good."""
+    """Return whether a CUDA context may be broken for good."""
     named = any(k.__name__ == "AcceleratorError" for k in type(error).__mro__)
     return named or "CUDA error" in message or "CUDA driver error" in message

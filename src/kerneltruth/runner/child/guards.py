@@ -1,9 +1,9 @@
-"""Guards around memory that the candidate allocates, in the child.
+"""Guard memory that the candidate allocates, in the child.
 
-While `Guard` is entered, each allocation that torch's dispatcher sees being made (`empty`, `zeros`,
-`full`, `clone`, `to` and their like) lies between two guard bands: what a kernel writes beyond it
-is seen. Bands and uninitialized memory are filled with the call's poison: what a kernel does not
-write looks visibly wrong, and different under another poison.
+While `Guard` is entered, each allocation through torch's dispatcher (`empty`, `zeros`, `full`,
+`clone`, `to` and so on) lies between two guard bands, which reveal writes beyond it. The call's
+poison fills bands and uninitialized memory: elements that a kernel does not write look visibly
+wrong, and differ under another poison.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kerneltruth.runner import emulation
 
 ALIGNMENT = 256
-# A tile that runs over its last row writes far beyond the end, and seldom before the beginning.
-# The first is a multiple of the pattern's length, so that an allocation begins as the pattern does.
+# A tile that runs over its last row writes far beyond the end, and seldom before the beginning. The
+# first is a multiple of the pattern's length, so that an allocation begins as the pattern does.
 _BAND_BEFORE = 16 * 1024
 _BAND_AFTER = 64 * 1024
 _TILE_BYTES = 8192
-# The pattern repeated: long enough to compare a band with, whatever its phase.
+# The pattern repeated: long enough to compare a band with, at any phase.
 _RIBBON_TILES = 16
-# Beyond this much memory, the oldest allocation is checked early and let go.
+# Beyond this much memory, the oldest allocation is checked early and released.
 _HELD_BYTES = 512 * 2**20
 _SIZE_CLASSES = (512, 64 * 1024, 2**20, 12 * 2**20)
 
@@ -45,7 +45,7 @@ _UNINITIALIZED = frozenset(
     }
 )
 
-# What an allocation is filled with, given the operator's arguments.
+# The value that fills an allocation, given the operator's arguments.
 _Fill = Callable[[torch.Tensor, Sequence[Any]], Any]
 _FILLED: Mapping[Any, _Fill] = {
     _aten.zeros.default: lambda made, args: made.zero_(),
@@ -58,7 +58,7 @@ _FILLED: Mapping[Any, _Fill] = {
     _aten.full_like.default: lambda made, args: made.fill_(args[1]),
     _aten.new_full.default: lambda made, args: made.fill_(args[2]),
 }
-# What `torch.tensor` and `torch.from_numpy` end with.
+# The operators that `torch.tensor` and `torch.from_numpy` end in.
 _FRESH = _aten.lift_fresh.default
 # Copies of their first argument.
 _COPIES = frozenset({_aten.clone.default, _aten._to_copy.default, _FRESH})
@@ -76,11 +76,11 @@ _FLOATS: Mapping[torch.dtype, tuple[str, int, int]] = {
 
 
 def poison_bytes(poison: bytes, dtype: torch.dtype, *, small: bool = False) -> bytes:
-    """The pattern, a function of the call's poison and the dtype alone.
+    """Return the pattern, a function of the call's poison and the dtype alone.
 
     Half of the floats are NaN, half are huge; integers are far from zero; bools are random.
-    `small`: floats from 1 to 2 and their negatives, integers from 0 to 3, the other bools: each
-    element is another one then, and where NaN hides what is read, it shows.
+    `small`: floats from 1 to 2 and their negatives, integers from 0 to 3, inverted bools. Every
+    element then differs from the other pattern, which reveals reads that NaN would hide.
     """
     noise = hashlib.shake_256(poison + str(dtype).encode()).digest(_TILE_BYTES)
     if dtype.is_complex:
@@ -163,12 +163,12 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._hits: list[str] = []
 
     def hits(self) -> tuple[str, ...]:
-        """Check all bands, release the memory, and name the allocations whose bands were hit."""
+        """Check all bands, release the memory, and name the allocations with written bands."""
         self._release(len(self._held))
         return tuple(self._hits)
 
     def prime_cuda(self, device: torch.device) -> None:
-        """Poison what the CUDA caching allocator will hand out, for allocations not seen here."""
+        """Poison what the CUDA caching allocator will return, for allocations not seen here."""
         ribbon = self._ribbon(torch.float32, device, small=self._small_poison)
         blocks = [
             torch.empty(n, dtype=torch.uint8, device=device) for n in _SIZE_CLASSES for _ in "12"
@@ -195,7 +195,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = middle.as_strided(plan.size(), plan.stride())
         fresh = func in _UNINITIALIZED
         if fresh:
-            # All of it: most often bands and contents have one pattern.
+            # Compare everything at once: usually bands and contents have one pattern.
             _fill(memory, self._ribbon(plan.dtype, device, small=self._small_poison))
         if not fresh or self._small_poison != self._small_guards:
             ribbon = self._ribbon(plan.dtype, device, small=self._small_guards)
@@ -217,7 +217,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any],
         device: torch.device,
     ) -> torch.Tensor | None:
-        """A meta tensor with the sizes and strides asked for; None where guards do not apply."""
+        """Return a meta tensor with the requested sizes and strides; None without guards."""
         layout = kwargs.get("layout") or (torch.strided if like is None else like.layout)
         if device.type not in ("cpu", "cuda") or layout != torch.strided:
             return None
@@ -254,7 +254,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._release(1)
 
     def _let_go(self, tensor: torch.Tensor) -> None:
-        """Check a tensor's bands early: what it is resized to may take their place."""
+        """Check a tensor's bands early: a resize may overwrite them."""
         start = tensor.untyped_storage().data_ptr()
         for held in self._held:
             if held.memory.untyped_storage().data_ptr() == start:
@@ -264,13 +264,13 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return
 
     def _release(self, count: int) -> None:
-        """Check the bands of the oldest `count` allocations, and let go of them."""
+        """Check the bands of the oldest `count` allocations, and release them."""
         old = [self._held.popleft() for _ in range(count)]
         self._held_bytes -= sum(a.memory.numel() for a in old)
         for allocation in old:
             emulation.released(allocation.memory)
         sides = [self._bands(a) for a in old]
-        # One wait for the device, however many allocations there are.
+        # One wait for the device, for all allocations together.
         flags = [flag for pair in sides for flag in pair if isinstance(flag, torch.Tensor)]
         seen = iter(torch.stack([f.to(flags[0].device) for f in flags]).tolist() if flags else ())
         for allocation, pair in zip(old, sides, strict=True):
@@ -280,7 +280,7 @@ class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._hits.append(f"{allocation.name}, {side} it")
 
     def _bands(self, held: _Allocation) -> tuple[bool | torch.Tensor, bool | torch.Tensor]:
-        """Whether the bands before and after an allocation are as they were."""
+        """Return whether the bands before and after an allocation are unchanged."""
         memory, size = held.memory, held.memory.numel()
         ribbon = self._ribbon(held.dtype, memory.device, small=self._small_guards)
         return (
@@ -296,7 +296,7 @@ def _dispatch(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Serve allocations from guarded memory, and leave all else alone."""
+    """Serve allocations from guarded memory; leave everything else alone."""
     if guard._observe is not None:
         guard._observe(func, args)
     if func in _SERVED:
@@ -311,13 +311,13 @@ Guard.__torch_dispatch__ = _dispatch  # type: ignore[assignment,method-assign]
 
 
 def _is_ordinary(tensor: torch.Tensor) -> bool:
-    """Whether a copy is nothing but the tensor's elements."""
+    """Return whether a copy contains only the tensor's elements."""
     kind = type(tensor) in (torch.Tensor, torch.nn.Parameter)
     return kind and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
 
 
 def _extent(plan: torch.Tensor) -> int:
-    """Elements from the first to the last that a strided tensor reaches."""
+    """Count elements from the first to the last that a strided tensor reaches."""
     pairs = zip(plan.shape, plan.stride(), strict=True)
     return 1 + sum((n - 1) * stride for n, stride in pairs)
 
@@ -325,7 +325,7 @@ def _extent(plan: torch.Tensor) -> int:
 def _is_intact(
     memory: torch.Tensor, start: int, end: int, ribbon: torch.Tensor
 ) -> bool | torch.Tensor:
-    """Whether a band holds what the ribbon does; on a device as a tensor, without a wait."""
+    """Return whether a band equals the ribbon; on a device as a tensor, without a wait."""
     phase = start % _TILE_BYTES
     found, expected = memory[start:end], ribbon[phase : phase + end - start]
     if memory.device.type == "cpu":

@@ -1,6 +1,6 @@
-"""What a candidate launches: kernels, grids, constants and types.
+"""Record what a candidate launches: kernels, grids, constants and types.
 
-What `tiles` needs to choose its sizes and the judge to know what has been compiled.
+`tiles` chooses sizes by it, and the judge learns what has been compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kerneltruth.runner.protocol import Launch
 
 MAX_LAUNCHES = 256
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
-# What `kernel.warmup(...)` tells in the interpreter, where nothing is compiled: a modest kernel.
+# What `kernel.warmup(...)` reports in the interpreter, where nothing is compiled: a modest kernel.
 WARM_REGISTERS = 32
 WARM_SHARED_BYTES = 1024
 
@@ -55,14 +55,14 @@ _STATE = _State()
 
 
 def install() -> None:
-    """Take over autotuning and record launches, in this process, for good."""
+    """Replace autotuning and record launches, in this process, permanently."""
     if _STATE.installed:
         return
     from triton.runtime.jit import JITFunction
 
     autotune.install()
     JITFunction.run = _recording_jit(JITFunction.run)
-    # Where kernels are compiled, the interpreter is not even imported.
+    # A process that compiles kernels does not even import the interpreter.
     if os.environ.get("TRITON_INTERPRET") == "1":
         from triton.runtime.interpreter import InterpretedFunction
 
@@ -71,7 +71,7 @@ def install() -> None:
 
 
 def begin(config: int) -> None:
-    """A call begins: forget earlier launches; autotuned kernels take configuration `config`."""
+    """Begin a call: forget earlier launches; autotuned kernels use configuration `config`."""
     autotune.choose(config)
     _STATE.launches.clear()
 
@@ -110,9 +110,9 @@ def _recording_interpreted(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WarmKernel:
-    """Stands for the compiled kernel that a launch or `warmup` returns, in the interpreter.
+    """Stands in for the compiled kernel that a launch or `warmup` returns, in the interpreter.
 
-    Kernels that size their grid by occupancy ask it for registers and shared memory.
+    Kernels that size their grid by occupancy read its registers and shared memory.
     """
 
     def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ class WarmKernel:
         self.asm: dict[str, str] = {}
 
     def _init_handles(self) -> None:
-        """Nothing to load: the interpreter runs the source."""
+        """Do nothing: the interpreter runs the source."""
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """A launch of this kernel with all arguments by position, constants included."""
@@ -149,7 +149,7 @@ def _annotated_constexprs(function: Any) -> set[str]:
 
 
 def _refuse_host_pointers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """As on a GPU: a tensor that the candidate left on the host is no kernel argument."""
+    """As on a GPU, refuse a tensor that the candidate left on the host as a kernel argument."""
     if not emulation.is_on():
         return
     for position, value in enumerate((*args, *kwargs.values())):
@@ -183,7 +183,7 @@ def _observed(
         return note(grid)
 
     def evaluate(meta: Any) -> Any:
-        # The candidate's own code again: it must see its tensors as it does outside of a launch.
+        # The candidate's own code again: it must see its tensors as outside of a launch.
         with torch._C._EnableTorchFunction():
             value = grid(meta)
         return note(value)
@@ -192,7 +192,7 @@ def _observed(
 
 
 def _plain_grid(value: Any) -> tuple[int, ...] | None:
-    """The grid as integers; None if it is no grid, for Triton to say so."""
+    """Return the grid as integers; None if it is not a grid, so that Triton reports it."""
     try:
         return tuple(int(getattr(n, "value", n)) for n in value)
     except (TypeError, ValueError):
@@ -239,7 +239,7 @@ def _record(
 
 
 def type_name(value: Any) -> str:
-    """The type of a kernel argument in Triton's notation."""
+    """Return the type of a kernel argument in Triton's notation."""
     if isinstance(value, bool):
         return "i1"
     if isinstance(value, int):

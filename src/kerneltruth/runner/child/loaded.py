@@ -1,4 +1,4 @@
-"""The Triton kernels that this process has compiled and loaded, with what their binaries say."""
+"""List the Triton kernels that this process has compiled and loaded, with their facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TENSOR_CORES = re.compile(r"\b(wgmma|tcgen05|mma)\.")
 
 
 def binaries() -> tuple[Binary, ...]:
-    """One for each specialization of each kernel, in the order in which they were compiled."""
+    """Return one binary for each specialization of each kernel, in order of compilation."""
     from triton.runtime.jit import JITFunction
 
     found = []

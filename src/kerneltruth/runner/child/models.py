@@ -1,10 +1,10 @@
-"""Models in the child: built from constructor inputs, and given the judge's weights.
+"""Build models in the child from constructor inputs, and load the judge's weights.
 
-A task that is a model names its constructor's inputs by `CONSTRUCTED` and, if that matters, how it
-is called by `CALLED` and with which number the reference's constructor fills a weight by `FILLED`,
-as Python text, and its weights by `WEIGHTS` and their names in the state of the reference. A
-candidate's model gets them by name, the others by order among those of equal shape. Weights that
-are None are left to its constructor, which draws at the reference's seed.
+A task that is a model names its constructor's inputs by `CONSTRUCTED`. If needed, `CALLED` says how
+it is called, and `FILLED` with which number the reference's constructor fills a weight, both as
+Python text. `WEIGHTS` holds its weights by their names in the reference's state. A candidate's
+model gets them by name, the others by order among equal shapes. Weights that are None are left to
+its constructor, which draws at the reference's seed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ CONSTRUCTED = "get_init_inputs()"
 CALLED = "model.called"
 FILLED = "model.filled"
 WEIGHTS = "weights."
-# What is said where the judge's weights find no place in a model.
+# The message if the judge's weights do not fit a model.
 NO_PLACE = "the model has no parameter for the weight"
 
 Weights = Mapping[str, torch.Tensor]
 
 
 def is_described(arguments: Sequence[Offered]) -> bool:
-    """Whether the arguments say how a model is built."""
+    """Return whether the arguments describe how to build a model."""
     return any(a.name == CONSTRUCTED for a in arguments)
 
 
 def inputs_of(arguments: Sequence[Offered]) -> list[Any]:
-    """What the model is called with, among the arguments that describe it."""
+    """Return the model's own inputs, among the arguments that describe it."""
     others = [a for a in arguments if a.name not in (CONSTRUCTED, CALLED, FILLED)]
     return [a.value for a in others if not a.name.startswith(WEIGHTS)]
 
@@ -50,15 +50,15 @@ def build(
     *,
     reused: bool = False,
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """A call of the model with its weights; and its inputs in order.
+    """Return a call of the model with its weights, and its inputs in order.
 
-    The model is in the mode in which its constructor leaves it, unless the arguments say else. They
-    may also ask for buffers that a call updates: these are outputs then, after the model's own. One
-    that is `reused` has been called with other values.
+    The model is in the mode in which its constructor leaves it, unless the arguments say otherwise.
+    They may also request buffers that a call updates: these are outputs then, after the model's
+    own. A `reused` model has been called with other values first.
 
     Raises:
-        UnsupportedError: the judge's weights find no place in it.
-        AttributeError: nor does a buffer that is asked for.
+        UnsupportedError: the judge's weights do not fit it.
+        AttributeError: it lacks a requested buffer.
     """
     inputs = inputs_of(arguments)
     weights: dict[str, torch.Tensor] = {}
@@ -76,7 +76,7 @@ def build(
             )
         elif a.name.startswith(WEIGHTS) and a.value is not None:
             weights[a.name.removeprefix(WEIGHTS)] = a.value.detach().cpu().clone()
-    # A layer that takes statistics of each batch has no need to keep any.
+    # A layer that uses statistics of each batch need not keep any.
     needed = training is False or bool(updated)
     model = _with_weights(kind, passed, weights, filled, keeps_statistics=needed)
     if isinstance(model, torch.nn.Module):
@@ -119,7 +119,7 @@ def call_with_other_values(
 
 
 def _other(value: Any) -> Any:
-    """A value of the same form: tensors are reversed in every dim, real numbers in them shrunk."""
+    """Return a value of the same form: tensors reversed in every dim, real numbers shrunk."""
     if isinstance(value, torch.Tensor):
         other = value.flip(tuple(range(value.dim())))
         return other * 0.75 if other.is_floating_point() else other
@@ -152,7 +152,7 @@ def _with_weights(
         return model
     places = _matched(model, weights, filled, keeps_statistics=keeps_statistics)
     if _keeps_copies(model, places):
-        # What a constructor derives from weights must be of these: they are there from the start.
+        # Weights from which a constructor derives others must be loaded from the start.
         at = {id(t): i for i, t in enumerate(made)}
         first = _state(model)
         fixed = {at[id(first[p])]: weights[w] for p, w in places.items() if id(first[p]) in at}
@@ -174,13 +174,13 @@ def _state(model: Any) -> dict[str, torch.Tensor]:
 def _matched(
     model: Any, weights: Weights, filled: Mapping[str, float], *, keeps_statistics: bool
 ) -> dict[str, str]:
-    """Which weight goes to which parameter or buffer of the model.
+    """Return which weight goes to which parameter or buffer of the model.
 
     By name, in which dots count as underscores; the rest in order among equal shapes, if there are
-    as many on both sides: first of those that both constructors fill with the same number, or with
-    several. Where some names differ, numbers in names are believed last: a Sequential without its
-    activations counts its layers otherwise. Shapes may differ by dims of size 1. Running statistics
-    go to those alone, and may be missing where they are not needed.
+    as many on both sides. Those that both constructors fill with the same number, or with several,
+    go first. If some names differ, numbers in names count last: a Sequential without its
+    activations numbers its layers differently. Shapes may differ by dims of size 1. Running
+    statistics go only to running statistics, and may be missing where they are not needed.
 
     Raises:
         UnsupportedError: a weight has no place, or more than one.
@@ -212,7 +212,7 @@ def _place_in_order(
     alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
     filled: tuple[Mapping[str, float | None], Mapping[str, float | None]],
 ) -> None:
-    """Add the weights of which there are as many as of free parameters like them."""
+    """Add the weights for which there are as many free parameters of the same shape."""
     free = _groups(_without(state, places), alike, filled[0])
     for key, names in _groups(_without(weights, places.values()), alike, filled[1]).items():
         if len(free.get(key, ())) == len(names):
@@ -220,7 +220,7 @@ def _place_in_order(
 
 
 def _filled_with(tensor: torch.Tensor) -> float | None:
-    """The number that all elements are, if there are several."""
+    """Return the number that all elements equal, if there are several elements."""
     tensor = tensor.detach()
     first = tensor.reshape(-1)[:1]
     several = tensor.numel() > 1 and bool((tensor == first).all())
@@ -228,7 +228,7 @@ def _filled_with(tensor: torch.Tensor) -> float | None:
 
 
 def _by_name(state: Weights, weights: Weights) -> dict[str, str]:
-    """Weight by parameter where the names say the same."""
+    """Match weights to parameters by name."""
     plain = {n.replace(".", "_"): n for n in weights}
     found = {n: n if n in weights else plain.get(n.replace(".", "_")) for n in state}
     return {n: w for n, w in found.items() if w is not None and _fits(state[n], weights[w])}
@@ -243,7 +243,7 @@ def _groups(
     alike: Callable[[str, torch.Tensor], tuple[Any, ...]],
     filled: Mapping[str, float | None],
 ) -> dict[tuple[Any, ...], list[str]]:
-    """Names that only their order tells apart."""
+    """Return names that only their order tells apart."""
     found: dict[tuple[Any, ...], list[str]] = {}
     for name, tensor in tensors.items():
         found.setdefault((*alike(name, tensor), filled.get(name)), []).append(name)
@@ -263,31 +263,31 @@ def _roughly(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _is_bias(name: str) -> bool:
-    """Whether a parameter of this name is added, and not multiplied with."""
+    """Return whether a parameter of this name is added, not multiplied."""
     words = [word for word in name.split(".") if not word.isdigit()]
     return any(word in words[-1] for word in ("bias", "beta")) if words else False
 
 
 def _fits(own: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether the shapes are the same but for dims of size 1."""
+    """Return whether the shapes are equal except for dims of size 1."""
     return [n for n in own.shape if n != 1] == [n for n in weight.shape if n != 1]
 
 
 def _statistic(name: str) -> str | None:
-    """Which running statistic a parameter or buffer of this name is."""
+    """Return which running statistic a parameter or buffer of this name is."""
     last = name.rpartition(".")[2]
     return next((kind for kind in ("mean", "var") if kind in last), None)
 
 
 def _keeps_copies(model: torch.nn.Module, places: Mapping[str, str]) -> bool:
-    """Whether the model holds numbers beside the matched weights, which may follow from them."""
+    """Return whether the model holds other numbers, which may derive from the matched weights."""
     if any(t.is_floating_point() for n, t in _state(model).items() if n not in places):
         return True
     return any(_holds_numbers(v) for module in model.modules() for v in vars(module).values())
 
 
 def _holds_numbers(value: Any) -> bool:
-    """Whether it is a real tensor that is no parameter, or has some in it."""
+    """Return whether it is, or contains, a real tensor that is not a parameter."""
     if isinstance(value, torch.Tensor):
         return value.is_floating_point() and not isinstance(value, torch.nn.Parameter)
     if type(value) in (list, tuple, dict):
@@ -298,7 +298,7 @@ def _holds_numbers(value: Any) -> bool:
 
 @contextmanager
 def _drawing_alike() -> Iterator[None]:
-    """What a constructor draws is what the reference's draws; a call goes on as it was seeded."""
+    """Make a constructor draw what the reference's draws; a call continues as it was seeded."""
     on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     before = torch.default_generator.get_state()
     there = torch.cuda.get_rng_state() if on_gpu else None
@@ -315,7 +315,7 @@ def _drawing_alike() -> Iterator[None]:
 
 @contextmanager
 def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Iterator[None]:
-    """Note each parameter and buffer as it is registered; the n-th takes a fixed value instead."""
+    """Record each parameter and buffer as it is registered; the n-th takes a fixed value."""
     held: set[int] = set()
 
     def registered(module: Any, name: str, tensor: Any) -> Any:
@@ -326,7 +326,7 @@ def _watched(made: list[torch.Tensor], fixed: Mapping[int, torch.Tensor]) -> Ite
         if value is None or not _fits(tensor, value):
             made.append(tensor)
             return None
-        # Where and as it was drawn: a constructor may go on computing with it.
+        # Where and as it was drawn, because a constructor may compute with it.
         kept = tensor.detach().clone().copy_(value.reshape(tensor.shape))
         held.add(kept.untyped_storage().data_ptr())
         replaced = (
@@ -355,9 +355,9 @@ def _nothing() -> Iterator[None]:
 
 
 class _Kept(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Leaves some tensors as they are, whatever an initializer would write into them.
+    """Protects some tensors from initializers.
 
-    It draws its random numbers all the same: those that are drawn next must not be others.
+    The initializer still draws its random numbers, so that later draws stay the same.
     """
 
     def __init__(self, held: set[int]) -> None:

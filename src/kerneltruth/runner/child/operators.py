@@ -1,4 +1,4 @@
-"""What operators a call of PyTorch runs, and where: asked of baselines, never of candidates."""
+"""Count which operators a PyTorch call runs, and where; for baselines, never for candidates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kerneltruth.runner.child import placing
 from kerneltruth.runner.protocol import Observation
 
-# Work on the host is of tensors with more elements: shapes and indices have fewer.
+# Only tensors with more elements count as work on the host: shapes and indices have fewer.
 _FEW = 1024
-# What waits for the device, and then looks at what is there: it cannot be captured in a graph.
+# Operators that wait for the device and read from it: a graph cannot capture them.
 _WAITS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "equal"})
-# What libraries compute in steps that wait for each other, some of them on the host.
+# Operators whose libraries compute in dependent steps, some of them on the host.
 _FACTORS = re.compile(
     r"_?linalg_(?!vector_norm|cross|diagonal)|_?cholesky|geqrf|orgqr|ormqr|_?lu_|triangular_solve"
 )
@@ -53,9 +53,9 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def observed(call: Callable[[], Any], device: torch.device) -> Observation:
-    """Make the call, and count: operators that launch something, and those on the host.
+    """Make the call, and count operators with launches, and operators on the host.
 
-    `waits` counts those that wait for the device, `elsewhere` results that do not lie there; the
+    `waits` counts those that wait for the device, `elsewhere` results that lie elsewhere; the
     message names operators that factor matrices.
     """
     with _Counted() as seen:

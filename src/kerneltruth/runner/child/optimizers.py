@@ -1,8 +1,8 @@
-"""Entries that make an optimizer: such a one shows what it computes in the steps that it takes.
+"""Run entries that make an optimizer: its steps show what it computes.
 
-The gradients of a parameter are an argument of their own, named after it. The entry never sees
-them: it is called with its parameters and options, and what it returns is asked for one step per
-gradient. The parameters, written in place, are the result.
+The gradients of a parameter are a separate argument, named after it. The entry never sees them: it
+receives its parameters and options, and the optimizer that it returns takes one step per gradient.
+The parameters, written in place, are the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GRADIENTS_OF = "_gradients_of_"
 def set_aside(
     arguments: Sequence[Offered],
 ) -> tuple[Sequence[Offered], dict[str, torch.Tensor | None]]:
-    """The arguments that the entry takes, and gradients by the name of their parameter."""
+    """Split arguments into the entry's own and gradients, by name of their parameter."""
     gradients = {
         a.name.removeprefix(GRADIENTS_OF): a.value
         for a in arguments
@@ -34,7 +34,7 @@ def set_aside(
 def parameters(
     arguments: Sequence[Offered], gradients: Mapping[str, torch.Tensor | None]
 ) -> dict[str, torch.Tensor]:
-    """The parameters by name, made ready to have gradients."""
+    """Return the parameters by name, prepared to have gradients."""
     return {a.name: a.value.requires_grad_() for a in arguments if a.name in gradients}
 
 
@@ -43,9 +43,9 @@ def stepped(
     owners: Mapping[str, torch.Tensor],
     gradients: Mapping[str, torch.Tensor | None],
 ) -> Any:
-    """Have the optimizer take a step for each gradient; what is no optimizer comes back as it is.
+    """Make the optimizer take a step for each gradient; return anything else unchanged.
 
-    A parameter whose gradients are missing has none in any step.
+    A parameter without gradients has none in any step.
     """
     if not callable(getattr(returned, "step", None)):
         return returned

@@ -1,4 +1,4 @@
-"""Tensors across the wall, on the child's side: arguments into memory, results and inputs out."""
+"""Move tensors across the wall on the child's side: arguments in, results and inputs out."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from kerneltruth.runner.protocol import ITEMSIZE, OtherResult, Result, TensorRes
 from kerneltruth.runner.unsupported import UnsupportedError
 
 _ALIGNMENT = 512
-# The state of a large model is among the results of its reference; more would be a flood.
+# A reference's results may include the state of a large model; more would be a flood.
 _MOST_RESULTS = 1024
 _REPR = 200
-# Reading these takes no code of the candidate's; that of a subclass may, and would run after the
-# guards have looked and the clock has stopped.
+# Reading these runs no code of the candidate's. A subclass could run code after the guards were
+# checked and the clock stopped.
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMPY = frozenset((np.ndarray, *np.sctypeDict.values()))
 _SHOWN = frozenset((*_TENSORS, *_NUMPY, type(None), bool, int, float, complex, str, bytes))
 _DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 _DEPTH = 4
-# How a tuple is read; a named tuple has all of them from its base.
+# How a tuple is read; a named tuple inherits all of these.
 _READING = ("__iter__", "__getitem__", "__len__", "__getattribute__")
 _base = torch._C.TensorBase
 # Looked up before a candidate could replace them.
@@ -37,9 +37,9 @@ _mro, _dict, _name = (type.__dict__[n].__get__ for n in ("__mro__", "__dict__", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInput:
-    """An input in the child's memory: the view that the candidate gets, and the whole buffer.
+    """An input in the child's memory: the candidate's view, and the whole buffer.
 
-    `shown`: whether the judge wants to see the buffer after the call.
+    `shown`: whether the judge needs the buffer after the call.
     """
 
     name: str
@@ -84,23 +84,23 @@ def as_numpy(view: torch.Tensor) -> Any:
 
 
 def raw_bytes(tensor: torch.Tensor) -> bytes | memoryview:
-    """A tensor's logical elements in row-major order, in memory of their own."""
+    """Return a tensor's logical elements in row-major order, in their own memory."""
     if tensor.numel() == 0:
         return b""
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
-    # A single element counts as contiguous whatever its stride, with which no view is possible.
+    # A single element counts as contiguous with any stride, which permits no view.
     here = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).cpu().numpy()
-    # What came from a device is a copy already.
+    # A result from a device is already a copy.
     return bytes(here.tobytes()) if flat.device.type == "cpu" else here.data
 
 
 def collect(
     values: Sequence[Any], inputs: Sequence[PlacedInput], *, arrays: bool
 ) -> tuple[Result, ...]:
-    """The `leaves` of what the entry returned, as results.
+    """Return the `leaves` of what the entry returned, as results.
 
-    NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Called without the facade,
-    though a result lies where the candidate was made to believe.
+    NumPy arrays count as tensors if `arrays`: from a NumPy candidate. Runs without the facade, but
+    a result has the device that the candidate was shown.
     """
     return tuple(_result(value, inputs, arrays=arrays) for value in values)
 
@@ -115,28 +115,28 @@ def aliases(values: Sequence[Any], inputs: Sequence[PlacedInput]) -> tuple[str |
 
 
 def with_alias(result: Result, alias: str | None) -> Result:
-    """The result, said to share memory with an input."""
+    """Mark the result as sharing memory with an input."""
     return replace(result, alias=alias) if isinstance(result, TensorResult) else result
 
 
 def leaves(returned: Any) -> list[Any]:
-    """What the entry returned, flattened; None alone is nothing.
+    """Flatten what the entry returned; None alone is nothing.
 
-    Exact tuples, lists and dicts are, and named tuples as their base holds them: no code of the
-    candidate's runs. Any other container is a result of its own, of the wrong type.
+    Exact tuples, lists and dicts are flattened, and named tuples as their base holds them: no code
+    of the candidate's runs. Any other container is a single result, of the wrong type.
     """
     return [] if returned is None else list(islice(_flattened(returned), _MOST_RESULTS))
 
 
 def plain(value: Any) -> torch.Tensor | None:
-    """A tensor as its memory is, without a graph, if it is exactly a tensor or a parameter."""
+    """Return a tensor's memory without a graph, if it is exactly a tensor or a parameter."""
     if type(value) not in _TENSORS or _layout(value) != torch.strided:
         return None
     return _detach(value if type(value) is torch.Tensor else _as_subclass(value, torch.Tensor))
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is NumPy's own, and of a dtype that PyTorch has, too."""
+    """Return whether it is NumPy's own, with a dtype that PyTorch also has."""
     return type(value) in _NUMPY and value.dtype.kind in "fiubc"
 
 
@@ -157,7 +157,7 @@ def _flattened(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _is_named_tuple(kind: type) -> bool:
-    """Whether everybody reads such a value as its base `tuple` does."""
+    """Return whether such a value always reads as its base `tuple`."""
     above = _mro(kind)
     if tuple not in above:
         return False

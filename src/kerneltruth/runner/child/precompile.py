@@ -1,9 +1,9 @@
-"""What the zygote compiles once, so that no child pays for the compiler's first run.
+"""Compile once in the zygote what every child would otherwise compile first.
 
-A first compilation hashes Triton's own files, loads its dialects and LLVM's targets, and parses
-the standard library of the language: half a second that forked children inherit. A first launch
-builds Triton's access to the driver with the C compiler: a quarter to half a second for each
-candidate, since each has a compile cache of its own. No device is needed or touched.
+A first compilation hashes Triton's own files, loads its dialects and LLVM's targets, and parses the
+standard library of the language: half a second that forked children inherit. A first launch builds
+Triton's access to the driver with the C compiler: a quarter to half a second for each candidate,
+since each has its own compile cache. No device is needed or touched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _softmax(x_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped
 
 
 def compile_once() -> None:
-    """Compile one small kernel in a folder of its own; a failure only leaves children cold."""
+    """Compile one small kernel in its own folder; a failure only makes children start colder."""
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
     source = ASTSource(fn=_softmax, signature=signature, constexprs={"BLOCK": 64})
     with (
@@ -44,13 +44,13 @@ def compile_once() -> None:
 
 
 def reach_driver(folder: str) -> None:
-    """Build Triton's access to the CUDA driver, or take it from the folder; children inherit it.
+    """Build Triton's access to the CUDA driver, or load it from the folder; children inherit it.
 
-    Where that fails, as without the driver, each child builds it when it first launches a kernel.
+    If that fails, as without the driver, each child builds it at its first launch.
     """
     with contextlib.suppress(Exception), _compiled_in(folder):
         utils = importlib.import_module("triton.backends.nvidia.driver").CudaUtils
-        # The only instance: whoever makes one gets this one, and must not build it again.
+        # The only instance: later constructors return this one, and must not build it again.
         utils()
         utils.__init__ = lambda self: None
 

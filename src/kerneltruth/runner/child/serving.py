@@ -1,4 +1,4 @@
-"""The child's side of the wire: messages in, observations out, until the host hangs up."""
+"""Serve the child's side of the wire: messages in, observations out, until the host hangs up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main(wire: int) -> None:
         except EOFError:
             return
         if isinstance(message, Prepare):
-            # What fails now fails again, and is reported, when the candidate is loaded.
+            # A failure here will recur, and be reported, when the candidate is loaded.
             with contextlib.suppress(Exception):
                 make_context(message.device)
                 rehearse(message.device)
@@ -66,7 +66,7 @@ def _encoded(answer: Observation) -> list[Data]:
 
 
 def _flush() -> None:
-    """Push out what the candidate printed, from Python and from C."""
+    """Flush what the candidate printed, from Python and from C."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()

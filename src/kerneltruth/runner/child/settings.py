@@ -1,4 +1,4 @@
-"""PyTorch's settings of a process, which a module may change for whoever is loaded after it."""
+"""Save and restore PyTorch's settings of a process, which one module may change for the next."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 
 def settings() -> tuple[Any, ...]:
-    """All settings as they are."""
+    """Return all settings."""
     return tuple(read() for read, _ in _SETTINGS)
 
 
 def restore(found: tuple[Any, ...]) -> None:
-    """Have all settings as they were; those that are so already are not touched."""
+    """Restore all settings; unchanged ones are not touched."""
     torch.set_default_device(None)
     for (read, write), value in zip(_SETTINGS, found, strict=True):
         if read() != value:

@@ -1,7 +1,7 @@
-"""The child: loads one candidate, calls it as told, and reports what happened.
+"""The child: load one candidate, call it as requested, and report what happened.
 
-It knows no task, no reference, no bound and no seed. Whatever the candidate raises is an
-observation; only a death of the process is not reported from here.
+It has no task, no reference, no bound and no seed. Whatever the candidate raises is an observation;
+only the death of the process is not reported from here.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from kerneltruth.runner.unsupported import UnsupportedError
 
 
 class _NoEntry(Exception):
-    """The source loaded and has no such entry."""
+    """The source loaded but has no such entry."""
 
 
 def make_context(device: str) -> None:
-    """Have CUDA begin: most of a fresh child's time, overlapping with what the judge does."""
+    """Start CUDA: most of a fresh child's start-up time, overlapping with the judge's work."""
     if device != "cpu":
         torch.zeros(1, device=device)
 
 
 def _seed(draw: int = 0) -> None:
-    """The same random numbers in each call of one draw, so that a call can be repeated."""
+    """Seed the random numbers of a draw, so that a call can be repeated."""
     random.seed(draw)
     np.random.seed(draw)  # noqa: NPY002 - it is the candidate's choice which generator it uses
     torch.default_generator.manual_seed(draw)
@@ -88,7 +88,7 @@ class Worker:
 
     @property
     def lean(self) -> bool:
-        """Whether anything was built with few of PyTorch's headers."""
+        """Return whether anything was built with the lean PyTorch headers."""
         return self._extensions is not None and bool(self._extensions.lean())
 
     def load(self) -> Observation:
@@ -99,7 +99,7 @@ class Worker:
         except UnsupportedError as error:
             return failures.failure(error, caller=__file__)
         except Exception as error:
-            # Nothing of the candidate has run yet.
+            # No code of the candidate has run yet.
             return replace(failures.failure(error, caller=__file__), ended="lost")
         try:
             found = getattr(_import(self._load), self._load.entry, None)
@@ -184,7 +184,7 @@ class Worker:
         return replace(observation, seconds=time.perf_counter() - start)
 
     def time(self, errand: Errand) -> Observation:
-        """Do one errand of a timed candidate."""
+        """Do one step for a timed candidate."""
         start = time.perf_counter()
         try:
             observation = self._timed(errand)
@@ -193,18 +193,18 @@ class Worker:
         return replace(observation, seconds=time.perf_counter() - start)
 
     def leave(self) -> None:
-        """Give back all that the entry holds, and have PyTorch's settings as they were before."""
+        """Release all that the entry holds, and restore PyTorch's settings."""
         self._entry = self._model = None
         self._tracks.clear()
         _forget_compiled()
         settings.restore(self._settings)
-        # The process began without a collector.
+        # The process began with the garbage collector off.
         gc.collect()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
     def calls(self, slot: int = 0) -> list[Callable[[], Any]]:
-        """The calls on the rows of a slot, in order."""
+        """Return the calls on the buffers of a slot, in order."""
         return self._tracks[slot].calls
 
     def _timed(self, errand: Errand) -> Observation:
@@ -265,7 +265,7 @@ class Worker:
     def _calls(
         self, compiled: str | None, rows: Sequence[Sequence[binding.Offered]]
     ) -> list[Callable[[], Any]]:
-        """A call for each row; the entry is built, and compiled, once."""
+        """Return a call for each buffer; the entry is built, and compiled, once."""
         if self._load.language == "numpy":
             rows = [[_as_array(a) for a in row] for row in rows]
         aside = [optimizers.set_aside(row) for row in rows]
@@ -295,7 +295,7 @@ class Worker:
     def _invoke(
         self, arguments: Sequence[binding.Offered], call: Call, guard: guards.Guard
     ) -> list[Any]:
-        """Call the entry and flatten what it returns, while the guards are up."""
+        """Call the entry and flatten its result, while the guards are up."""
         arguments, gradients = optimizers.set_aside(arguments)
         owners = optimizers.parameters(arguments, gradients)
         arguments = [_requiring(a) if a.name in call.gradients_of else a for a in arguments]
@@ -320,9 +320,9 @@ class Worker:
     def _bound(
         self, rows: Sequence[Sequence[binding.Offered]], *, as_it_is: bool, reused: bool = False
     ) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], dict[str, Any]]]]:
-        """The entry, built once, and each row's arguments as its signature takes them.
+        """Build the entry once, and bind each buffer's arguments to its signature.
 
-        A model that is `reused` has been called with other values than those of the first row.
+        A `reused` model has been called with other values than those of the first buffer.
         """
         if self._model is not None and models.is_described(rows[0]):
             entry, inputs = models.build(self._model, rows[0], self._home, reused=reused)
@@ -338,13 +338,13 @@ class Worker:
 
     @property
     def _home(self) -> str | torch.device:
-        """Where a model belongs, as the candidate sees it."""
+        """Return the device of a model, as the candidate sees it."""
         return "cuda" if emulation.is_on() else self._device
 
     def _callable(
         self, arguments: Sequence[binding.Offered], *, as_it_is: bool
     ) -> tuple[Callable[..., Any], Sequence[binding.Offered]]:
-        """The entry; a model is built from the attributes that its constructor knows."""
+        """Return the entry; a model is built from the attributes that its constructor takes."""
         if self._model is None or as_it_is:
             entry = self._entry or self._model
             assert entry is not None
@@ -364,7 +364,7 @@ class Worker:
     def _completed(
         self, observation: Observation, inputs: list[placing.PlacedInput], guard: guards.Guard
     ) -> Observation:
-        """Add what is read off memory and recorders, unless the device is beyond reading."""
+        """Add observations from memory and recorders, unless the device cannot be read any more."""
         if self._launches is not None:
             observation = replace(observation, launches=tuple(self._launches.collect()))
         if self._dry is not None:
@@ -380,7 +380,7 @@ class Worker:
 
 
 def _forget_compiled() -> None:
-    """Have `torch.compile` keep nothing in memory of what it has made."""
+    """Make `torch.compile` drop everything it keeps in memory."""
     if "torch._dynamo" in sys.modules:
         sys.modules["torch._dynamo"].reset()
     if "torch._inductor.codecache" in sys.modules:
@@ -396,12 +396,12 @@ def _stepped(call: Callable[[], Any], owners: Any, gradients: Any) -> Any:
 
 
 def _requiring(argument: binding.Offered) -> binding.Offered:
-    """The argument as a leaf of the graph that its gradient is taken of."""
+    """Make the argument a leaf of the graph for its gradient."""
     return replace(argument, value=argument.value.detach().requires_grad_())
 
 
 def _gradients(values: list[Any], inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """The inputs' gradients, of the first result; what is none stays, and is no gradient."""
+    """Return the inputs' gradients, for the first result; other results stay."""
     module = importlib.import_module("kerneltruth.runner.gradients")
     if not values or not isinstance(values[0], torch.Tensor):
         return values
@@ -416,7 +416,7 @@ def _as_array(argument: binding.Offered) -> binding.Offered:
 
 
 def _compiled(observation: Observation, binaries: tuple[Binary, ...]) -> Observation:
-    """How compiling ended: a refused kernel outweighs what host code made of unwritten outputs."""
+    """Return how compiling ended: a refused kernel outweighs host errors on unwritten outputs."""
     refused = next((b for b in binaries if not b.ok), None)
     if refused is not None:
         observation = replace(

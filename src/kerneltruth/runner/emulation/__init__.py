@@ -1,4 +1,4 @@
-"""A GPU for candidates on a machine without one: the only door to what pretends that there is one.
+"""Emulate a GPU for candidates on a machine without one; other code imports only this module.
 
 Tensors on the CPU claim to be on `cuda:0`, torch and Triton answer as a GPU would, and the memory
 that kernels may touch is known. `interpreter`, beside this package, runs the kernels.

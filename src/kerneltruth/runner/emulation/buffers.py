@@ -1,8 +1,8 @@
-"""The memory that kernels may touch, for launches that run in the interpreter.
+"""Track the memory that kernels may touch, for launches in the interpreter.
 
-A launch may touch the tensors that it is given, and those whose address the candidate asked for.
-For an input, and for memory that `guards` allocated, that is the part between the guard bands; for
-any other tensor it is all of its storage, so that a view may reach wherever its base does.
+A launch may touch its tensor arguments, and tensors whose address the candidate has read. For an
+input, and for memory that `guards` allocated, that is the part between the guard bands; for any
+other tensor it is its whole storage, so that a view may reach as far as its base.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_EXPOSED = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Addresses from `low` up to `high`, and what of the storage around them can be read at all."""
+    """Addresses from `low` up to `high`, and the readable part of the storage around them."""
 
     name: str
     low: int
@@ -40,7 +40,7 @@ class Table:
     """The regions of one launch, by address."""
 
     def __init__(self, regions: Iterable[Region]) -> None:
-        """Regions that overlap become one."""
+        """Merge regions that overlap."""
         merged: list[Region] = []
         for region in sorted(regions, key=lambda r: (r.low, -r.high)):
             if merged and region.low < merged[-1].high:
@@ -60,7 +60,7 @@ class Table:
         self._limits: dict[tuple[int, int], tuple[Array, Array]] = {}
 
     def limits(self, address: int, size: int) -> tuple[Array, Array] | None:
-        """Where the region of an address begins, and how far in its last element of a size lies."""
+        """Return where an address's region begins, and how far an element of a size reaches."""
         at = bisect_right(self._lows, address) - 1
         if at < 0:
             return None
@@ -75,7 +75,7 @@ class Table:
         return known
 
     def inside(self, addresses: Array, size: int, *, readable: bool = False) -> Array:
-        """Which elements of that size lie in a region, or in the bands around it if `readable`."""
+        """Return which elements of that size lie in a region, or in its bands if `readable`."""
         found = np.zeros(addresses.shape, dtype=bool)
         for region in self.regions:
             low, high = (region.first, region.end) if readable else (region.low, region.high)
@@ -84,7 +84,7 @@ class Table:
         return found
 
     def nearest(self, address: int) -> Region | None:
-        """The region around which an address lies, else that with the smallest distance to it."""
+        """Return the region around an address, else the nearest one."""
 
         def distance(region: Region) -> int:
             if region.first <= address < region.end:
@@ -103,7 +103,7 @@ class _State:
 
 
 def begin(inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """A call begins with these inputs, by name, and nothing has been touched."""
+    """Begin a call with these inputs, by name; nothing has been touched yet."""
     _State.on = True
     _State.known.clear()
     _State.accesses.clear()
@@ -112,7 +112,7 @@ def begin(inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
 
 
 def collect() -> tuple[Access, ...]:
-    """The accesses outside of every region since `begin`; what is allocated now is not watched."""
+    """Return accesses outside of every region since `begin`; stop watching allocations."""
     _State.on = False
     seen = tuple(_State.accesses.values())
     _State.known.clear()
@@ -121,18 +121,18 @@ def collect() -> tuple[Access, ...]:
 
 
 def allocated(name: str, tensor: torch.Tensor) -> None:
-    """A tensor between guard bands was made."""
+    """Record a tensor between guard bands."""
     if _State.on:
         _know(name, tensor)
 
 
 def released(memory: torch.Tensor) -> None:
-    """The guard bands of this memory are no longer looked at."""
+    """Forget this memory's guard bands."""
     _State.known.pop(memory.untyped_storage().data_ptr(), None)
 
 
 def expose(tensor: torch.Tensor) -> None:
-    """The candidate has a tensor's address, and may hand it to a kernel in whatever form."""
+    """Record that the candidate has a tensor's address, and may pass it to a kernel in any form."""
     if len(_State.exposed) >= _MOST_EXPOSED:
         _State.exposed.pop(next(iter(_State.exposed)))
     storage = tensor.untyped_storage()
@@ -141,7 +141,7 @@ def expose(tensor: torch.Tensor) -> None:
 
 
 def region_of(name: str, tensor: torch.Tensor) -> Region:
-    """What a kernel that is given a tensor may touch."""
+    """Return what a kernel may touch of a tensor argument."""
     storage = tensor.untyped_storage()
     start = storage.data_ptr()
     known = _State.known.get(start)
@@ -154,7 +154,7 @@ def region_of(name: str, tensor: torch.Tensor) -> Region:
 
 
 def exposed() -> list[Region]:
-    """The regions of tensors whose addresses the candidate has."""
+    """Return the regions of tensors whose addresses the candidate has."""
     for start, (storage, _) in list(_State.exposed.items()):
         if storage.expired():  # type: ignore[no-untyped-call]
             del _State.exposed[start]
@@ -162,7 +162,7 @@ def exposed() -> list[Region]:
 
 
 def note(access: Access) -> None:
-    """An access outside of every region; of equal ones the first is kept."""
+    """Record an access outside of every region; of equal ones, only the first."""
     key = (access.kernel, access.line, access.write, access.buffer)
     if len(_State.accesses) < _MOST_ACCESSES:
         _State.accesses.setdefault(key, access)

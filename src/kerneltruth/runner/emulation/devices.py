@@ -1,7 +1,7 @@
-"""Where a tensor claims to be while the facade is up, and what it answers when asked.
+"""Decide which device a tensor claims to be on while the facade is up.
 
-All tensors really lie on the CPU. Those that the candidate made on the host carry a mark and say
-so; all others claim to be on `cuda:0`.
+All tensors really lie on the CPU. Those that the candidate made on the host carry a mark and report
+the CPU; all others claim to be on `cuda:0`.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _Answer = Callable[[torch.Tensor, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def is_host(tensor: torch.Tensor) -> bool:
-    """Whether the candidate knowingly keeps this tensor on the host."""
+    """Return whether the candidate knowingly keeps this tensor on the host."""
     return bool(getattr(tensor, _HOST_MARK, False))
 
 
 def mark_host(tensor: torch.Tensor) -> None:
-    """The candidate made this tensor on the host."""
+    """Mark a tensor that the candidate made on the host."""
     setattr(tensor, _HOST_MARK, True)
 
 
 def claimed(tensor: torch.Tensor) -> torch.device:
-    """The device that a tensor claims; called where its true device can be seen."""
+    """Return the device that a tensor claims; called where its true device is visible."""
     real = tensor.device
     return real if real != CPU or is_host(tensor) else CUDA
 
 
 def names_cuda(value: Any) -> bool:
-    """Whether a device or its name means CUDA."""
+    """Return whether a device or its name means CUDA."""
     if isinstance(value, torch.device):
         return value.type == "cuda"
     return isinstance(value, str) and value.split(":")[0] == "cuda"
 
 
 def _to(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    """`Tensor.to`: a device, a dtype, both, or another tensor."""
+    """Parse arguments of `Tensor.to`: a device, a dtype, both, or another tensor."""
     target: Any = None
     first = args[0] if args else kwargs.get("device", kwargs.get("other"))
     if isinstance(first, torch.Tensor):
@@ -60,7 +60,7 @@ def _to(tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _moved(tensor: torch.Tensor, target: Any, result: torch.Tensor) -> torch.Tensor:
-    """`result`, made from `tensor`, as it would be after a move to `target`."""
+    """Return `result`, made from `tensor`, as it would be after a move to `target`."""
     to_host = not (isinstance(target, int) or names_cuda(target))
     if to_host and torch.device(target).type != "cpu":
         return result.to(target)

@@ -1,14 +1,14 @@
 """A machine without a GPU that claims to have one, for as long as candidate code runs.
 
 Real kernels come with host code that asks for CUDA: `assert x.is_cuda`, `device="cuda"`,
-`torch.cuda.synchronize()`, multiprocessor counts. Nothing of that concerns what the kernel
-computes, so tensors on the CPU claim to be on `cuda:0`, and torch.cuda and Triton's driver answer
-as a GPU would (`gpu.FACTS`).
+`torch.cuda.synchronize()`, multiprocessor counts. None of this affects what the kernel computes, so
+tensors on the CPU claim to be on `cuda:0`, and torch.cuda and Triton's driver answer as a GPU would
+(`gpu.FACTS`).
 
-A torch function mode intercepts calls and turns devices back into the CPU before torch sees
-them, so torch's own code never meets the claim. A tensor that the candidate made on the host
-(`torch.empty(n)` without a device, `x.cpu()`) keeps saying so: on a GPU it would be a different
-kind of thing, and a kernel that mixes the two up fails there.
+A torch function mode intercepts calls and turns devices back into the CPU before torch sees them,
+so torch's own code never meets the claim. A tensor that the candidate made on the host
+(`torch.empty(n)` without a device, `x.cpu()`) keeps reporting the CPU: on a GPU such a tensor is
+different, and a kernel that confuses the two fails there.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _READS = frozenset(
 )
 
 
-# What gives a tensor's address, with which a kernel reaches it without being given the tensor.
+# Functions that return a tensor's address, with which a kernel reaches it without an argument.
 _ADDRESSES = frozenset({"data_ptr", "storage", "untyped_storage", "_typed_storage"})
 
 
@@ -69,7 +69,7 @@ class _State:
 
 
 def install() -> None:
-    """Put the facade up in this process and this thread. Called once, before the candidate."""
+    """Put the facade up in this process and thread; called once, before the candidate."""
     if _State.mode is not None:
         return
     import triton
@@ -83,13 +83,13 @@ def install() -> None:
 
 
 def is_on() -> bool:
-    """Whether code that runs now sees the facade."""
+    """Return whether the running code sees the facade."""
     return _State.on
 
 
 @contextlib.contextmanager
 def suspended() -> Iterator[None]:
-    """True devices for our own code, also where no facade is up."""
+    """Show true devices to our own code, also if no facade is up."""
     was_on = _State.on
     with torch._C.DisableTorchFunction():
         if was_on:
@@ -103,7 +103,7 @@ def suspended() -> Iterator[None]:
 
 @contextlib.contextmanager
 def resumed() -> Iterator[None]:
-    """The facade again, for candidate code that torch or Triton calls back."""
+    """Put the facade up again, for candidate code that torch or Triton calls back."""
     mode = _State.mode
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch._C._EnableTorchFunction())
@@ -117,7 +117,7 @@ def _modes() -> list[Any]:
 
 
 def resuming(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, called by torch, which has put the facade aside by then."""
+    """Wrap a function that torch calls after putting the facade aside."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -128,23 +128,23 @@ def resuming(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def claimed_device(tensor: torch.Tensor) -> torch.device:
-    """Where the candidate believes the tensor to lie: what a GPU run would report."""
+    """Return where the candidate believes the tensor to be: what a GPU run would report."""
     with torch._C.DisableTorchFunction():
         return tensor.device if _State.mode is None else claimed(tensor)
 
 
 def reads() -> int:
-    """How often the candidate has read tensor contents on the host so far."""
+    """Return how often the candidate has read tensor contents on the host so far."""
     return _State.reads
 
 
 class _TrueImports(importlib.abc.MetaPathFinder):
-    """Torch's own modules that load late (torch._dynamo) find the torch they were written for."""
+    """Torch modules that load late (torch._dynamo) see the real torch."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A spec whose module is executed without the facade, if torch's; else None."""
+        """Return a spec whose module executes without the facade, if torch's; else None."""
         if not _State.on or not name.startswith("torch."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
@@ -178,7 +178,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 class _Facade(TorchFunctionMode):
-    """Answers questions about devices, and takes CUDA out of every other call."""
+    """Answers questions about devices, and removes CUDA from every other call."""
 
     def __torch_function__(
         self,
@@ -206,7 +206,7 @@ class _Facade(TorchFunctionMode):
 
 
 def _parsed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `Module.to` takes its arguments for, before it moves each tensor."""
+    """Parse the arguments of `Module.to`, before it moves each tensor."""
     device, *others = func(*args, **kwargs)
     like = next(_tensors([*args, kwargs]), None)
     return device if like is None else claimed(like), *others
@@ -229,7 +229,7 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _requested(func: Any, kwargs: dict[str, Any]) -> str | None:
-    """The device that a call asks for; `kwargs` then asks for the CPU instead."""
+    """Return the device that a call requests, and make `kwargs` request the CPU."""
     device = kwargs.get("device")
     if device is None:
         # `torch.set_default_device` and `with torch.device(...)` act below this mode.

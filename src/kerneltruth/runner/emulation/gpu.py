@@ -1,4 +1,4 @@
-"""The GPU that the facade claims: one table of facts, and stand-ins for what talks of a device."""
+"""The GPU that the facade emulates: one table of facts, and stand-ins for device APIs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CUDA_VERSION = "12.8"
 
 
 class PretendStream:
-    """A stream on which everything is done at once."""
+    """A stream on which all work completes at once."""
 
     cuda_stream = 0
     stream_id = 0
@@ -49,24 +49,24 @@ class PretendStream:
 
     @property
     def device(self) -> torch.device:
-        """The device that is claimed."""
+        """Return the emulated device."""
         return torch.device("cuda", 0)
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def wait_event(self, event: Any) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def query(self) -> bool:
-        """All work is done."""
+        """Return that all work is done."""
         return True
 
     def record_event(self, event: Any = None) -> Any:
-        """An event in the past."""
+        """Return an event that has happened."""
         return event if event is not None else Event()
 
     def __enter__(self) -> PretendStream:
@@ -77,7 +77,7 @@ class PretendStream:
 
 
 class Event:
-    """An event that has happened. There is no time here to measure."""
+    """An event that has happened; there is no time to measure."""
 
     cuda_event = 0
 
@@ -85,25 +85,25 @@ class Event:
         """Takes what torch.cuda.Event takes."""
 
     def record(self, stream: Any = None) -> None:
-        """Happens at once."""
+        """Do nothing: it has happened."""
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     def query(self) -> bool:
-        """It has happened."""
+        """Return that it has happened."""
         return True
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds; not zero, since candidates divide by it."""
+        """Return milliseconds; not zero, since candidates divide by it."""
         return 1.0
 
 
 class DeviceContext:
-    """`torch.cuda.device(...)` where there is one device."""
+    """`torch.cuda.device(...)` on a machine with one device."""
 
     def __init__(self, device: Any = None) -> None:
         """Takes what torch.cuda.device takes."""
@@ -117,7 +117,7 @@ class DeviceContext:
 
 
 class Generator(torch._C.Generator):
-    """A generator of random numbers, for whatever device."""
+    """A generator of random numbers, for any device."""
 
     def __new__(cls, device: Any = "cpu") -> Generator:
         """Tensors lie on the CPU, so their random numbers come from there."""
@@ -126,7 +126,7 @@ class Generator(torch._C.Generator):
 
 
 def refuse(what: str) -> Callable[..., Any]:
-    """A stand-in for something that needs a real device."""
+    """Refuse something that needs a real device."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"{what} needs a CUDA device")
@@ -135,32 +135,32 @@ def refuse(what: str) -> Callable[..., Any]:
 
 
 def properties(device: Any = None) -> types.SimpleNamespace:
-    """`torch.cuda.get_device_properties`."""
+    """Return `torch.cuda.get_device_properties`."""
     return types.SimpleNamespace(**FACTS, uuid="", pci_bus_id=0)
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
-    """Stands for whatever has no effect without a device."""
+    """Stands in for whatever has no effect without a device."""
     return None
 
 
 def always(value: Any) -> Callable[..., Any]:
-    """A function that takes anything and returns `value`."""
+    """Return a function that accepts anything and returns `value`."""
     return lambda *args, **kwargs: value
 
 
 def capability(device: Any = None) -> tuple[int, int]:
-    """`torch.cuda.get_device_capability`."""
+    """Return `torch.cuda.get_device_capability`."""
     return FACTS["major"], FACTS["minor"]
 
 
 def eager(model: Any = None, **options: Any) -> Any:
-    """`torch.compile`, which computes what the uncompiled function computes."""
+    """Stand in for `torch.compile`: compute what the uncompiled function computes."""
     return (lambda function: function) if model is None else model
 
 
 def benchmarked(function: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-    """`triton.testing.do_bench`: one run, and a time that prefers nothing."""
+    """Stand in for `triton.testing.do_bench`: one run, and the same time for every candidate."""
     function()
     quantiles = kwargs.get("quantiles")
     if quantiles is None:
@@ -169,7 +169,7 @@ def benchmarked(function: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class PretendDriver:
-    """Triton's active driver where there is no device: it answers, and launches nothing."""
+    """Triton's active driver without a device: it answers, and launches nothing."""
 
     def __init__(self) -> None:
         """A driver for the device in `FACTS`."""
@@ -185,7 +185,7 @@ class PretendDriver:
         self.get_device_capability = capability
 
     def device_properties(self, device: int) -> dict[str, Any]:
-        """The device's properties by Triton's names."""
+        """Return the device's properties by Triton's names."""
         return {
             "max_shared_mem": FACTS["shared_memory_per_block_optin"],
             "max_num_regs": FACTS["regs_per_multiprocessor"],
@@ -197,34 +197,34 @@ class PretendDriver:
         }
 
     def get_current_target(self) -> Any:
-        """The target that the device in `FACTS` is."""
+        """Return the target of the device in `FACTS`."""
         from triton.backends.compiler import GPUTarget
 
         return GPUTarget("cuda", FACTS["major"] * 10 + FACTS["minor"], FACTS["warp_size"])
 
     def get_active_torch_device(self) -> torch.device:
-        """The device that is claimed."""
+        """Return the emulated device."""
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """torch.cuda, which the facade has changed."""
+        """Return torch.cuda, which the facade has changed."""
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """One run, and a time that prefers nothing."""
+        """Run once, and return the same time for every candidate."""
         return benchmarked
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """A buffer to clear between runs: there is no cache to empty."""
+        """Return a buffer to clear between runs: there is no cache to empty."""
         return torch.empty(1, dtype=torch.int32)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Nothing to clear."""
+        """Do nothing."""
 
     def map_python_to_cpp_type(self, name: str) -> str:
-        """No launcher is ever built, so any C++ type does."""
+        """Return any C++ type: no launcher is ever built."""
         return "void*"
 
     def assemble_tensormap_to_arg(self, tensormaps: Any, args: Any) -> Any:
-        """No tensor maps are made."""
+        """Return nothing: there are no tensor maps."""
         return args

@@ -1,4 +1,4 @@
-"""What differs from the real torch and Triton while the facade is up, attribute by attribute."""
+"""List what differs from the real torch and Triton while the facade is up, by attribute."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Swap:
     __slots__ = ("_name", "_owner", "_real", "_value")
 
     def __init__(self, owner: Any, name: str, value: Any) -> None:
-        """`owner.name` is to be `value`; a module's own value is remembered."""
+        """Set `owner.name` to `value`; a module's own value is remembered."""
         self._owner, self._name, self._value = owner, name, value
         self._real = vars(owner).get(name, _MISSING)
 
     def apply(self) -> None:
-        """Put the other value in."""
+        """Install the other value."""
         setattr(self._owner, self._name, self._value)
 
     def undo(self) -> None:
-        """Put the real value back, or take the name away where there was none."""
+        """Restore the real value, or remove the name if there was none."""
         if self._real is _MISSING:
             delattr(self._owner, self._name)
         else:
@@ -69,7 +69,7 @@ def _legacy(name: str) -> Callable[..., torch.Tensor]:
     make = getattr(torch, name)
 
     def made(*args: Any) -> torch.Tensor:
-        # No torch function: what is allocated on the way would be taken for a host tensor.
+        # Not a torch function: allocations within it would count as host tensors.
         with torch._C.DisableTorchFunction():
             tensor: torch.Tensor = make(*args)
             return tensor
@@ -135,7 +135,7 @@ def _cuda_functions() -> dict[str, Any]:
 
 
 def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[Swap]:
-    """All that differs from the real torch and Triton while the facade is up.
+    """Return all that differs from the real torch and Triton while the facade is up.
 
     `resuming` wraps a function of the candidate that torch will call back.
     """
@@ -172,7 +172,7 @@ def all_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> l
 
 
 def _callback_swaps(resuming: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[Swap]:
-    """Where candidates hand functions to torch: backward passes and custom operators."""
+    """Places where candidates pass functions to torch: backward passes and custom operators."""
     backward: Any = torch.autograd.function.BackwardCFunction
     library: Any = torch.library
     custom_op, implement = library.custom_op, library.Library.impl
@@ -224,16 +224,16 @@ class _ModuleSwap(Swap):
     __slots__ = ()
 
     def __init__(self, name: str, module: types.ModuleType) -> None:
-        """`import name` is to yield `module`."""
+        """Make `import name` yield `module`."""
         self._owner, self._name, self._value = sys.modules, name, module
         self._real = sys.modules.get(name, _MISSING)
 
     def apply(self) -> None:
-        """Put the other module in."""
+        """Install the other module."""
         sys.modules[self._name] = self._value
 
     def undo(self) -> None:
-        """Put the real one back, or forget the name."""
+        """Restore the real module, or forget the name."""
         if self._real is _MISSING:
             sys.modules.pop(self._name, None)
         else:

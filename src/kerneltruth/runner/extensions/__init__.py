@@ -1,6 +1,6 @@
-"""How a candidate's C++ and CUDA are built; all that the rest of the program may import.
+"""Build a candidate's C++ and CUDA; other code imports only this module.
 
-`building` interposes on PyTorch's builds in a child; `headers` has what they need precompiled.
+`building` intercepts PyTorch's builds in a child; `headers` precompiles what they need.
 """
 
 from __future__ import annotations

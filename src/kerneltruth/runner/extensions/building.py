@@ -1,10 +1,10 @@
-"""How a candidate's C++ and CUDA are built: `load_inline` and `load` as PyTorch has them, faster.
+"""Build a candidate's C++ and CUDA with `load_inline` and `load` as PyTorch does, but faster.
 
 nvcc reads torch/extension.h three times, which is most of a build's time. So `load_inline` first
-builds with few of PyTorch's headers (see `headers`) and the operators that the sources name.
-Where that fails, or where fewer headers might mean something else, PyTorch's own `load_inline` runs
-as it was called; its errors are the only ones that are raised. docs/guides/submissions.md says why
-both builds mean the same.
+builds with few of PyTorch's headers (see `headers`) and the operators that the sources name. If
+that fails, or if fewer headers might change the meaning, PyTorch's own `load_inline` runs with the
+original arguments; only its errors are raised. docs/guides/submissions.md says why both builds mean
+the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ extra_include_paths verbose with_cuda is_python_module with_pytorch_error_handli
 keep_intermediates
 """
 _USUAL = frozenset(_ARGUMENTS.split())
-# Neither which C++ is spoken nor what is found where may depend on a flag.
+# No flag may change the C++ version or the search for headers.
 _PLAIN_FLAG = re.compile(
     r"|-O\w*|-g|-G|-l\w+|-W\w*|-f\w[\w-]*|-m\w[\w=-]*|-U\w+|--?use_fast_math|--?lineinfo|--restrict"
     r"|--expt-[\w-]+|-Xptxas|--?ptxas-options=?.*|-v|--?maxrregcount=\d+"
@@ -78,12 +78,12 @@ _lean = False
 
 
 def lean() -> bool:
-    """Whether anything of this process was built with few of PyTorch's headers."""
+    """Return whether anything of this process was built with the lean PyTorch headers."""
     return _lean
 
 
 def install(kit: str | None) -> None:
-    """Interpose on PyTorch's builds in this process.
+    """Intercept PyTorch's builds in this process.
 
     Args:
         kit: a folder of precompiled headers, which need not be there; None leaves the builds as
@@ -93,7 +93,7 @@ def install(kit: str | None) -> None:
         UnsupportedError: PyTorch's build tools lack what they import.
     """
     _find_ninja()
-    # Dependency files are useless in a folder that is the candidate's own.
+    # Dependency files are useless in the candidate's own folder.
     os.environ.setdefault("TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES", "1")
     try:
         tools = _tools()
@@ -119,7 +119,7 @@ def install(kit: str | None) -> None:
         if kit is not None and is_lean(given):
             with contextlib.suppress(Exception):
                 return _build_lean(own_inline, given, Path(kit))
-            # Its next build counts as the first, which it is for the candidate.
+            # The candidate's next build counts as its first.
             tools.JIT_EXTENSION_VERSIONER.entries.pop(given["name"], None)
         return own_inline(*args, **kwargs)
 
@@ -135,10 +135,10 @@ def _torch() -> str:
 
 
 def need_tools(tools: Any, *, cuda: bool) -> None:
-    """Refuse to build where ninja is missing, or nvcc where it is needed.
+    """Refuse to build if ninja is missing, or nvcc if it is needed.
 
     Raises:
-        UnsupportedError: which of them, and what adds it.
+        UnsupportedError: says which is missing, and how to add it.
     """
     home = tools.CUDA_HOME
     if cuda and (home is None or not os.path.exists(os.path.join(home, "bin", "nvcc"))):
@@ -153,7 +153,7 @@ def need_tools(tools: Any, *, cuda: bool) -> None:
 
 
 def is_lean(given: Mapping[str, Any]) -> bool:
-    """Whether fewer headers mean the same to these arguments of `load_inline`, by their text."""
+    """Return whether fewer headers mean the same for these arguments of `load_inline`."""
     if not given.keys() <= _USUAL or not given.get("is_python_module", True):
         return False
     if given.get("extra_include_paths") or not isinstance(given.get("name"), str):
@@ -171,7 +171,7 @@ def is_lean(given: Mapping[str, Any]) -> bool:
 
 
 def _means_the_same(text: str) -> bool:
-    """Whether a source can tell few headers from many only by an error; see `_UNSEEN`."""
+    """Return whether fewer headers can only cause an error in a source; see `_UNSEEN`."""
     known = _MAY_ASK.union(_DEFINITION.findall(text))
     asked = (name for found in _CONDITION.findall(text) for name in _IDENTIFIER.findall(found))
     return _UNSEEN.search(text) is None and known.issuperset(asked)
@@ -213,7 +213,7 @@ def _build_lean(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: P
         if texts := _listed(given.get(name)):
             arguments[name] = [included(texts, originals), *texts]
     ready = precompiled(kit, given.get("extra_cflags") or ())
-    # Named before it is there, too: with other arguments the next child would build once more.
+    # Named before it exists, too: with other arguments the next child would build once more.
     first = [] if ready is None else [str(ready)]
     arguments["extra_include_paths"] = [*first, str(headers)]
     module = own_inline(**arguments)
@@ -222,12 +222,12 @@ def _build_lean(own_inline: Callable[..., Any], given: Mapping[str, Any], kit: P
 
 
 def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with lists of our own: PyTorch adds to those that it is given."""
+    """Copy the arguments' lists, because PyTorch appends to them."""
     return {k: list(v) if isinstance(v, list | tuple) else v for k, v in given.items()}
 
 
 def _find_ninja() -> None:
-    """Put a ninja that pip installed on PATH, where an environment that is not active has it."""
+    """Put a pip-installed ninja on PATH, if its environment is not active."""
     if shutil.which("ninja") is not None:
         return
     folders = [os.path.dirname(sys.executable)]

@@ -1,12 +1,12 @@
-"""The headers that extensions of PyTorch are built with: PyTorch's own, but few of them.
+"""Write and precompile the headers that PyTorch extensions are built with: a lean subset.
 
-`write_headers` makes a folder to stand before PyTorch's: what lies under `lean/`, and PyTorch's
-ATen/Functions.h without the operators. Whatever these include is PyTorch's. `precompile_ahead` has
-the header of the bindings precompiled, in a folder of the judge's for each PyTorch, Python and
+`write_headers` makes a folder that precedes PyTorch's: the files of `lean/`, and PyTorch's
+ATen/Functions.h without the operators. Everything that they include is PyTorch's.
+`precompile_ahead` precompiles the header of the bindings into a folder for each PyTorch, Python and
 compiler, with one folder in it for each set of flags; `building` uses both, in a child.
 
-`python -m kerneltruth.runner.extensions.headers FOLDER [FLAG ...]` precompiles. It is a process of
-its own since it imports PyTorch's build tools and nothing waits for it.
+`python -m kerneltruth.runner.extensions.headers FOLDER [FLAG ...]` precompiles. It is a separate
+process because it imports PyTorch's build tools and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any
 
 LEAN = Path(__file__).parent / "lean"
 FUNCTIONS = "ATen/Functions.h"
-# What is left of ATen/Functions.h are functions that call these.
+# The functions left in ATen/Functions.h call these.
 _CALLED = ("std", "std_mean", "var", "var_mean")
 _OPERATOR = re.compile(r"^#include <ATen/ops/(\w+)\.h>\n", re.MULTILINE)
 _MAKE_S = 300.0
-# Precompiled headers fit one level of optimization; these are the ones that sources ask for.
+# A precompiled header fits one optimization level; sources use these.
 _OPTIMIZATION = re.compile(r"-O[0-3s]?|-Ofast|-g")
 _HOST_FLAGS = re.compile(r"extra_cflags\s*=\s*\[([^\]]*)\]")
 
@@ -39,11 +39,11 @@ _begun: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def write_headers(folder: Path, originals: Path) -> None:
-    """Write the folder that stands before PyTorch's headers; one that is there stays as it is.
+    """Write the folder that precedes PyTorch's headers; an existing one stays as it is.
 
     Args:
-        folder: to be made.
-        originals: where PyTorch's own headers lie.
+        folder: to create.
+        originals: where PyTorch's own headers are.
     """
     if folder.exists():
         return
@@ -59,7 +59,7 @@ def write_headers(folder: Path, originals: Path) -> None:
 
 
 def kit_folder(root: Path, environment: Mapping[str, str]) -> Path:
-    """Where precompiled headers of this Python and its PyTorch lie under `root`.
+    """Return the folder under `root` for headers precompiled for this Python and PyTorch.
 
     Args:
         root: a folder for kits.
@@ -71,8 +71,8 @@ def kit_folder(root: Path, environment: Mapping[str, str]) -> Path:
 def precompile_ahead(kit: Path, source: str, environment: Mapping[str, str]) -> None:
     """Begin to precompile the header of the bindings for the flags that a source names.
 
-    It takes as long as some builds and hundreds of megabytes, so it begins when the second source
-    asks. Whoever builds meanwhile does without; so does everybody where it fails.
+    Precompiling takes as long as some builds and hundreds of megabytes, so it begins at the second
+    source. Builds that start before it ends do without, as do all builds if it fails.
     """
     flags = host_flags(source)
     folder = precompiled(kit, flags)
@@ -95,7 +95,7 @@ def precompile_ahead(kit: Path, source: str, environment: Mapping[str, str]) -> 
 
 
 def precompiled(kit: Path, flags: Sequence[str]) -> Path | None:
-    """Where the header lies precompiled under these flags; None where other flags are in use."""
+    """Return where the header is precompiled with these flags; None for other flags."""
     flags = [flag for flag in flags if flag.strip()]
     if len(flags) > 1 or not all(_OPTIMIZATION.fullmatch(flag) for flag in flags):
         return None
@@ -103,13 +103,13 @@ def precompiled(kit: Path, flags: Sequence[str]) -> Path | None:
 
 
 def host_flags(source: str) -> tuple[str, ...]:
-    """The flags for g++ that a source names first, read off its text."""
+    """Return the flags for g++ that a source names first, parsed from its text."""
     found = _HOST_FLAGS.search(source)
     return tuple(re.findall(r"['\"]([^'\"]*)['\"]", found.group(1))) if found else ()
 
 
 def _key(environment: Mapping[str, str]) -> str:
-    """A hash of what a precompiled header depends on."""
+    """Hash what a precompiled header depends on."""
     torch = Path(sys.prefix)
     with contextlib.suppress(ImportError):
         import torch as package
@@ -127,7 +127,7 @@ def _key(environment: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold a lock that belongs to a folder which may not be there yet.
+    """Hold the lock of a folder that may not exist yet.
 
     Raises:
         BlockingIOError: another process holds it.
@@ -139,7 +139,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Precompile the header into a kit, unless that is done or another process is at it."""
+    """Precompile the header into a kit, unless it exists or another process is doing so."""
     kit, flags = Path(arguments[0]), [flag for flag in arguments[1:] if flag.strip()]
     target = precompiled(kit, flags)
     if target is None:
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _precompile(making: Path, flags: Sequence[str]) -> Path:
-    """Precompile torch/extension.h as `load_inline` has g++ read it; the folder that it lies in."""
+    """Precompile torch/extension.h as `load_inline` makes g++ read it; return its folder."""
     import torch
     from torch.utils import cpp_extension
 
@@ -179,7 +179,7 @@ def _precompile(making: Path, flags: Sequence[str]) -> Path:
 
 
 def _standard(tools: str) -> str:
-    """The option by which this PyTorch chooses its C++, of which each version has another."""
+    """Return the option by which this PyTorch chooses its C++ version."""
     found = re.search(r"-std=c\+\+\d\d", Path(tools).read_text())
     return found.group() if found else "-std=c++17"
 

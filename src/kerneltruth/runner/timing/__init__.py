@@ -1,1 +1,1 @@
-"""Timed calls: the judge's messages, and what the child does with them."""
+"""Time calls: the judge's messages, and how the child executes them."""

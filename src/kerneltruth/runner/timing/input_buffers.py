@@ -1,4 +1,4 @@
-"""Rows of inputs in the memory of a child that is timed: one for each call."""
+"""Input buffers in the memory of a timed child: one for each call."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import torch
 
 from kerneltruth.runner.timing.messages import Supply
 
-# Elements are moved as integers of their size: not all operators know all dtypes.
+# Elements are moved as integers of their size, because some operators lack some dtypes.
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _ALIGNMENT = 512
 _WORD = 8
-# Rows of at most so many elements are filled together, in one go.
+# Buffers up to this many elements are filled together.
 _TOGETHER = 2**16
-# Rows of so many are filled one by one: to go over their elements once and not twice is worth it.
+# Buffers of this many elements are filled one by one: reading their elements once, not twice, pays
+# off.
 _ONE_BY_ONE = 2**22
-# Of more bytes than this, a part of each row is hidden.
+# Of larger buffers only a part is hidden.
 _MOST_HIDDEN = 2**28
 # Looked up before a candidate could replace them.
 _copy_all = torch.ops.aten._foreach_copy_.default
@@ -51,36 +52,36 @@ class InputBuffers:
 
     @property
     def count(self) -> int:
-        """Elements of a row."""
+        """Return the elements of a buffer."""
         return prod(self.supply.shape)
 
     def make(self, buffers: int) -> None:
-        """Make so many rows, with no contents yet."""
+        """Allocate `count` buffers, without contents."""
         if self.supply.fixed:
             return
         step = _ALIGNMENT // self.pool.element_size()
         width = -(-max(self.count, 1) // step) * step
         self.slab, self.flat, self.hidden = None, (), None
         self.slab = torch.zeros((buffers, width), dtype=self.pool.dtype, device=self.pool.device)
-        # Once: a view takes a microsecond, and a batch refills hundreds of rows.
+        # Once: a view takes a microsecond, and a batch refills hundreds of buffers.
         self.flat = tuple(self.slab[buffer, : self.count] for buffer in range(buffers))
         if self.count:
             self._conceal(self.slab)
 
     def buffer(self, index: int) -> torch.Tensor:
-        """A row as its call gets it."""
+        """Return a buffer as its call receives it."""
         whole = self.flat[index] if self.flat else self.pool[: self.count]
         return whole.view(self.supply.shape)
 
     def put(self, buffer: int, source: int) -> None:
-        """Give a row the contents of another, after whatever the device is doing."""
+        """Copy one buffer's contents to another, after the device's pending work."""
         if self.flat and self.count:
             _copy_all([self.flat[buffer]], [self.flat[source]])
 
     def refill(
         self, buffers: Sequence[int], windows: Sequence[int], scales: Sequence[float]
     ) -> None:
-        """Give rows windows of the pool, multiplied by scales if there are any."""
+        """Fill buffers with windows of the pool, multiplied by scales if there are any."""
         assert self.slab is not None
         if self.count == 0:
             return
@@ -106,12 +107,12 @@ class InputBuffers:
             _multiply_all(fresh, list(scales))
 
     def flip(self) -> None:
-        """Turn what rows hold into noise, or back: on the device, after whatever it is doing."""
+        """Turn the buffers' contents into noise, or back: on the device, after its pending work."""
         if self.hidden is not None:
             _xor(self.hidden, self.mask)
 
     def _conceal(self, slab: torch.Tensor) -> None:
-        """Choose what of the rows is hidden: all of it, or as much as takes little time."""
+        """Choose how much of the buffers is hidden: all, or as much as is quick."""
         used = -(-self.count * slab.element_size() // _WORD)
         width = max(1, min(used, _MOST_HIDDEN // (_WORD * max(slab.shape[0], 1))))
         first = int.from_bytes(_urandom(7), "big") % (used - width + 1)

@@ -1,4 +1,4 @@
-"""What the judge asks a child for while calls are timed."""
+"""Define the judge's messages to a child while calls are timed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PrepareInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocateBuffers:
-    """Make so many rows: memory for the inputs of a call each; that of no rows is given back."""
+    """Allocate `count` input buffers, one for each call; release all memory if it is 0."""
 
     count: int
     slot: int = 0
@@ -72,16 +72,16 @@ class FillBuffers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotCheck:
-    """Look at some calls of the batches that follow, and at some elements of what they give.
+    """Check some calls of the following batches, and some elements of their results.
 
-    Such a call's inputs are put in place of others right before it, on the device: who computed
-    its result beforehand did so from other inputs.
+    Such a call's inputs replace others right before it, on the device: a result computed ahead of
+    time has used other inputs.
 
     Attributes:
-        rows: of these calls; none ends the sampling.
-        sources: for each, the row whose contents it gets.
+        buffers: of these calls; none ends the checks.
+        sources: for each, the buffer whose contents it gets.
         elements: how many each output has.
-        spots: of each output, which elements are kept, row-major.
+        spots: for each output, which elements are kept, row-major.
     """
 
     buffers: tuple[int, ...] = ()
@@ -107,13 +107,13 @@ class CaptureGraphs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBatch:
-    """Make calls one after the other, wait for the device, and say how long it took.
+    """Make calls one after the other, wait for the device, and report the time.
 
     Attributes:
-        rows: a call each, in this order; with `graphs` the groups that were captured.
-        ahead_s: for which the device is kept busy before, so that the host gets ahead of it.
-        hidden: whether rows hold noise meanwhile. Calls are enqueued by then, and on streams that
-            do not wait for what comes before they would be done before the batch begins.
+        buffers: one for each call, in this order; with `graphs` the captured groups.
+        ahead_s: how long the device is kept busy before, so that the host gets ahead of it.
+        hidden: whether buffers hold noise during that time. Calls are enqueued by then; calls on
+            streams that do not wait would finish before the batch begins.
     """
 
     buffers: tuple[int, ...]
@@ -125,11 +125,11 @@ class RunBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowResult:
-    """Show what the last call of the last batch gave.
+    """Return the result of the last batch's last call.
 
     Attributes:
-        sampled: show what was kept of the calls that are sampled, in the order of `SpotCheck.rows`:
-            of each output a tensor with a line for each call.
+        sampled: return what was kept of the checked calls, in the order of `SpotCheck.buffers`: for
+            each output a tensor with a line for each call.
     """
 
     spot_checks: bool = False

@@ -1,7 +1,7 @@
-"""Sampled calls, in the child: some elements of what a call gives are kept as soon as it is there.
+"""Spot-check calls in the child: keep some elements of a result as soon as it exists.
 
-All memory for it is allocated beforehand, so that a candidate which watches allocations cannot tell
-a sampled call from another; and all of this happens while it is `unwatched`.
+All memory for it is allocated beforehand, so that a candidate that watches allocations cannot tell
+a checked call from another; and all of this happens while it is `unwatched`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kerneltruth.runner.timing.input_buffers import BITS
 from kerneltruth.runner.timing.messages import SpotCheck
 
 _take = torch.ops.aten.take.out
-# Looked up before a candidate could replace them, and be told by them of samples.
+# Looked up before a candidate could replace them and learn about checks.
 _base = torch._C.TensorBase
 _view, _numel, _element_size = _base.view, _base.numel, _base.element_size
 _resolve_conj, _resolve_neg = _base.resolve_conj, _base.resolve_neg
@@ -34,7 +34,7 @@ class SpotRecorder:
     """
 
     def __init__(self, asked: SpotCheck, device: torch.device, like: Any) -> None:
-        """Nothing is kept yet; `like` is the result of some call, for its form."""
+        """Keep nothing yet; `like` is the result of some call, for its form."""
         self.sources = dict(zip(asked.buffers, asked.sources, strict=True))
         self._lines = {buffer: line for line, buffer in enumerate(asked.buffers)}
         self._elements = asked.elements
@@ -54,7 +54,7 @@ class SpotRecorder:
         self._rows = [list(kept) for kept in self._kept]
 
     def keep(self, buffer: int, result: Any) -> None:
-        """Keep some elements of what the call on a row gave."""
+        """Keep some elements of the result of the call on a buffer."""
         tensors = list(plain_tensors(result))
         odd = self._oddity(tensors)
         if odd is not None:
@@ -66,7 +66,7 @@ class SpotRecorder:
                 _take(_bits(tensor), spots, out=buffers[self._lines[buffer]])
 
     def results(self) -> tuple[Result, ...]:
-        """Of each output a tensor with a line for each call, or in what way one was odd."""
+        """Return for each output a tensor with a line for each call, or what was odd about one."""
         if self._odd is not None:
             return (OtherResult(type="sample", text=self._odd),)
         return tuple(
@@ -81,7 +81,7 @@ class SpotRecorder:
         )
 
     def _oddity(self, tensors: Sequence[torch.Tensor]) -> str | None:
-        """In what way results have not the form that is due, if they have not."""
+        """Return how results differ from the expected form, if they do."""
         counts = tuple(_numel(t) for t in tensors)
         if counts != self._elements:
             return f"tensors of {list(counts)} elements where {list(self._elements)} are due"
@@ -93,7 +93,7 @@ class SpotRecorder:
 
 
 def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
-    """The tensors in a result as their memory is."""
+    """Return the tensors in a result as their memory."""
     for value in placing.leaves(returned):
         tensor = (
             torch.as_tensor(np.asarray(value)) if placing.is_array(value) else placing.plain(value)
@@ -104,7 +104,7 @@ def plain_tensors(returned: Any) -> Iterator[torch.Tensor]:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """For calls of operators that no mode and no class of a candidate's is to hear of."""
+    """Hide calls of operators from every mode and class of the candidate."""
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
         yield
 

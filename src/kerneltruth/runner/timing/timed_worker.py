@@ -1,6 +1,6 @@
-"""Timed calls, in the child: input buffers, batches over them, and what the last call gave.
+"""Time calls in the child: input buffers, batches over them, and the last call's result.
 
-The judge says which buffers a batch takes and what they hold; each call of a batch finds inputs in
+The judge chooses the buffers of a batch and their contents; each call of a batch finds inputs in
 its own memory with contents that no earlier call saw. Times taken here are claims, which the judge
 checks against its own clock.
 
@@ -42,18 +42,18 @@ from kerneltruth.runner.timing.messages import (
 from kerneltruth.runner.timing.spot_checks import SpotRecorder, unwatched
 
 Caller = Callable[[], Any]
-# From the arguments of each row to the calls: the entry is built once.
+# From the arguments of each buffer to the calls: the entry is built once.
 Ready = Callable[[Sequence[Sequence[Offered]]], list[Caller]]
 # cudaLimitPersistingL2CacheSize of cudaDeviceSetLimit.
 _PERSISTING_L2 = 0x06
 _sum = torch.ops.aten.sum.default
 _clone = torch.ops.aten.clone.default
-# Device cycles a second, as many as any device has.
+# Device cycles per second, as many as any device has.
 _CYCLES = 2e9
 _sleep = torch.cuda._sleep
-# Of rows whose filling takes other kernels.
+# Buffers whose filling uses other kernels.
 _REHEARSED = ("float32", "float16", "int64")
-# More than one result stays alive, so that results lie in several places in turn.
+# More than one result stays alive, so that results use several places in turn.
 _KEPT_RESULTS = 8
 _KEPT_BYTES = 2**29
 _Event = torch.cuda.Event
@@ -64,14 +64,14 @@ _perf_counter = time.perf_counter
 
 @dataclass(slots=True)
 class _Graphs:
-    """Captured groups of calls, with the row and the result of each group's last call."""
+    """Captured groups of calls, with the buffer and the result of each group's last call."""
 
     pool: Any
     made: list[tuple[Any, int, Any]] = field(default_factory=list)
 
 
 class TimedWorker:
-    """Rows of inputs for one entry, and batches over them."""
+    """Input buffers for one entry, and batches over them."""
 
     def __init__(self, stock: PrepareInputs, device: torch.device, ready: Ready) -> None:
         self._stock = stock
@@ -89,7 +89,7 @@ class TimedWorker:
         self._snapshot: Any = None
 
     def do(self, errand: Errand) -> Observation:
-        """Do one errand, and say how it went."""
+        """Execute one message, and return the observation."""
         timings: dict[str, float] = {}
         match errand:
             case AllocateBuffers(count=count):
@@ -113,14 +113,14 @@ class TimedWorker:
         return InputBuffers(supply=supply, pool=pooled(supply, self._device))
 
     def _flush_words(self) -> int:
-        """As much memory as the judge says, and at least twice the L2 cache."""
+        """Allocate as much memory as the judge requests, and at least twice the L2 cache."""
         if not (self._stock.flush_bytes and self._on_gpu):
             return self._stock.flush_bytes // 8
         cache = torch.cuda.get_device_properties(self._device).L2_cache_size
         return max(self._stock.flush_bytes, 2 * cache) // 8
 
     def buffers(self, count: int) -> None:
-        """Make rows, with no contents yet, and the calls on them; with none, give memory back."""
+        """Allocate buffers, without contents, and prepare their calls; for none, free memory."""
         self.calls, self._graphs, self._recorder = [], None, None
         self._last = self._snapshot = None
         for held in self._held:
@@ -132,7 +132,7 @@ class TimedWorker:
         self.calls = self._ready([self.offered(buffer) for buffer in range(count)])
 
     def offered(self, buffer: int) -> list[Offered]:
-        """The arguments of a row's call."""
+        """Return the arguments of a buffer's call."""
         held = iter(self._held)
         offered = []
         for a in self._stock.arguments:
@@ -148,9 +148,9 @@ class TimedWorker:
         windows: Sequence[Sequence[int]],
         scales: Sequence[Sequence[float]],
     ) -> None:
-        """Give rows fresh contents."""
+        """Fill buffers with fresh contents."""
         moving = [h for h in self._held if not h.supply.fixed]
-        # A call may have asked for the gradient of a row.
+        # A call may have requested a buffer's gradient.
         with torch.no_grad():
             for i, held in enumerate(moving):
                 held.refill(buffers, windows[i], scales[i] if scales else ())
@@ -159,13 +159,13 @@ class TimedWorker:
         self._wait()
 
     def _flip(self) -> None:
-        """Turn what rows hold into noise, or back."""
+        """Turn the buffers' contents into noise, or back."""
         with unwatched():
             for held in self._held:
                 held.flip()
 
     def spot_check(self, asked: SpotCheck) -> None:
-        """From now on look at these calls, whose results have the form of the last one."""
+        """Check these calls from now on; their results have the form of the last one."""
         with unwatched():
             self._recorder = (
                 SpotRecorder(asked, self._device, self._last) if asked.buffers else None
@@ -186,7 +186,7 @@ class TimedWorker:
         return result
 
     def capture(self, groups: Sequence[Sequence[int]], order: Sequence[int]) -> None:
-        """Make a CUDA graph of each group of calls."""
+        """Capture a CUDA graph of each group of calls."""
         graphs = _Graphs(pool=torch.cuda.graph_pool_handle())
         made: dict[int, tuple[Any, int, Any]] = {}
         self._wait()
@@ -207,9 +207,10 @@ class TimedWorker:
         self._graphs = graphs
 
     def batch(self, asked: RunBatch) -> dict[str, float]:
-        """Make the calls, and say what they took."""
+        """Make the calls, and report their times."""
         buffers, graphs = asked.buffers, asked.graphs
-        # Not before the clock starts: a result of the last batch would be freed within this one.
+        # Before the clock starts: otherwise a result of the last batch would be freed within this
+        # one.
         self._last = self._snapshot = None
         if graphs:
             assert self._graphs is not None
@@ -221,14 +222,14 @@ class TimedWorker:
             self._row = buffers[-1]
         if asked.hidden:
             self._flip()
-            # Of what is enqueued from here on nothing finds contents as they are.
+            # Work enqueued from here on sees scrambled inputs.
             self._wait()
         if self._on_gpu and asked.head_start_s > 0:
             _sleep(int(asked.head_start_s * _CYCLES))  # type: ignore[no-untyped-call]
         if asked.hidden:
-            # Who does not wait for what comes before its calls has computed noise meanwhile.
+            # Calls on an unsynchronized stream have read noise.
             self._flip()
-        # Reading leaves no lines that a call would first have to write back.
+        # Reading leaves no dirty cache lines that a call would first have to write back.
         _sum(self._flush)
         timings, last = self._timed(calls) if self._on_gpu else self._timed_on_cpu(calls)
         self._last = made[-1][2] if graphs else last
@@ -239,7 +240,7 @@ class TimedWorker:
         return timings
 
     def _called(self, calls: Sequence[Caller]) -> Any:
-        """Make calls; some results stay alive meanwhile. Gives the last one."""
+        """Make calls, keep some results alive, and return the last result."""
         kept: deque[Any] = deque(maxlen=self._kept)
         for call in calls:
             kept.append(call())
@@ -271,7 +272,7 @@ class TimedWorker:
         return {"device_s": host, "host_s": host}, last
 
     def show(self) -> Observation:
-        """What the last call of the last batch gave."""
+        """Return the last result of the last batch."""
         inputs = [
             placing.PlacedInput(
                 name=h.supply.name,
@@ -298,14 +299,14 @@ class TimedWorker:
             _synchronize()
 
 
-# What tracks of one process share while any has it, since a device holds those of many processes:
-# what empties the caches, and pools from whose windows rows are filled.
+# Shared by all timed workers of one process while any uses it, because a device holds those of many
+# processes: the memory that empties the caches, and the pools that fill buffers.
 _FLUSHES: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
 _POOLS: weakref.WeakValueDictionary[Any, torch.Tensor] = weakref.WeakValueDictionary()
 
 
 def _flushed(words: int, device: torch.device) -> torch.Tensor:
-    """So many words that a batch reads before its calls."""
+    """Return memory that a batch reads before its calls."""
     found = _FLUSHES.get((words, device))
     if found is None:
         found = torch.zeros(words, dtype=torch.int64, device=device)
@@ -314,9 +315,9 @@ def _flushed(words: int, device: torch.device) -> torch.Tensor:
 
 
 def rehearse(device: str) -> None:
-    """Make a batch over nothing much: a device loads each kernel when it is first launched.
+    """Make a batch over almost nothing: a device loads each kernel at its first launch.
 
-    That takes a while, in which another candidate gets ready.
+    Loading takes a while, which overlaps with the previous candidate.
     """
     where = torch.device(device)
     for dtype in _REHEARSED:
@@ -331,7 +332,7 @@ def rehearse(device: str) -> None:
 
 
 def _untouched(buffers: Sequence[Sequence[Offered]]) -> list[Caller]:
-    """Calls that give their input back."""
+    """Return calls that return their input."""
     return [partial(_first, buffer[0].value) for buffer in buffers]
 
 
@@ -340,13 +341,13 @@ def _first(value: Any) -> Any:
 
 
 def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
-    """The elements of a supply's pool, flat, on the device."""
+    """Return the elements of a pool, flat, on the device."""
     dtype = placing.dtype_of(supply.dtype)
     if supply.path is not None:
         about = os.stat(supply.path)
-        # A path is used again when its file is gone, and a file's number is not.
+        # A path may be reused after its file is gone, but not a file's number.
         key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, dtype, device)
-        # Calls get a fixed one itself, which they may write to.
+        # Calls receive a fixed tensor itself, which they may write to.
         found = None if supply.fixed else _POOLS.get(key)
         if found is None:
             size = about.st_size // dtype.itemsize
@@ -361,12 +362,12 @@ def pooled(supply: Supply, device: torch.device) -> torch.Tensor:
 
 
 def offered_tensor(supply: Supply, value: torch.Tensor) -> Offered:
-    """A tensor as the candidate is offered it."""
+    """Return a tensor as the candidate receives it."""
     return Offered(name=supply.name, value=value, tensor=True, member_of=supply.member_of)
 
 
 def offered_scalar(argument: ScalarArgument) -> Offered:
-    """An attribute as the candidate is offered it."""
+    """Return an attribute as the candidate receives it."""
     value, default = (
         tuple(v) if isinstance(v, list) else v for v in (argument.value, argument.default)
     )
@@ -377,13 +378,13 @@ def offered_scalar(argument: ScalarArgument) -> Offered:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of a tensor; what is none is shown as it is."""
+    """Return a copy of a tensor, and anything else as it is."""
     tensor = placing.plain(value)
     return value if tensor is None else _clone(tensor)
 
 
 def _no_persisting_lines() -> None:
-    """Set aside no part of the L2 cache for lines that a flush would not evict."""
+    """Reserve no part of the L2 cache, whose lines a flush would not evict."""
     library = _runtime_library()
     if library is not None:
         library.cudaDeviceSetLimit(_PERSISTING_L2, ctypes.c_size_t(0))
@@ -394,7 +395,7 @@ _LIBRARY: list[Any] = []
 
 
 def _runtime_library() -> Any:
-    """The CUDA runtime that torch has loaded, if it can be found."""
+    """Return the CUDA runtime that torch has loaded, if it can be found."""
     if not _LIBRARY:
         found = None
         major = (torch.version.cuda or "12").partition(".")[0]
