@@ -1,7 +1,7 @@
 """The page in Chromium, at two widths: quiet, offline, and doing what it says."""
 
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from visit import Visit
@@ -22,8 +22,7 @@ def answer_of(attempt):
 
 
 def right_said(results):
-    found = rates(results)[0].exe
-    return share_said({"numerator": found.numerator, "denominator": found.denominator})
+    return share_said(rates(results)[0].exe)
 
 
 def test_it_opens_without_a_word_on_the_console_and_asks_only_for_itself(visit, study):
@@ -72,9 +71,7 @@ def test_filters_leave_what_belongs_and_count_it_again(visit, study, filters, be
     assert 0 < len(left) < len(study.gathered.study.answers)
     assert visit.text("#filters .status").startswith(f"{len(left):,} answers left by")
     assert visit.text(".tile[data-part=exe] .counts") == right_said(left)
-    assert visit.text(".tile[data-part=exe] .interval") == share_interval(
-        asdict(rates(left)[0].exe)
-    )
+    assert visit.text(".tile[data-part=exe] .interval") == share_interval(rates(left)[0].exe)
     assert visit.text("[data-listing=attempts] .pager p").endswith(f"of {len(left)}")
     shown = visit.texts("#funnel tbody tr:not([hidden]) th")
     assert len(shown) == len({(r.method, r.model) for r in left})
@@ -84,11 +81,11 @@ def test_illusions_are_those_of_every_round_whatever_is_counted(visit, study):
     kernels = study.gathered.study.distinct
     visit.filter(category="Fusion")
     own = [r for r in kernels if r.category == "Fusion"]
-    found = asdict(illusion_share(replace(study.gathered.study, distinct=tuple(own))))
+    found = illusion_share(replace(study.gathered.study, distinct=tuple(own)))
     assert visit.text(".tile[data-part=illusions] .counts") == share_said(found)
     assert visit.text(".tile[data-part=illusions] .interval") == share_interval(found)
     listed = visit.text("[data-listing=illusions] .pager p")
-    assert listed.endswith(f"of {found['numerator']}")
+    assert listed.endswith(f"of {found.numerator}")
 
 
 def test_counted_again_a_table_says_what_python_wrote(visit):

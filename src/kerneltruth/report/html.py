@@ -7,12 +7,12 @@ inserts as text; the policy in the page's head allows only our own style and scr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from kerneltruth import __version__
+from kerneltruth.report.page.document import Page
 from kerneltruth.report.page.embed import as_json, policy
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -24,7 +24,7 @@ SCRIPTS = (
 )
 
 
-def page(document: dict[str, Any]) -> str:
+def page(document: Page) -> str:
     """Return the file's text."""
     style, script = stylesheet(), program()
     environment = Environment(
@@ -40,7 +40,7 @@ def page(document: dict[str, Any]) -> str:
         version=__version__,
         style=Markup(style),
         script=Markup(script),
-        data=Markup(as_json(document["data"])),
+        data=Markup(as_json(document.data)),
         policy=policy(styles=(style,), scripts=(script,)),
     )
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.text import Text
 
 from kerneltruth.documents.analysis import ReportDocument
-from kerneltruth.documents.model import parse
+from kerneltruth.report.page.document import Page
 
 
-def summary(page: Mapping[str, Any], *, out: str, size: int) -> ReportDocument:
+def summary(page: Page, *, out: str, size: int) -> ReportDocument:
     """Derive the document of `report --json` from the page's document."""
-    own = {name: page[name] for name in ("kind", "title", "corpus", "notes")}
-    return parse(ReportDocument, {"out": out, "bytes": size, **own, **page["counts"]})
+    return ReportDocument(
+        out=out,
+        bytes=size,
+        kind=page.kind,
+        title=page.title,
+        corpus=page.corpus,
+        notes=tuple(page.notes),
+        runs=page.counts.runs,
+        attempts=page.counts.attempts,
+        distinct=page.counts.distinct,
+        answers=page.counts.answers,
+        tasks=page.counts.tasks,
+        categories=page.counts.categories,
+        methods=page.counts.methods,
+        findings=page.counts.findings,
+    )
 
 
 def page_view(document: ReportDocument) -> Text:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Generic, NamedTuple, TypeVar
 
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.illusions import asked, checks_of, illusions, rejected
 from kerneltruth.analysis.reading import Study, answer_of, chains
 from kerneltruth.analysis.results import NOT_JUDGED, PASSED, Result
 from kerneltruth.analysis.speeds import EAGER, efficiency
+from kerneltruth.report.page.heat import MARKS
 from kerneltruth.report.page.wording import NO_CATEGORY, label, method_label
 
 # What the flags of an attempt say, as the script reads them. ANSWER: it counts where one round of
@@ -22,21 +24,81 @@ RAN_EXE, RAN_PERF = 1 << 11, 1 << 12
 STANDINGS = (None, "slower", "tie", "faster")
 
 
-class Names:
+T = TypeVar("T", bound=Hashable)
+
+
+class Names(Generic[T]):
     """The different values of a column, numbered in the order in which they were first met."""
 
-    def __init__(self, known: Iterable[Hashable] = ()) -> None:
-        self._numbers: dict[Hashable, int] = {}
+    def __init__(self, known: Iterable[T] = ()) -> None:
+        self._numbers: dict[T, int] = {}
         for value in known:
             self.number(value)
 
-    def number(self, value: Hashable) -> int:
-        """The number of a value."""
+    def number(self, value: T) -> int:
+        """Return the number of a value."""
         return self._numbers.setdefault(value, len(self._numbers))
 
-    def values(self) -> list[Any]:
-        """The values by number."""
+    def values(self) -> list[T]:
+        """Return the values by number."""
         return list(self._numbers)
+
+
+class AttemptRow(NamedTuple):
+    """What the columns hold of an attempt: numbers of names, and figures.
+
+    Attributes:
+        dtypes: a bit for each; likewise `fooled`, of checks that pass it.
+        flags: what is true of it, as bits.
+        source: number of its source on the page, or -1.
+        before: number of the attempt that is the previous round of the same answer, or -1.
+        said: what is wrong with it, in a few words.
+    """
+
+    task: int
+    method: int
+    run: int
+    sample: int | None
+    round: int | None
+    verdict: int
+    kind: int
+    cases: int
+    failed: int
+    speed: float | None
+    standing: int
+    light: float | None
+    dtypes: int
+    flags: int
+    source: int
+    before: int
+    fooled: int
+    origin: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageData:
+    """What the page's script reads: columns of all attempts, and the names by number.
+
+    Attributes:
+        tasks: each with the number of its category.
+        marks: of verdicts, in the map.
+        details: number of the first attempt of each compressed part; likewise `sources`.
+    """
+
+    count: int
+    tasks: Sequence[tuple[str, int]]
+    categories: Sequence[str]
+    methods: Sequence[str]
+    dtypes: Sequence[str]
+    verdicts: Sequence[str]
+    kinds: Sequence[str | None]
+    checks: Sequence[str]
+    devices: Sequence[str]
+    columns: Mapping[str, Sequence[int | float | str | None]]
+    marks: Mapping[str, str]
+    details: Sequence[int]
+    sources: Sequence[int]
 
 
 class _Numbering:
@@ -52,81 +114,76 @@ class _Numbering:
         )
         self.dtypes = Names(sorted({d for r in study.attempts for d in r.dtypes}))
         self.checks = Names(checks_of(study.attempts))
-        self.tasks, self.verdicts, self.kinds = Names(), Names(), Names([None])
+        self.tasks: Names[tuple[str, int]] = Names()
+        self.verdicts: Names[str] = Names()
+        self.kinds: Names[str | None] = Names([None])
 
-    def row(self, r: Result) -> dict[str, Any]:
-        """What an attempt's own columns hold."""
+    def row(self, r: Result, *, flags: int, source: int, before: int, said: str) -> AttemptRow:
+        """Make the row of an attempt."""
         eager, light = r.against(EAGER), efficiency(r)
-        return {
-            "task": self.tasks.number((r.task, self.categories.number(_category(r)))),
-            "method": self.methods.number((r.method, r.model)),
-            "run": r.run,
-            "sample": r.sample,
-            "round": r.round,
-            "verdict": self.verdicts.number(r.verdict),
-            "kind": self.kinds.number(r.kind),
-            "cases": r.cases,
-            "failed": r.failed,
-            "speed": None if eager is None else float(f"{eager.speedup:.6g}"),
-            "standing": STANDINGS.index(None if eager is None else eager.standing),
-            "light": None if light is None else float(f"{light:.3g}"),
-            "dtypes": sum(1 << self.dtypes.number(d) for d in r.dtypes),
-            "fooled": sum(1 << self.checks.number(name) for name in certified_by(r)),
-            "origin": label(r.origin),
-        }
-
-    def names(self) -> dict[str, Any]:
-        """The names by number."""
-        return {
-            "tasks": [[label(task), category] for task, category in self.tasks.values()],
-            "categories": [label(c) for c in self.categories.values()],
-            "methods": [method_label(*pair) for pair in self.methods.values()],
-            "dtypes": [label(d) for d in self.dtypes.values()],
-            "verdicts": [label(v) for v in self.verdicts.values()],
-            "kinds": [None if k is None else label(k) for k in self.kinds.values()],
-            "checks": [label(c) for c in self.checks.values()],
-        }
+        return AttemptRow(
+            task=self.tasks.number((r.task, self.categories.number(_category(r)))),
+            method=self.methods.number((r.method, r.model)),
+            run=r.run,
+            sample=r.sample,
+            round=r.round,
+            verdict=self.verdicts.number(r.verdict),
+            kind=self.kinds.number(r.kind),
+            cases=r.cases,
+            failed=r.failed,
+            speed=None if eager is None else float(f"{eager.speedup:.6g}"),
+            standing=STANDINGS.index(None if eager is None else eager.standing),
+            light=None if light is None else float(f"{light:.3g}"),
+            dtypes=sum(1 << self.dtypes.number(d) for d in r.dtypes),
+            flags=flags,
+            source=source,
+            before=before,
+            fooled=sum(1 << self.checks.number(name) for name in certified_by(r)),
+            origin=label(r.origin),
+            said=said,
+        )
 
 
-def attempt_table(study: Study, sources: Mapping[str, int], said: Sequence[str]) -> dict[str, Any]:
-    """The columns of all attempts, and the names that their numbers stand for.
+def page_data(
+    study: Study,
+    said: Sequence[str],
+    *,
+    numbers: Mapping[str, int],
+    details: Sequence[int] = (),
+    sources: Sequence[int] = (),
+) -> PageData:
+    """Put all attempts into columns.
 
     Args:
         study: the runs.
-        sources: number of each source that the page carries, by hash.
         said: of each attempt, in a few words, what is wrong with it.
+        numbers: number of each source that the page carries, by hash.
+        details: number of the first attempt of each part of the details.
+        sources: number of the first source of each part of the sources.
     """
-    numbering = _Numbering(study)
+    names = _Numbering(study)
     flags, before = _flags(study), _before(study.attempts)
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for i, r in enumerate(study.attempts):
-        more = {"flags": flags[i], "before": before[i], "said": said[i]}
-        row = {**numbering.row(r), **more, "source": sources.get(r.sha256, -1)}
-        for name in _COLUMNS:
-            columns[name].append(row[name])
-    return {
-        "count": len(study.attempts),
-        **numbering.names(),
-        "devices": [label(run.device) for run in study.runs],
-        "columns": columns,
-    }
-
-
-_COLUMNS = (
-    *("task", "method", "run", "sample", "round", "verdict", "kind", "cases", "failed"),
-    *(
-        "speed",
-        "standing",
-        "light",
-        "dtypes",
-        "flags",
-        "source",
-        "before",
-        "fooled",
-        "origin",
-        "said",
-    ),
-)
+    rows = [
+        names.row(
+            r, flags=flags[i], source=numbers.get(r.sha256, -1), before=before[i], said=said[i]
+        )
+        for i, r in enumerate(study.attempts)
+    ]
+    return PageData(
+        count=len(rows),
+        tasks=[(label(task), category) for task, category in names.tasks.values()],
+        categories=[label(c) for c in names.categories.values()],
+        methods=[method_label(*pair) for pair in names.methods.values()],
+        dtypes=[label(d) for d in names.dtypes.values()],
+        verdicts=[label(v) for v in names.verdicts.values()],
+        kinds=[None if k is None else label(k) for k in names.kinds.values()],
+        checks=[label(c) for c in names.checks.values()],
+        devices=[label(run.device) for run in study.runs],
+        columns={name: [row[i] for row in rows] for i, name in enumerate(AttemptRow._fields)},
+        marks=MARKS,
+        details=details,
+        sources=sources,
+    )
 
 
 def certified_by(result: Result) -> list[str]:

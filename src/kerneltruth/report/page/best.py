@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Against
 from kerneltruth.analysis.standings import Best, Measure, Place, best_kernels, places
-from kerneltruth.report.page.cells import column, number, row, table, text, whole
+from kerneltruth.report.page.cells import (
+    Cell,
+    KernelsCell,
+    ListedKernel,
+    PageTable,
+    column,
+    number,
+    row,
+    table,
+    text,
+    whole,
+)
 from kerneltruth.report.page.wording import (
     DASH,
     between,
@@ -26,7 +37,7 @@ MEASURES: tuple[tuple[Measure, str, str], ...] = (
 )
 
 
-def standings_part(study: Study) -> list[dict[str, Any]]:
+def standings_part(study: Study) -> list[PageTable]:
     """A table of places for each measure; what nothing counts for is left out."""
     parts = []
     for measure, what, caption in MEASURES:
@@ -36,9 +47,7 @@ def standings_part(study: Study) -> list[dict[str, Any]]:
     return parts
 
 
-def _standings(
-    found: tuple[Place, ...], measure: Measure, what: str, caption: str
-) -> dict[str, Any]:
+def _standings(found: tuple[Place, ...], measure: Measure, what: str, caption: str) -> PageTable:
     columns = [
         column("method", number=False),
         column("place", hint="behind all that are surely better, before all surely worse"),
@@ -56,9 +65,9 @@ def _standings(
                 whole(p.tied),
                 number(p.value, said(p.value)),
                 text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
-                text(f"{count(p.count)} of {count(p.total)}") | {"value": p.count}
+                text(f"{count(p.count)} of {count(p.total)}", value=p.count)
                 if measure != "speedup"
-                else text(f"{count(p.count)} timed") | {"value": p.count},
+                else text(f"{count(p.count)} timed", value=p.count),
             ],
         )
         for p in found
@@ -72,7 +81,7 @@ def _place(p: Place) -> str:
     return str(p.first) if p.first == p.last else f"{p.first}{DASH}{p.last}"
 
 
-def best_part(study: Study) -> list[dict[str, Any]]:
+def best_part(study: Study) -> list[PageTable]:
     """For each device a table of the best kernels of each task."""
     numbers = {(r.run, r.key): i for i, r in enumerate(study.attempts)}
     parts = []
@@ -89,7 +98,7 @@ def _best_table(
     best: dict[str, tuple[Best, ...]],
     numbers: dict[tuple[int, str], int],
     tasks: int,
-) -> dict[str, Any]:
+) -> PageTable:
     columns = [
         column("task", number=False),
         column("fastest right kernels", number=False, hint="= tied with the fastest"),
@@ -101,22 +110,12 @@ def _best_table(
     one_suite = len({task.partition("/")[0] for task in best}) == 1 and all("/" in t for t in best)
     for task, kernels in best.items():
         top = kernels[0]
-        cells = [
-            {
-                "form": "kernels",
-                "part": None,
-                "value": _who(top).lower(),
-                "kernels": [
-                    {
-                        "who": _who(b),
-                        "speed": times(b.against.speedup),
-                        "tied": b.tied and len(kernels) > 1 and sum(k.tied for k in kernels) > 1,
-                        "attempt": numbers[b.run, b.key],
-                    }
-                    for b in kernels[:MOST_SHOWN]
-                ],
-                "more": max(0, len(kernels) - MOST_SHOWN),
-            },
+        cells: list[Cell] = [
+            KernelsCell(
+                value=_who(top).lower(),
+                kernels=[_listed(b, kernels, numbers) for b in kernels[:MOST_SHOWN]],
+                more=max(0, len(kernels) - MOST_SHOWN),
+            ),
             number(top.against.speedup, times(top.against.speedup)),
             text(_interval(top.against)),
             whole(sum(b.tied for b in kernels) - 1),
@@ -127,6 +126,17 @@ def _best_table(
         "a time."
     )
     return table(f"best-{device}", caption, columns, rows)
+
+
+def _listed(
+    best: Best, kernels: Sequence[Best], numbers: Mapping[tuple[int, str], int]
+) -> ListedKernel:
+    return ListedKernel(
+        who=_who(best),
+        speed=times(best.against.speedup),
+        tied=best.tied and sum(k.tied for k in kernels) > 1,
+        attempt=numbers[best.run, best.key],
+    )
 
 
 MOST_SHOWN = 5

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from msgspec.structs import asdict
 
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.analysis import AnalyzedRun
-from kerneltruth.report.page.attempts import attempt_table
+from kerneltruth.report.page.attempts import PageData, page_data
 from kerneltruth.report.page.best import best_part, standings_part
+from kerneltruth.report.page.cells import PageTable
 from kerneltruth.report.page.embed import Packed, packed
-from kerneltruth.report.page.explained import explained_part, portability_part
-from kerneltruth.report.page.findings import attempt_detail
+from kerneltruth.report.page.explained import (
+    DevicesPart,
+    Explained,
+    explained_part,
+    portability_part,
+)
+from kerneltruth.report.page.findings import AttemptDetail, attempt_detail
 from kerneltruth.report.page.fooled import illusion_tables
 from kerneltruth.report.page.gather import Gathered
-from kerneltruth.report.page.heat import LEGEND, MARKS, heat_map
-from kerneltruth.report.page.rates import by_category, by_dtype, funnel, pass_at, tiles
-from kerneltruth.report.page.rounds import rounds_part
-from kerneltruth.report.page.speed import light, speed_parts
+from kerneltruth.report.page.heat import LegendItem, VerdictMap, heat_map, legend
+from kerneltruth.report.page.rates import Tile, by_category, by_dtype, funnel, pass_at, tiles
+from kerneltruth.report.page.rounds import RoundsPart, rounds_part
+from kerneltruth.report.page.speed import SpeedPart, light, speed_parts
 from kerneltruth.report.page.wording import count, label, shortened, visible
 
-SCHEMA = 1
 # Together with the rest of a page of 10,000 attempts these stay under 15 MB.
 MOST_DETAIL_BYTES = 4 * 10**6
 MOST_SOURCE_BYTES = 7 * 10**6
@@ -35,10 +38,80 @@ MOST_NOTE = 600
 KEPT = {"best": "best round of each answer", "last": "last round of each answer"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCounts:
+    """How much of everything there is."""
+
+    runs: int
+    attempts: int
+    distinct: int
+    answers: int
+    tasks: int
+    categories: int
+    methods: int
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageParts:
+    """Compressed parts of the page, which the script unpacks as they are needed."""
+
+    details: Sequence[str]
+    sources: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Everything that the page's template shows; text is visible and cut to length.
+
+    Attributes:
+        standings: the leaderboard; likewise `best`. None if methods are not ranked.
+    """
+
+    kind: str
+    title: str
+    counts: PageCounts
+    corpus: bool
+    kept: str
+    runs: Sequence[RunFacts]
+    notes: Sequence[str]
+    tiles: Sequence[Tile]
+    heat: VerdictMap
+    legend: Sequence[LegendItem]
+    by_category: PageTable
+    by_dtype: PageTable
+    funnel: PageTable
+    pass_at: PageTable | None
+    speeds: Sequence[SpeedPart]
+    light: PageTable | None
+    rounds: RoundsPart | None
+    illusions: Sequence[PageTable]
+    explained: Explained
+    portability: DevicesPart | None
+    standings: Sequence[PageTable] | None
+    best: Sequence[PageTable] | None
+    data: PageData
+    parts: PageParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What a run says of itself, as text."""
+
+    path: str
+    command: str
+    device: str
+    version: str
+    seed: str
+    started: str
+    ended: str | None
+    attempts: str
+
+
 def page_document(
     gathered: Gathered, *, title: str | None = None, ranks: bool = False, seed: int = 0
-) -> dict[str, Any]:
-    """The document of the page on runs.
+) -> Page:
+    """Make the document of the page on runs.
 
     Args:
         gathered: what was read of them.
@@ -46,73 +119,70 @@ def page_document(
         ranks: whether methods are ranked, and the best kernels of each task shown.
         seed: of the resampling behind the deviance.
     """
-    study = gathered.study
+    study, answers = gathered.study, gathered.study.answers
     details = packed(_details(gathered), most_bytes=MOST_DETAIL_BYTES)
     sources = packed(map(_source, gathered.sources.values()), most_bytes=MOST_SOURCE_BYTES)
     numbers = {sha: i for i, sha in enumerate(gathered.sources) if i < sources.count}
-    return {
-        "schema": SCHEMA,
-        "kind": "leaderboard" if ranks else "report",
-        "title": label(title or _title(study.runs)),
-        "counts": counts(study),
-        "corpus": study.of_corpus,
-        "kept": KEPT[study.kept],
-        "runs": [run_facts(run) for run in study.runs],
-        "notes": _notes(gathered, details, sources),
-        **_sections(study, seed),
-        "standings": standings_part(study) if ranks else None,
-        "best": best_part(study) if ranks else None,
-        "data": {
-            **attempt_table(study, numbers, _said(gathered)),
-            "marks": MARKS,
-            "details": list(details.starts),
-            "sources": list(sources.starts),
-        },
-        "parts": {"details": list(details.parts), "sources": list(sources.parts)},
-    }
+    return Page(
+        kind="leaderboard" if ranks else "report",
+        title=label(title or _title(study.runs)),
+        counts=counts(study),
+        corpus=study.of_corpus,
+        kept=KEPT[study.kept],
+        runs=[run_facts(run) for run in study.runs],
+        notes=_notes(gathered, details, sources),
+        tiles=tiles(study),
+        heat=heat_map(answers),
+        legend=legend(),
+        by_category=by_category(answers),
+        by_dtype=by_dtype(study),
+        funnel=funnel(answers),
+        pass_at=None if study.of_corpus else pass_at(answers),
+        speeds=speed_parts(answers),
+        light=light(answers),
+        rounds=rounds_part(study),
+        illusions=illusion_tables(study),
+        explained=explained_part(study, seed=seed),
+        portability=portability_part(study),
+        standings=standings_part(study) if ranks else None,
+        best=best_part(study) if ranks else None,
+        data=page_data(
+            study,
+            _said(gathered),
+            numbers=numbers,
+            details=details.starts,
+            sources=sources.starts,
+        ),
+        parts=PageParts(details=details.parts, sources=sources.parts),
+    )
 
 
-def _sections(study: Study, seed: int) -> dict[str, Any]:
-    answers = study.answers
-    return {
-        "tiles": tiles(study),
-        "heat": heat_map(answers),
-        "legend": [{"mark": MARKS[word], "word": word, "said": said} for word, said in LEGEND],
-        "by_category": by_category(answers),
-        "by_dtype": by_dtype(study),
-        "funnel": funnel(answers),
-        "pass_at": None if study.of_corpus else pass_at(answers),
-        "speeds": speed_parts(answers),
-        "light": light(answers),
-        "rounds": rounds_part(study),
-        "illusions": illusion_tables(study),
-        "explained": explained_part(study, seed=seed),
-        "portability": portability_part(study),
-    }
+def counts(study: Study) -> PageCounts:
+    """Count runs, attempts, answers and what they are of."""
+    return PageCounts(
+        runs=len(study.runs),
+        attempts=len(study.attempts),
+        distinct=len(study.distinct),
+        answers=len(study.answers),
+        tasks=len({r.task for r in study.answers}),
+        categories=len({r.category for r in study.answers}),
+        methods=len(methods_of(study.answers)),
+        findings=sum(r.finding is not None for r in study.attempts),
+    )
 
 
-def counts(study: Study) -> dict[str, int]:
-    """How much of everything there is."""
-    return {
-        "runs": len(study.runs),
-        "attempts": len(study.attempts),
-        "distinct": len(study.distinct),
-        "answers": len(study.answers),
-        "tasks": len({r.task for r in study.answers}),
-        "categories": len({r.category for r in study.answers}),
-        "methods": len(methods_of(study.answers)),
-        "findings": sum(r.finding is not None for r in study.attempts),
-    }
-
-
-def run_facts(run: AnalyzedRun) -> dict[str, Any]:
-    """What a run says of itself, as text."""
-    return {name: None if value is None else label(str(value)) for name, value in _of(run)}
-
-
-def _of(run: AnalyzedRun) -> list[tuple[str, Any]]:
-    facts = asdict(run)
-    return [(name, count(value) if name == "attempts" else value) for name, value in facts.items()]
+def run_facts(run: AnalyzedRun) -> RunFacts:
+    """Turn what a run says of itself into text."""
+    return RunFacts(
+        path=label(run.path),
+        command=label(run.command),
+        device=label(run.device),
+        version=label(run.version),
+        seed=str(run.seed),
+        started=label(run.started),
+        ended=None if run.ended is None else label(run.ended),
+        attempts=count(run.attempts),
+    )
 
 
 def _title(runs: Sequence[AnalyzedRun]) -> str:
@@ -120,7 +190,7 @@ def _title(runs: Sequence[AnalyzedRun]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _details(gathered: Gathered) -> Iterator[dict[str, Any]]:
+def _details(gathered: Gathered) -> Iterator[AttemptDetail]:
     study = gathered.study
     for r in study.attempts:
         finding = gathered.findings.get((r.run, r.finding or ""))

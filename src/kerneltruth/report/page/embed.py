@@ -13,7 +13,6 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kerneltruth.documents.model import plain
 
@@ -42,7 +41,7 @@ class Packed:
         return sum(map(len, self.parts))
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """JSON in ASCII that may stand between script tags: no `<`, `>` or `&`, no line separators."""
     text = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
@@ -50,7 +49,7 @@ def as_json(value: Any) -> str:
     return text
 
 
-def packed(items: Iterable[Any], *, most_bytes: int | None = None) -> Packed:
+def packed(items: Iterable[object], *, most_bytes: int | None = None) -> Packed:
     """Compress a list; from where it would take more bytes than allowed, the rest is left out."""
     parts: list[str] = []
     starts: list[int] = []

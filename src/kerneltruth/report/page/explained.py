@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from kerneltruth.analysis.complexity import complexity
 from kerneltruth.analysis.deviance import deviance_of
@@ -12,12 +12,13 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.study import NO_METHODS
 from kerneltruth.documents.analysis import (
     AddedTerm,
+    ComplexityRecord,
     CorrelationRecord,
     DevianceTables,
     DevianceTerm,
     PortabilityTables,
 )
-from kerneltruth.report.page.cells import column, number, row, table, text, whole
+from kerneltruth.report.page.cells import Cell, PageTable, column, number, row, table, text, whole
 from kerneltruth.report.page.wording import (
     DASH,
     between,
@@ -31,33 +32,56 @@ from kerneltruth.report.page.wording import (
 MOST_KERNELS = 100
 
 
-def explained_part(study: Study, *, seed: int = 0) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What explains correctness; `reason` is why there is no analysis of deviance, if so."""
+
+    reason: str | None
+    said: str
+    tables: Sequence[PageTable]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesPart:
+    """What changes from device to device."""
+
+    said: str
+    tables: Sequence[PageTable]
+
+
+def explained_part(study: Study, *, seed: int = 0) -> Explained:
     """The analysis of deviance, or why there is none; and complexity, where it is known."""
     found = (
         DevianceTables(unavailable=NO_METHODS, complexity=())
         if study.of_corpus
         else deviance_of(study.answers, seed=seed)
     )
-    part: dict[str, Any] = {"reason": None, "tables": [], "notes": []}
-    if found.unavailable:
-        part["reason"] = visible(found.unavailable)
-    else:
-        part["said"] = _said(found)
-        part["tables"] = [_terms(found), _steps(found.steps or ())]
-        part["notes"] = [visible(note) for note in (*(found.notes or ()), *_separated(found))]
-    rows = complexity(study.answers, study.facts)
-    if rows:
-        made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
-        columns = [
-            column("of the reference", number=False),
-            column("with not running", hint="Spearman's rank correlation over tasks"),
-            column("interval"),
-            column("with not being right"),
-            column("interval"),
-        ]
-        caption = f"Complexity of the reference against failure, over {rows[0].exe.pairs} tasks."
-        part["tables"].append(table("complexity", caption, columns, made))
-    return part
+    return Explained(
+        reason=visible(found.unavailable) if found.unavailable else None,
+        said="" if found.unavailable else _said(found),
+        tables=[*_deviance(found), *_complexity(complexity(study.answers, study.facts))],
+        notes=[visible(note) for note in (*(found.notes or ()), *_separated(found))],
+    )
+
+
+def _deviance(found: DevianceTables) -> list[PageTable]:
+    return [] if found.unavailable else [_terms(found), _steps(found.steps or ())]
+
+
+def _complexity(rows: Sequence[ComplexityRecord]) -> list[PageTable]:
+    if not rows:
+        return []
+    made = [row(r.proxy, [*_correlation(r.call), *_correlation(r.exe)]) for r in rows]
+    columns = [
+        column("of the reference", number=False),
+        column("with not running", hint="Spearman's rank correlation over tasks"),
+        column("interval"),
+        column("with not being right"),
+        column("interval"),
+    ]
+    caption = f"Complexity of the reference against failure, over {rows[0].exe.pairs} tasks."
+    return [table("complexity", caption, columns, made)]
 
 
 def _said(found: DevianceTables) -> str:
@@ -81,7 +105,7 @@ def _separated(found: DevianceTables) -> list[str]:
     ]
 
 
-def _terms(found: DevianceTables) -> dict[str, Any]:
+def _terms(found: DevianceTables) -> PageTable:
     columns = [
         column("model", number=False),
         column("df"),
@@ -100,7 +124,7 @@ def _terms(found: DevianceTables) -> dict[str, Any]:
     return table("deviance", caption, columns, rows)
 
 
-def _term(t: DevianceTerm) -> list[dict[str, Any]]:
+def _term(t: DevianceTerm) -> list[Cell]:
     return [
         whole(t.df),
         number(t.explained, percent(t.explained)),
@@ -126,7 +150,7 @@ def _p(value: float | None) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
-def _steps(steps: Sequence[AddedTerm]) -> dict[str, Any]:
+def _steps(steps: Sequence[AddedTerm]) -> PageTable:
     columns = [
         column("added", number=False),
         column("to", number=False),
@@ -151,7 +175,7 @@ def _steps(steps: Sequence[AddedTerm]) -> dict[str, Any]:
     return table("deviance-steps", "What one more term takes off.", columns, rows)
 
 
-def _correlation(found: CorrelationRecord) -> list[dict[str, Any]]:
+def _correlation(found: CorrelationRecord) -> list[Cell]:
     if found.value is None or found.low is None or found.high is None:
         return [number(found.value), text(DASH)]
     return [
@@ -160,25 +184,25 @@ def _correlation(found: CorrelationRecord) -> list[dict[str, Any]]:
     ]
 
 
-def portability_part(study: Study) -> dict[str, Any] | None:
+def portability_part(study: Study) -> DevicesPart | None:
     """What changes from device to device; None of runs that are all from one."""
     found = portability(study)
     if found is None:
         return None
     same = found.same_verdict
-    return {
-        "said": (
+    return DevicesPart(
+        said=(
             f"{count(same.numerator)} of {count(same.denominator)} kernels judged on several "
             f"devices have the same verdict on all. {count(found.timed)} are right and timed on "
             f"several: their speedups differ {times(found.median_spread)} in the median and "
             f"{times(found.largest)} at most; {count(found.flips.numerator)} of them are surely "
             "faster than eager on one device and surely slower on another."
         ),
-        "tables": [_pairs(found), _kernels(found)],
-    }
+        tables=[_pairs(found), _kernels(found)],
+    )
 
 
-def _pairs(found: PortabilityTables) -> dict[str, Any]:
+def _pairs(found: PortabilityTables) -> PageTable:
     rows = [
         row(
             visible(p.one),
@@ -196,7 +220,7 @@ def _pairs(found: PortabilityTables) -> dict[str, Any]:
     return table("device-pairs", "Do the same kernels rank alike on two devices?", columns, rows)
 
 
-def _kernels(found: PortabilityTables) -> dict[str, Any]:
+def _kernels(found: PortabilityTables) -> PageTable:
     rows = [
         row(
             visible(k.task),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from kerneltruth.analysis.results import Result, TimedShape
+from msgspec import Struct, field
+
+from kerneltruth.analysis.results import Ratio, Result, TimedShape
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.records import ErrorMap, ErrorStats, Finding
 from kerneltruth.report.page.wording import (
@@ -27,79 +28,142 @@ from kerneltruth.report.page.wording import (
 
 MOST_TEXT = 4000
 MOST_LITERALS = 64
+STAGES = ("call", "exe", "perf")
+WHERE = (("device_name", "on"), ("torch", "torch"), ("triton", "triton"), ("python", "Python"))
 
 
-def attempt_detail(result: Result, run_path: str, finding: Finding | None) -> dict[str, Any]:
-    """Everything about an attempt that its row does not say; absent keys have nothing to say."""
-    known = {
-        "detail": _text(result.detail),
-        "language": result.language,
-        "sha256": result.sha256,
-        "tags": [label(tag) for tag in result.tags],
-        "checks": {label(name): label(says) for name, says in sorted(result.checks.items())},
-        "same_as": None if result.same_as is None else label(result.same_as),
-        "stages": [[stage, visible(getattr(result, stage))] for stage in ("call", "exe", "perf")],
-        "shapes": [_shape(s) for s in result.timing.shapes] if result.timing else [],
-        "source_path": visible(f"{run_path}/candidates/{result.sha256}.py"),
-        "finding": None if finding is None else _finding(result, run_path, finding),
-    }
-    return {name: value for name, value in known.items() if value}
+class TimedAgainst(Struct, frozen=True, kw_only=True):
+    """A shape's time against one baseline, in words."""
+
+    name: str
+    time: str
+    ratio: str
+    interval: str
+    outcome: str
+
+
+class ShapeDetail(Struct, frozen=True, kw_only=True):
+    """What was measured at one shape, in words."""
+
+    case: str
+    time: str
+    against: Sequence[TimedAgainst]
+    light: str
+    bound_by: str
+    flags: Sequence[str]
+
+
+class ErrorPicture(Struct, frozen=True, kw_only=True):
+    """The error map with its words, and the cell of the worst element."""
+
+    lines: Sequence[str]
+    output: str
+    shape: Sequence[int]
+    rows: int
+    columns: int
+    worst: tuple[int, int] | None
+    said: str
+
+
+class ErrorSpread(Struct, frozen=True, kw_only=True):
+    """The spread of the error: how many elements, and quantiles of its size."""
+
+    wrong: int
+    count: int
+    share: str
+    worst: Sequence[int] | None
+    quantiles: Sequence[tuple[str, str]]
+    ratio: str | None
+    relative: str | None
+    ulp: str | None
+
+
+class FindingDetail(Struct, frozen=True, kw_only=True):
+    """A finding, and the commands that show it again."""
+
+    id: str
+    explanation: str
+    case: Sequence[Sequence[str]]
+    picture: ErrorPicture | None
+    errors: ErrorSpread | None
+    commands: Sequence[tuple[str, str]]
+    where: str
+    bounds: str
+
+
+class AttemptDetail(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything about an attempt that its row does not say; what has nothing to say is absent."""
+
+    detail: str = ""
+    language: str | None = None
+    sha256: str = ""
+    tags: tuple[str, ...] = ()
+    checks: Mapping[str, str] = field(default_factory=dict)
+    same_as: str | None = None
+    stages: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[ShapeDetail, ...] = ()
+    source_path: str = ""
+    finding: FindingDetail | None = None
+
+
+def attempt_detail(result: Result, run_path: str, finding: Finding | None) -> AttemptDetail:
+    """Say everything about an attempt that its row does not."""
+    return AttemptDetail(
+        detail=_text(result.detail),
+        language=result.language or None,
+        sha256=result.sha256,
+        tags=tuple(label(tag) for tag in result.tags),
+        checks={label(name): label(says) for name, says in sorted(result.checks.items())},
+        same_as=label(result.same_as) if result.same_as else None,
+        stages=tuple((stage, visible(getattr(result, stage))) for stage in STAGES),
+        shapes=tuple(map(_shape, result.timing.shapes)) if result.timing else (),
+        source_path=visible(f"{run_path}/candidates/{result.sha256}.py"),
+        finding=None if finding is None else _finding(result, run_path, finding),
+    )
 
 
 def _text(text: str) -> str:
     return shortened(visible(text), MOST_TEXT)
 
 
-def _shape(shape: TimedShape) -> dict[str, Any]:
-    return {
-        "case": label(shape.case),
-        "time": microseconds(shape.candidate_us),
-        "against": [
-            {
-                "name": visible(name),
-                "time": microseconds(ratio.us),
-                "ratio": times(ratio.ratio),
-                "interval": between(figures(ratio.low), times(ratio.high))
-                if ratio.low is not None and ratio.high is not None
-                else "",
-                "outcome": ratio.outcome or "",
-            }
-            for name, ratio in shape.baselines.items()
-        ],
-        "light": percent(shape.efficiency) if shape.efficiency is not None else DASH,
-        "bound_by": shape.bound_by or DASH,
-        "flags": [visible(flag) for flag in shape.flags],
-    }
+def _shape(shape: TimedShape) -> ShapeDetail:
+    return ShapeDetail(
+        case=label(shape.case),
+        time=microseconds(shape.candidate_us),
+        against=[_against(name, ratio) for name, ratio in shape.baselines.items()],
+        light=percent(shape.efficiency),
+        bound_by=shape.bound_by or DASH,
+        flags=[visible(flag) for flag in shape.flags],
+    )
 
 
-def _finding(result: Result, run_path: str, finding: Finding) -> dict[str, Any]:
+def _against(name: str, ratio: Ratio) -> TimedAgainst:
+    known = ratio.low is not None and ratio.high is not None
+    return TimedAgainst(
+        name=visible(name),
+        time=microseconds(ratio.us),
+        ratio=times(ratio.ratio),
+        interval=between(figures(ratio.low or 0.0), times(ratio.high)) if known else "",
+        outcome=ratio.outcome or "",
+    )
+
+
+def _finding(result: Result, run_path: str, finding: Finding) -> FindingDetail:
     path = shlex.quote(visible(f"{run_path}/findings/{result.finding}"))
-    where = finding.environment
-    stats = finding.stats
-    return {
-        "id": label(finding.id),
-        "explanation": _text(_told(finding)),
-        "case": _case_rows(finding.case, finding.minimal),
-        "picture": None if finding.error_map is None else _picture(finding.error_map, stats),
-        "errors": None if stats is None else _errors(stats),
-        "commands": [
-            ["run it again", f"kerneltruth replay {path}"],
-            ["write a script that shows it", f"kerneltruth minimize {path}"],
+    where, stats = finding.environment, finding.stats
+    return FindingDetail(
+        id=label(finding.id),
+        explanation=_text(_told(finding)),
+        case=_case_rows(finding.case, finding.minimal),
+        picture=None if finding.error_map is None else _picture(finding.error_map, stats),
+        errors=None if stats is None else _errors(stats),
+        commands=[
+            ("run it again", f"kerneltruth replay {path}"),
+            ("write a script that shows it", f"kerneltruth minimize {path}"),
         ],
-        "where": visible(
-            ", ".join(
-                f"{name} {where[key]}"
-                for key, name in (
-                    ("device_name", "on"),
-                    ("torch", "torch"),
-                    ("triton", "triton"),
-                    ("python", "Python"),
-                )
-                if where.get(key)
-            )
-        ),
-        "bounds": f"{visible(finding.bounds)}{', TF32 admitted' if finding.tf32 else ''}",
-    }
+        where=visible(", ".join(f"{name} {where[key]}" for key, name in WHERE if where.get(key))),
+        bounds=f"{visible(finding.bounds)}{', TF32 admitted' if finding.tf32 else ''}",
+    )
 
 
 def _told(finding: Finding) -> str:
@@ -135,21 +199,21 @@ def _literals(values: tuple[float, ...]) -> str:
     return f"[{shown}{f', and {left} more' if left > 0 else ''}]"
 
 
-def _picture(picture: ErrorMap, stats: ErrorStats | None) -> dict[str, Any]:
-    """The error map with its words, and the cell of the worst element."""
+def _picture(picture: ErrorMap, stats: ErrorStats | None) -> ErrorPicture:
     lines = picture.lines
     across = len(lines[0]) if lines else 0
     rows, columns = folded(picture.shape)
-    return {
-        "lines": list(lines),
-        "output": visible(picture.output),
-        "shape": list(picture.shape),
-        "rows": rows,
-        "columns": columns,
-        "worst": _worst_cell(picture, stats),
-        "said": f"{visible(picture.output)} has the shape {list(picture.shape)}, shown as "
+    output = visible(picture.output)
+    return ErrorPicture(
+        lines=lines,
+        output=output,
+        shape=picture.shape,
+        rows=rows,
+        columns=columns,
+        worst=_worst_cell(picture, stats),
+        said=f"{output} has the shape {list(picture.shape)}, shown as "
         f"{len(lines)} rows of {across} cells",
-    }
+    )
 
 
 def folded(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -157,7 +221,7 @@ def folded(shape: tuple[int, ...]) -> tuple[int, int]:
     return math.prod(shape[:-1]), shape[-1] if shape else 1
 
 
-def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> list[int] | None:
+def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> tuple[int, int] | None:
     """Where in the map the worst element lies: row and column of its cell."""
     index = None if stats is None else stats.worst_index
     if index is None or len(index) != len(picture.shape) or not picture.lines:
@@ -171,27 +235,26 @@ def _worst_cell(picture: ErrorMap, stats: ErrorStats | None) -> list[int] | None
     column = index[-1] if index else 0
     down, across = len(picture.lines), len(picture.lines[0])
     # Cell k begins at element size * k // cells, so this is the last that begins no later.
-    return [((row + 1) * down - 1) // rows, ((column + 1) * across - 1) // columns]
+    return ((row + 1) * down - 1) // rows, ((column + 1) * across - 1) // columns
 
 
-def _errors(stats: ErrorStats) -> dict[str, Any]:
-    """The spread of the error: how many elements, and quantiles of its size."""
-    named: Mapping[str, float | None] = {
-        "half of all elements": stats.p50_abs,
-        "90%": stats.p90_abs,
-        "99%": stats.p99_abs,
-        "the largest": stats.max_abs,
-    }
-    return {
-        "wrong": stats.num_exceeding,
-        "count": stats.count,
-        "share": percent(stats.num_exceeding / stats.count) if stats.count else "",
-        "worst": None if stats.worst_index is None else list(stats.worst_index),
-        "quantiles": [[name, _number(value)] for name, value in named.items() if value is not None],
-        "ratio": _number(stats.max_bound_ratio),
-        "relative": _number(stats.max_rel),
-        "ulp": _number(stats.max_ulp),
-    }
+def _errors(stats: ErrorStats) -> ErrorSpread:
+    named = (
+        ("half of all elements", _number(stats.p50_abs)),
+        ("90%", _number(stats.p90_abs)),
+        ("99%", _number(stats.p99_abs)),
+        ("the largest", _number(stats.max_abs)),
+    )
+    return ErrorSpread(
+        wrong=stats.num_exceeding,
+        count=stats.count,
+        share=percent(stats.num_exceeding / stats.count) if stats.count else "",
+        worst=stats.worst_index,
+        quantiles=[(name, said) for name, said in named if said is not None],
+        ratio=_number(stats.max_bound_ratio),
+        relative=_number(stats.max_rel),
+        ulp=_number(stats.max_ulp),
+    )
 
 
 def _number(value: float | None) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.illusions import illusion_rates
 from kerneltruth.analysis.intervals import rate
 from kerneltruth.analysis.reading import Study
 from kerneltruth.documents.analysis import IllusionRates, RateRecord
-from kerneltruth.report.page.cells import column, row, share, table, whole
+from kerneltruth.report.page.cells import Cell, PageTable, column, row, share, table, whole
 from kerneltruth.report.page.wording import count, label, row_label
 
 _COLUMNS = (
@@ -21,7 +20,7 @@ _COLUMNS = (
 )
 
 
-def illusion_tables(study: Study) -> list[dict[str, Any]]:
+def illusion_tables(study: Study) -> list[PageTable]:
     """A table by check, and two that cross checks with methods and with categories."""
     total = illusion_rates(study)
     if not total:
@@ -40,7 +39,7 @@ def illusion_tables(study: Study) -> list[dict[str, Any]]:
     return tables
 
 
-def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> dict[str, Any]:
+def _crossed(study: Study, by: Sequence[str], what: str, checks: Sequence[str]) -> PageTable:
     """Certified and wrong, of what each check certifies, a column for each check."""
     groups: dict[Group, list[IllusionRates]] = {}
     for r in illusion_rates(study, by):
@@ -58,5 +57,5 @@ def _of(check: str, rows: Sequence[IllusionRates]) -> RateRecord:
     return next((r.illusions for r in rows if r.check == check), rate(0, 0))
 
 
-def _cells(r: IllusionRates) -> list[dict[str, Any]]:
+def _cells(r: IllusionRates) -> list[Cell]:
     return [share(r.illusions), share(r.of_wrong), share(r.false_alarms), whole(r.not_judged)]

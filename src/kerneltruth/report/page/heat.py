@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import methods_of
 from kerneltruth.analysis.results import NOT_JUDGED, Result
@@ -31,27 +31,76 @@ LEGEND = (
 )
 
 
-def heat_map(answers: Sequence[Result]) -> dict[str, Any]:
-    """Categories with their tasks, and a cell for each method."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCell:
+    """A mark or a count, its shade, and the whole of it in words."""
+
+    mark: str
+    shade: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapTask:
+    """A row: a task with a cell for each method; None where the method has no answer."""
+
+    name: str
+    short: str
+    cells: Sequence[MapCell | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCategory:
+    """A category with its tasks, and the cells of all of them together."""
+
+    name: str
+    cells: Sequence[MapCell | None]
+    tasks: Sequence[MapTask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictMap:
+    """Tasks by category against methods."""
+
+    methods: Sequence[str]
+    categories: Sequence[MapCategory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegendItem:
+    """A mark of the map, and what it means."""
+
+    mark: str
+    word: str
+    said: str
+
+
+def legend() -> list[LegendItem]:
+    """Return the marks that the page explains."""
+    return [LegendItem(mark=MARKS[word], word=word, said=said) for word, said in LEGEND]
+
+
+def heat_map(answers: Sequence[Result]) -> VerdictMap:
+    """Make the map: a row for each task, a column for each method."""
     methods = methods_of(answers)
     by_category: dict[str, dict[str, list[Result]]] = {}
     for r in answers:
         tasks = by_category.setdefault(r.category or NO_CATEGORY, {})
         tasks.setdefault(r.task, []).append(r)
-    return {
-        "methods": [method_label(*pair) for pair in methods],
-        "categories": [
-            {
-                "name": label(category),
-                "cells": _cells([r for own in tasks.values() for r in own], methods),
-                "tasks": [
-                    {"name": label(task), "short": _short(task), "cells": _cells(own, methods)}
+    return VerdictMap(
+        methods=[method_label(*pair) for pair in methods],
+        categories=[
+            MapCategory(
+                name=label(category),
+                cells=_cells([r for own in tasks.values() for r in own], methods),
+                tasks=[
+                    MapTask(name=label(task), short=_short(task), cells=_cells(own, methods))
                     for task, own in sorted(tasks.items())
                 ],
-            }
+            )
             for category, tasks in sorted(by_category.items())
         ],
-    }
+    )
 
 
 def _short(task: str) -> str:
@@ -61,15 +110,15 @@ def _short(task: str) -> str:
 
 def _cells(
     results: Sequence[Result], methods: Sequence[tuple[str | None, str | None]]
-) -> list[dict[str, Any] | None]:
+) -> list[MapCell | None]:
     by_method: dict[tuple[str | None, str | None], list[Result]] = {}
     for r in results:
         by_method.setdefault((r.method, r.model), []).append(r)
     return [cell(by_method[m]) if m in by_method else None for m in methods]
 
 
-def cell(results: Sequence[Result]) -> dict[str, Any]:
-    """What a cell shows: a mark or a count, its shade, and the whole of it in words.
+def cell(results: Sequence[Result]) -> MapCell:
+    """Make the cell of some answers.
 
     The page's script does the same for the attempts that a filter leaves; see `counts.js`.
     """
@@ -81,11 +130,11 @@ def cell(results: Sequence[Result]) -> dict[str, Any]:
     if total == 1:
         mark = MARKS.get(results[0].verdict, NOT_KNOWN)
     said = ", ".join(f"{n} {label(word)}" for word, n in outcomes.most_common())
-    return {
-        "mark": mark,
-        "shade": shade(right=right, total=total, judged=judged, returned=returned),
-        "said": said,
-    }
+    return MapCell(
+        mark=mark,
+        shade=shade(right=right, total=total, judged=judged, returned=returned),
+        said=said,
+    )
 
 
 def shade(*, right: int, total: int, judged: int, returned: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from kerneltruth.analysis.audited import audited
 from kerneltruth.analysis.groups import METHOD, Group
@@ -15,6 +15,11 @@ from kerneltruth.analysis.results import NOT_JUDGED, Result
 from kerneltruth.analysis.speeds import EAGER, fast_p, speedups
 from kerneltruth.documents.analysis import PassAtK, RateRecord, StageRates
 from kerneltruth.report.page.cells import (
+    Cell,
+    FactorCell,
+    PageTable,
+    ShareCell,
+    TextCell,
     column,
     factor,
     row,
@@ -36,7 +41,16 @@ ILLUSIONS = (
 )
 
 
-def tiles(study: Study) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One of the page's first numbers."""
+
+    label: str
+    cell: TextCell | ShareCell | FactorCell
+    hint: str
+
+
+def tiles(study: Study) -> list[Tile]:
     """The page's first numbers, each with its denominator."""
     answers = study.answers
     total = rates(answers)[0]
@@ -54,7 +68,7 @@ def tiles(study: Study) -> list[dict[str, Any]]:
         ),
         _tile(
             "Speedup over eager",
-            {**factor(speed.mean), "counts": f"{speed.timed} of {speed.correct} right ones timed"},
+            factor(speed.mean, counts=f"{speed.timed} of {speed.correct} right ones timed"),
             "geometric mean, with an interval over tasks",
         ),
         *_unsolved_tiles(study),
@@ -67,7 +81,7 @@ def tiles(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def _audit_tiles(study: Study) -> list[dict[str, Any]]:
+def _audit_tiles(study: Study) -> list[Tile]:
     """Of an audit: its kernels are chosen, so that their shares have no interval."""
     found = audited(study)
     if found is None:
@@ -77,27 +91,22 @@ def _audit_tiles(study: Study) -> list[dict[str, Any]]:
         ("Controls clean", found.controls_clean, found.controls),
         ("Bugs caught", found.bugs_caught, found.bugs),
     )
-    return [
-        _tile(name, text(f"{count(n)} of {count(of)}") | _NO_SHARE, hint) for name, n, of in pairs
-    ]
+    return [_tile(name, text(f"{count(n)} of {count(of)}"), hint) for name, n, of in pairs]
 
 
-_NO_SHARE = {"counts": "", "interval": ""}
-
-
-def _unsolved_tiles(study: Study) -> list[dict[str, Any]]:
+def _unsolved_tiles(study: Study) -> list[Tile]:
     if study.of_corpus:
         return []
     every = unsolved(study.answers)[0]
     return [_tile("Tasks no method solves", share(every.unsolved), _partial(every.partial))]
 
 
-def _stage(found: RateRecord, part: str) -> dict[str, Any]:
+def _stage(found: RateRecord, part: str) -> ShareCell:
     return share(found, part=part, unknown=NOT_TRIED)
 
 
-def _tile(label: str, cell: dict[str, Any], hint: str) -> dict[str, Any]:
-    return {"label": label, "cell": cell, "hint": hint}
+def _tile(label: str, cell: TextCell | ShareCell | FactorCell, hint: str) -> Tile:
+    return Tile(label=label, cell=cell, hint=hint)
 
 
 def _partial(tasks: int) -> str:
@@ -114,7 +123,7 @@ _STAGES = (
 )
 
 
-def by_category(answers: Sequence[Result]) -> dict[str, Any]:
+def by_category(answers: Sequence[Result]) -> PageTable:
     """Rates by category: the chart is the table."""
     rows = [
         row(
@@ -134,7 +143,7 @@ def _in_order(rows: Sequence[StageRates]) -> list[StageRates]:
     return sorted(rows, key=lambda r: r.group(CATEGORY)[0] or NO_CATEGORY)
 
 
-def funnel(answers: Sequence[Result]) -> dict[str, Any]:
+def funnel(answers: Sequence[Result]) -> PageTable:
     """Rates by method, stage after stage."""
     faster = {r.group(METHOD): r for r in fast_p(answers, (1.0,), EAGER, METHOD)}
     rows = [
@@ -150,14 +159,14 @@ def funnel(answers: Sequence[Result]) -> dict[str, Any]:
     return table("funnel", caption, columns, rows, filtered=True)
 
 
-def _stages(found: StageRates) -> list[dict[str, Any]]:
+def _stages(found: StageRates) -> list[Cell]:
     return [
         whole(found.attempts, part="answers"),
         *(_stage(getattr(found, part), part) for part in ("call", "exe", "perf")),
     ]
 
 
-def by_dtype(study: Study) -> dict[str, Any]:
+def by_dtype(study: Study) -> PageTable:
     """Rates by dtype: what is known to fail and to be right in each, of all answers."""
     rows = [
         row(
@@ -189,7 +198,7 @@ def by_dtype(study: Study) -> dict[str, Any]:
     return table("by-dtype", caption, columns, rows)
 
 
-def pass_at(answers: Sequence[Result]) -> dict[str, Any] | None:
+def pass_at(answers: Sequence[Result]) -> PageTable | None:
     """pass@k by method, for the k that any method has enough samples for; None if only k = 1."""
     found = pass_rates(answers, KS)
     ks = [k for k in KS if any(r.k == k and r.tasks for r in found)]
@@ -207,12 +216,12 @@ def pass_at(answers: Sequence[Result]) -> dict[str, Any] | None:
     return table("pass-at-k", caption, columns, rows)
 
 
-def _pass(found: PassAtK) -> dict[str, Any]:
+def _pass(found: PassAtK) -> ShareCell:
     tasks = f"{count(found.tasks)} of {count(found.tasks + found.short)} tasks"
-    return share_estimate(found.value) | {"counts": tasks}
+    return share_estimate(found.value, counts=tasks)
 
 
-def fast(answers: Sequence[Result], baseline: str) -> dict[str, Any]:
+def fast(answers: Sequence[Result], baseline: str) -> PageTable:
     """fast_p by method."""
     groups: dict[Group, list[RateRecord]] = {}
     for found in fast_p(answers, PS, baseline, METHOD):

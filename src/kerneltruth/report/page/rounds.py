@@ -3,36 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from kerneltruth.analysis.groups import METHOD, Group
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.trajectories import trajectories
-from kerneltruth.documents.analysis import ChainFates, RefinementTables, RoundChanges, RoundRates
-from kerneltruth.report.page.cells import column, factor, row, share, table, text, whole
-from kerneltruth.report.page.scales import LogScale, speed_scale
+from kerneltruth.documents.analysis import (
+    ChainFates,
+    RateRecord,
+    RefinementTables,
+    RoundChanges,
+    RoundRates,
+)
+from kerneltruth.report.page.cells import (
+    Cell,
+    PageTable,
+    column,
+    factor,
+    row,
+    share,
+    table,
+    text,
+    whole,
+)
+from kerneltruth.report.page.scales import AxisTick, LogScale, speed_scale
 from kerneltruth.report.page.wording import label, method_label, row_label, share_said
 
 MOST_REPAIRS = 4
 SHARES = {"call": "loads and runs", "exe": "is right", "kept": "best so far is right"}
 
 
-def rounds_part(study: Study) -> dict[str, Any] | None:
-    """Charts and tables of trajectories; None where no method works in rounds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartPoint:
+    """A point with the ends of its interval, in percent of the chart from its upper left."""
+
+    x: float
+    y: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartSegment:
+    """A line between two points."""
+
+    x1: float
+    y1: float | None
+    x2: float
+    y2: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartLine:
+    """A line's points, and the segments between neighbours: percents cannot be a polyline's."""
+
+    label: str
+    kind: str
+    points: Sequence[ChartPoint]
+
+    @property
+    def segments(self) -> list[ChartSegment]:
+        """Return the lines between neighbours."""
+        pairs = pairwise(self.points)
+        return [ChartSegment(x1=a.x, y1=a.y, x2=b.x, y2=b.y) for a, b in pairs]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlace:
+    """Where a round stands on the axis."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundChart:
+    """The two small charts of one method: shares by round, and speedups by round."""
+
+    name: str
+    places: Sequence[RoundPlace]
+    shares: Sequence[ChartLine]
+    speeds: Sequence[ChartLine]
+    ticks: Sequence[AxisTick]
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsPart:
+    """Charts and tables of methods that work in rounds."""
+
+    charts: Sequence[RoundChart]
+    rounds: PageTable
+    fates: PageTable
+    changes: PageTable
+
+
+def rounds_part(study: Study) -> RoundsPart | None:
+    """Make the part; None where no method works in rounds."""
     found = trajectories(study.distinct)
     if not found.rounds:
         return None
-    return {
-        "charts": _charts(found),
-        "rounds": _round_table(found.rounds),
-        "fates": _fate_table(found.fates),
-        "changes": _change_table(found.changes),
-    }
+    return RoundsPart(
+        charts=_charts(found),
+        rounds=_round_table(found.rounds),
+        fates=_fate_table(found.fates),
+        changes=_change_table(found.changes),
+    )
 
 
-def _charts(found: RefinementTables) -> list[dict[str, Any]]:
-    """For each group two small charts: shares by round, and speedups by round."""
+def _charts(found: RefinementTables) -> list[RoundChart]:
     known = [
         end
         for r in found.rounds
@@ -46,70 +126,52 @@ def _charts(found: RefinementTables) -> list[dict[str, Any]]:
     return [_chart(group, own, scale, bool(known)) for group, own in groups.items()]
 
 
-def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool) -> dict[str, Any]:
+def _chart(group: Group, own: Sequence[RoundRates], scale: LogScale, timed: bool) -> RoundChart:
     places = [round(6 + 88 * i / max(1, len(own) - 1), 2) for i in range(len(own))]
-    return {
-        "name": method_label(*group),
-        "places": [{"at": x, "label": str(r.round)} for x, r in zip(places, own, strict=True)],
-        "shares": [
-            _line(said, kind, [_rate_point(x, getattr(r, kind)) for x, r in _with(places, own)])
+    at = list(zip(places, own, strict=True))
+    return RoundChart(
+        name=method_label(*group),
+        places=[RoundPlace(at=x, label=str(r.round)) for x, r in at],
+        shares=[
+            ChartLine(label=said, kind=kind, points=[_point(x, getattr(r, kind)) for x, r in at])
             for kind, said in SHARES.items()
         ],
-        "speeds": [
-            _line(
-                "speedup over eager",
-                "speed",
-                [
-                    {
-                        "x": x,
-                        "y": 100 - scale.at(r.speedup.value),
-                        "low": _down(r.speedup.low, scale),
-                        "high": _down(r.speedup.high, scale),
-                    }
-                    for x, r in _with(places, own)
-                    if r.speedup.value is not None
-                ],
-            )
-        ]
-        if timed
-        else [],
-        "ticks": [{**tick, "at": 100 - tick["at"]} for tick in scale.ticks()],
-        "said": "; ".join(
-            f"round {r.round}: {share_said(_known(r.exe))} right, "
-            f"{share_said(_known(r.call))} load and run"
+        speeds=[_speed_line(at, scale)] if timed else [],
+        ticks=[replace(tick, at=100 - tick.at) for tick in scale.ticks()],
+        said="; ".join(
+            f"round {r.round}: {share_said(r.exe)} right, {share_said(r.call)} load and run"
             for r in own
         ),
-    }
+    )
 
 
-def _with(places: Sequence[float], own: Sequence[RoundRates]) -> list[tuple[float, RoundRates]]:
-    return list(zip(places, own, strict=True))
+def _point(x: float, rate: RateRecord) -> ChartPoint:
+    y, low, high = (
+        None if end is None else round(100 - 100 * end, 2)
+        for end in (rate.rate, rate.low, rate.high)
+    )
+    return ChartPoint(x=x, y=y, low=low, high=high)
 
 
-def _known(rate: Any) -> dict[str, Any]:
-    return {"numerator": rate.numerator, "denominator": rate.denominator}
-
-
-def _line(label: str, kind: str, points: list[dict[str, Any]]) -> dict[str, Any]:
-    """A line's points, and the segments between neighbours: percents cannot be a polyline's."""
-    segments = [
-        {"x1": a["x"], "y1": a["y"], "x2": b["x"], "y2": b["y"]} for a, b in pairwise(points)
+def _speed_line(at: Sequence[tuple[float, RoundRates]], scale: LogScale) -> ChartLine:
+    points = [
+        ChartPoint(
+            x=x,
+            y=100 - scale.at(r.speedup.value),
+            low=_down(r.speedup.low, scale),
+            high=_down(r.speedup.high, scale),
+        )
+        for x, r in at
+        if r.speedup.value is not None
     ]
-    return {"label": label, "kind": kind, "points": points, "segments": segments}
-
-
-def _rate_point(x: float, rate: Any) -> dict[str, Any]:
-    def height(share_: float | None) -> float | None:
-        return None if share_ is None else round(100 - 100 * share_, 2)
-
-    return {"x": x, "y": height(rate.rate), "low": height(rate.low), "high": height(rate.high)}
+    return ChartLine(label="speedup over eager", kind="speed", points=points)
 
 
 def _down(value: float | None, scale: LogScale) -> float | None:
     return None if value is None else round(100 - scale.at(value), 2)
 
 
-def _round_table(rows: Sequence[RoundRates]) -> dict[str, Any]:
+def _round_table(rows: Sequence[RoundRates]) -> PageTable:
     columns = [
         column("method", number=False),
         column("round"),
@@ -126,7 +188,7 @@ def _round_table(rows: Sequence[RoundRates]) -> dict[str, Any]:
             row_label(r, METHOD),
             [
                 whole(r.round),
-                text(f"{r.chains:,}; {r.made:,}") | {"value": r.made},
+                text(f"{r.chains:,}; {r.made:,}", value=r.made),
                 share(r.call),
                 share(r.exe),
                 share(r.kept),
@@ -140,7 +202,7 @@ def _round_table(rows: Sequence[RoundRates]) -> dict[str, Any]:
     return table("rounds", "Round by round: by each answer's latest round.", columns, made)
 
 
-def _fate_table(fates: Sequence[ChainFates]) -> dict[str, Any]:
+def _fate_table(fates: Sequence[ChainFates]) -> PageTable:
     columns = [
         column("method", number=False),
         column("answers"),
@@ -178,7 +240,7 @@ def _fate_table(fates: Sequence[ChainFates]) -> dict[str, Any]:
     )
 
 
-def _change_table(changes: Sequence[RoundChanges]) -> dict[str, Any]:
+def _change_table(changes: Sequence[RoundChanges]) -> PageTable:
     columns = [
         column("method", number=False),
         column("steps", hint="from one round to the next"),
@@ -193,7 +255,7 @@ def _change_table(changes: Sequence[RoundChanges]) -> dict[str, Any]:
     return table("changes", "What one more round does.", columns, rows)
 
 
-def _change_cells(c: RoundChanges) -> list[dict[str, Any]]:
+def _change_cells(c: RoundChanges) -> list[Cell]:
     repairs = [f"{label(kind)} {n:,}" for kind, n in list(c.repairs.items())[:MOST_REPAIRS]]
     if len(c.repairs) > MOST_REPAIRS:
         repairs.append(f"{len(c.repairs) - MOST_REPAIRS} more kinds")
@@ -201,8 +263,8 @@ def _change_cells(c: RoundChanges) -> list[dict[str, Any]]:
         whole(c.steps),
         share(c.repaired),
         share(c.regressed),
-        text(f"{c.improved:,} of {c.timed:,}") | {"value": c.improved},
-        text(f"{c.worsened:,} of {c.timed:,}") | {"value": c.worsened},
-        text(f"{c.unsure:,} of {c.timed:,}") | {"value": c.unsure},
+        text(f"{c.improved:,} of {c.timed:,}", value=c.improved),
+        text(f"{c.worsened:,} of {c.timed:,}", value=c.worsened),
+        text(f"{c.unsure:,} of {c.timed:,}", value=c.unsure),
         text(", ".join(repairs)),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kerneltruth.report.page.wording import TIMES
 
@@ -15,6 +14,24 @@ BINS = 48
 MOST_DOTS = 60
 _TICKS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)
 _NEAR_TICKS = (1 / 4, 1 / 2, 3 / 4, 1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisTick:
+    """A place on an axis with its name; `one` marks the place of 1x."""
+
+    at: float
+    label: str
+    one: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramBar:
+    """Place, width and height of a bar, in percent."""
+
+    at: float
+    width: float
+    height: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +51,8 @@ class LogScale:
         share = math.log(bounded / self.low) / math.log(self.high / self.low)
         return round(100 * share, 2)
 
-    def ticks(self, *, apart: float = 0.0) -> list[dict[str, Any]]:
-        """Places of round factors, with their names.
+    def ticks(self, *, apart: float = 0.0) -> list[AxisTick]:
+        """Return the places of round factors, with their names.
 
         Args:
             apart: percent of the way that a name takes. Where there is less room for it, beside the
@@ -50,11 +67,11 @@ class LogScale:
             if inside and all(abs(at - self.at(other)) >= apart for other in named):
                 named.append(value)
         return [
-            {
-                "at": self.at(value),
-                "label": f"{value:.4g}{TIMES}" if value in named else "",
-                "one": value == 1.0,
-            }
+            AxisTick(
+                at=self.at(value),
+                label=f"{value:.4g}{TIMES}" if value in named else "",
+                one=value == 1.0,
+            )
             for value in found
         ]
 
@@ -71,7 +88,7 @@ def dots(factors: Sequence[float], scale: LogScale) -> list[float]:
     return sorted(scale.at(f) for f in factors) if len(factors) <= MOST_DOTS else []
 
 
-def bars(factors: Sequence[float], scale: LogScale) -> list[dict[str, float]]:
+def bars(factors: Sequence[float], scale: LogScale) -> list[HistogramBar]:
     """A histogram of many factors: place, width and height of each bar, in percent."""
     if len(factors) <= MOST_DOTS:
         return []
@@ -80,7 +97,7 @@ def bars(factors: Sequence[float], scale: LogScale) -> list[dict[str, float]]:
         counts[min(BINS - 1, int(scale.at(factor) / 100 * BINS))] += 1
     width, top = 100 / BINS, max(counts)
     return [
-        {"at": round(i * width, 2), "width": round(width, 2), "height": round(100 * n / top, 1)}
+        HistogramBar(at=round(i * width, 2), width=round(width, 2), height=round(100 * n / top, 1))
         for i, n in enumerate(counts)
         if n
     ]

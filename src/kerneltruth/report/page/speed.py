@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from kerneltruth.analysis.groups import METHOD, grouped
 from kerneltruth.analysis.results import Result
 from kerneltruth.analysis.speeds import baselines_of, efficiencies, speedups
 from kerneltruth.documents.analysis import SpeedupRow
-from kerneltruth.report.page.cells import column, factor, number, row, share, table, text, whole
+from kerneltruth.report.page.cells import (
+    Cell,
+    PageTable,
+    StripCell,
+    column,
+    factor,
+    number,
+    row,
+    share,
+    table,
+    text,
+    whole,
+)
 from kerneltruth.report.page.rates import fast
-from kerneltruth.report.page.scales import LogScale, bars, dots, speed_scale
+from kerneltruth.report.page.scales import AxisTick, LogScale, bars, dots, speed_scale
 from kerneltruth.report.page.wording import label, percent, row_label, times
 
 BY_CATEGORY = ("category",)
@@ -20,22 +32,32 @@ MOST_BASELINES = 6
 NAME_WIDTH = 16.0
 
 
-def speed_parts(answers: Sequence[Result]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedPart:
+    """Everything about speeds against one baseline."""
+
+    baseline: str
+    methods: PageTable
+    categories: PageTable
+    fast: PageTable
+    ticks: Sequence[AxisTick]
+
+
+def speed_parts(answers: Sequence[Result]) -> list[SpeedPart]:
     """For each baseline: strips by method and by category on one scale, and fast_p."""
     return [_against(answers, b) for b in baselines_of(answers)[:MOST_BASELINES]]
 
 
-def _against(answers: Sequence[Result], baseline: str) -> dict[str, Any]:
+def _against(answers: Sequence[Result], baseline: str) -> SpeedPart:
     known = [s for r in answers if r.correct and (s := r.speedup(baseline)) is not None]
     scale = speed_scale(known)
-    return {
-        "baseline": label(baseline),
-        "timed": len(known),
-        "methods": _strips(answers, baseline, METHOD, "method", scale),
-        "categories": _strips(answers, baseline, BY_CATEGORY, "category", scale),
-        "fast": fast(answers, baseline),
-        "ticks": scale.ticks(apart=NAME_WIDTH),
-    }
+    return SpeedPart(
+        baseline=label(baseline),
+        methods=_strips(answers, baseline, METHOD, "method", scale),
+        categories=_strips(answers, baseline, BY_CATEGORY, "category", scale),
+        fast=fast(answers, baseline),
+        ticks=scale.ticks(apart=NAME_WIDTH),
+    )
 
 
 def _strips(
@@ -44,7 +66,7 @@ def _strips(
     by: tuple[str, ...],
     what: str,
     scale: LogScale,
-) -> dict[str, Any]:
+) -> PageTable:
     members = grouped(answers, by)
     rows = []
     for found in speedups(answers, baseline, by):
@@ -64,30 +86,28 @@ def _strips(
     return table(f"speed-{what}-{baseline}", caption, columns, rows)
 
 
-def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> list[dict[str, Any]]:
+def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> list[Cell]:
     mean = found.mean
     standings = (found.surely_faster, found.ties, found.surely_slower)
     return [
-        {
-            "form": "strip",
-            "dots": dots(own, scale),
-            "bars": bars(own, scale),
-            "ticks": scale.ticks(),
-            "mean": None if mean.value is None else scale.at(mean.value),
-            "low": None if mean.low is None else scale.at(mean.low),
-            "high": None if mean.high is None else scale.at(mean.high),
-            "value": mean.value,
-            "part": None,
-        },
+        StripCell(
+            dots=dots(own, scale),
+            bars=bars(own, scale),
+            ticks=scale.ticks(),
+            mean=None if mean.value is None else scale.at(mean.value),
+            low=None if mean.low is None else scale.at(mean.low),
+            high=None if mean.high is None else scale.at(mean.high),
+            value=mean.value,
+        ),
         factor(mean),
         number(found.median, times(found.median)),
-        text(f"{found.timed:,} of {found.correct:,}") | {"value": found.timed},
+        text(f"{found.timed:,} of {found.correct:,}", value=found.timed),
         share(found.slower),
-        text(", ".join(f"{n:,}" for n in standings)) | {"value": found.surely_faster},
+        text(", ".join(f"{n:,}" for n in standings), value=found.surely_faster),
     ]
 
 
-def light(answers: Sequence[Result]) -> dict[str, Any] | None:
+def light(answers: Sequence[Result]) -> PageTable | None:
     """Efficiency against the device's limit by category; None where nothing has one."""
     found = [r for r in efficiencies(answers, BY_CATEGORY) if r.known]
     if not found:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from kerneltruth.analysis.groups import METHOD
-from kerneltruth.documents.analysis import Row
+from kerneltruth.documents.analysis import EstimateRecord, RateRecord, Row
 
 # What no reader can see, or what turns text around: shown by its code point in place of itself.
 _UNSEEN = re.compile(
@@ -78,23 +77,23 @@ def between(low: str, high: str) -> str:
     return f"{low} {DASH} {high}"
 
 
-def share_said(rate: dict[str, Any]) -> str:
+def share_said(rate: RateRecord) -> str:
     """`125 of 200`."""
-    return f"{count(rate['numerator'])} of {count(rate['denominator'])}"
+    return f"{count(rate.numerator)} of {count(rate.denominator)}"
 
 
-def share_interval(rate: dict[str, Any]) -> str:
-    """The interval of a rate, or nothing."""
-    if rate["low"] is None or rate["high"] is None:
+def share_interval(share: RateRecord | EstimateRecord) -> str:
+    """The interval of a share, or nothing."""
+    if share.low is None or share.high is None:
         return ""
-    return between(percent(rate["low"]), percent(rate["high"]))
+    return between(percent(share.low), percent(share.high))
 
 
-def times_interval(estimate: dict[str, Any]) -> str:
+def times_interval(estimate: EstimateRecord) -> str:
     """The interval of a speedup, or nothing."""
-    if estimate["low"] is None or estimate["high"] is None:
+    if estimate.low is None or estimate.high is None:
         return ""
-    return between(figures(estimate["low"]), times(estimate["high"]))
+    return between(figures(estimate.low), times(estimate.high))
 
 
 def microseconds(us: float | None) -> str:

@@ -25,7 +25,7 @@ def test_a_scale_goes_up_between_positive_ends(ends):
 
 def test_a_speed_scale_always_shows_1():
     ticks = speed_scale([3.0, 4.0]).ticks()
-    assert [tick["label"] for tick in ticks if tick["one"]] == ["1\u00d7"]
+    assert [tick.label for tick in ticks if tick.one] == ["1\u00d7"]
 
 
 def test_one_extreme_kernel_does_not_squeeze_all_others_together():
@@ -42,16 +42,16 @@ def test_few_factors_are_dots_and_many_are_bars():
     assert bars([2.0, 0.5], scale) == []
     many = [0.5] * 30 + [2.0] * 60
     assert dots(many, scale) == []
-    assert [bar["height"] for bar in bars(many, scale)] == [50.0, 100.0]
+    assert [bar.height for bar in bars(many, scale)] == [50.0, 100.0]
 
 
 def test_names_of_ticks_do_not_run_into_each_other_nor_over_the_ends():
     scale = LogScale(low=0.249, high=3.1)
-    everyone = {tick["label"] for tick in scale.ticks()}
+    everyone = {tick.label for tick in scale.ticks()}
     ticks = scale.ticks(apart=16.0)
-    named = [tick["at"] for tick in ticks if tick["label"]]
+    named = [tick.at for tick in ticks if tick.label]
     assert "0.25\u00d7" in everyone
-    assert "1\u00d7" in {tick["label"] for tick in ticks}
+    assert "1\u00d7" in {tick.label for tick in ticks}
     assert len(ticks) == len(scale.ticks())
     assert 2 <= len(named) < len(ticks)
     assert all(8 <= at <= 92 for at in named)

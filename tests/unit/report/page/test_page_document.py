@@ -4,31 +4,31 @@ import json
 
 from gathered_for_tests import gathered, result, run
 
-from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, attempt_table
+from kerneltruth.report.page.attempts import ANSWER, DISTINCT, ILLUSION, OWN, page_data
 from kerneltruth.report.page.document import page_document
+from kerneltruth.report.page.embed import as_json
 
 
 def table(*results, **more):
     material = gathered(*results, **more)
-    said = [""] * len(results)
-    return attempt_table(material.study, {}, said)
+    return page_data(material.study, [""] * len(results), numbers={})
 
 
 def test_rounds_are_linked_to_the_round_before():
     rounds = [result(method="refine", round=i, sample=s) for s in (0, 1) for i in (0, 1, 2)]
-    assert table(*rounds)["columns"]["before"] == [-1, 0, 1, -1, 3, 4]
+    assert table(*rounds).columns["before"] == [-1, 0, 1, -1, 3, 4]
 
 
 def test_the_best_round_is_the_answer():
     outcomes = ("fail", "pass", "fail")
     rounds = [result(outcome=o, method="refine", round=i) for i, o in enumerate(outcomes)]
-    flags = table(*rounds)["columns"]["flags"]
+    flags = table(*rounds).columns["flags"]
     assert [bool(f & ANSWER) for f in flags] == [False, True, False]
 
 
 def test_a_kernel_judged_on_a_second_device_counts_once_and_is_its_own_runs_answer():
     runs = [run("runs/a", "H100"), run("runs/b", "A100")]
-    flags = table(result(), result(run=1), runs=runs)["columns"]["flags"]
+    flags = table(result(), result(run=1), runs=runs).columns["flags"]
     assert [bool(f & DISTINCT) for f in flags] == [True, False]
     assert [bool(f & OWN) for f in flags] == [True, True]
 
@@ -36,9 +36,9 @@ def test_a_kernel_judged_on_a_second_device_counts_once_and_is_its_own_runs_answ
 def test_an_illusion_is_flagged_with_the_checks_that_pass_it():
     fooled = result(outcome="fail", checks={"kernelbench": "pass", "tritonbench": "fail"})
     found = table(fooled, result(checks={"tritonbench": "pass"}, sample=1))
-    assert [bool(f & ILLUSION) for f in found["columns"]["flags"]] == [True, False]
-    assert found["checks"] == ["kernelbench", "tritonbench"]
-    assert found["columns"]["fooled"] == [1, 2]
+    assert [bool(f & ILLUSION) for f in found.columns["flags"]] == [True, False]
+    assert found.checks == ["kernelbench", "tritonbench"]
+    assert found.columns["fooled"] == [1, 2]
 
 
 def test_methods_and_categories_are_numbered_as_tables_number_their_rows():
@@ -48,29 +48,29 @@ def test_methods_and_categories_are_numbered_as_tables_number_their_rows():
         result(method="a", category=None, sample=1),
     ]
     document = page_document(gathered(*results))
-    data = document["data"]
-    by_method = [(row["head"], row["group"]) for row in document["funnel"]["rows"]]
-    assert by_method == [(name, i) for i, name in enumerate(data["methods"])]
-    by_category = [(row["head"], row["group"]) for row in document["by_category"]["rows"]]
-    assert by_category == [(name, i) for i, name in enumerate(data["categories"])]
-    assert document["heat"]["methods"] == data["methods"]
+    data = document.data
+    by_method = [(row.head, row.group) for row in document.funnel.rows]
+    assert by_method == [(name, i) for i, name in enumerate(data.methods)]
+    by_category = [(row.head, row.group) for row in document.by_category.rows]
+    assert by_category == [(name, i) for i, name in enumerate(data.categories)]
+    assert document.heat.methods == data.methods
 
 
 def test_a_run_without_attempts_makes_a_page():
     document = page_document(gathered(), ranks=True)
-    assert document["counts"]["attempts"] == 0
-    assert "the runs hold no attempt" in document["notes"]
-    assert document["standings"] == []
+    assert document.counts.attempts == 0
+    assert "the runs hold no attempt" in document.notes
+    assert document.standings == []
 
 
-def test_the_document_is_plain_json():
+def test_what_the_script_reads_is_plain_json():
     document = page_document(gathered(result(speedup=1.5), result(outcome="fail", sample=1)))
-    assert json.loads(json.dumps(document, allow_nan=False))["counts"]["answers"] == 2
+    assert json.loads(as_json(document.data))["count"] == 2
 
 
 def test_every_rate_of_the_summary_has_its_counts():
     document = page_document(gathered(result(speedup=0.5), result(outcome="fail", sample=1)))
-    said = {tile["label"]: tile["cell"].get("counts") for tile in document["tiles"]}
+    said = {tile.label: tile.cell.counts for tile in document.tiles}
     assert said == {
         "Loads and runs": "2 of 2",
         "Is right": "1 of 2",
@@ -86,28 +86,28 @@ def test_every_rate_of_the_summary_has_its_counts():
 def test_plain_pytorch_is_said_to_be_in_the_list():
     plain = result(language="torch-only")
     wrong = result(language="torch-only", sample=1, exe="fail", detail="3 of 4 elements are wrong")
-    columns = page_document(gathered(plain, wrong))["data"]["columns"]
+    columns = page_document(gathered(plain, wrong)).data.columns
     assert columns["said"] == ["torch-only", "torch-only: 3 of 4 elements are wrong"]
 
 
 def test_sources_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_SOURCE_BYTES", 10)
     document = page_document(gathered(result(), sources={"0" * 64: "def relu(x): ..."}))
-    assert document["data"]["columns"]["source"] == [-1]
-    assert any("1 of 1 sources are left out" in note for note in document["notes"])
+    assert document.data.columns["source"] == [-1]
+    assert any("1 of 1 sources are left out" in note for note in document.notes)
 
 
 def test_details_that_do_not_fit_are_said_to_be_left_out(monkeypatch):
     monkeypatch.setattr("kerneltruth.report.page.document.MOST_DETAIL_BYTES", 10)
     document = page_document(gathered(result(), result(sample=1)))
-    assert document["parts"]["details"] == []
-    assert any("details of 2 attempts are left out" in note for note in document["notes"])
+    assert document.parts.details == ()
+    assert any("details of 2 attempts are left out" in note for note in document.notes)
 
 
 def test_a_name_without_end_is_cut():
     document = page_document(gathered(result(origin="x" * 10_000, method="m" * 10_000)))
-    assert len(document["data"]["columns"]["origin"][0]) == 160
-    assert len(document["data"]["methods"][0]) == 160
+    assert len(document.data.columns["origin"][0]) == 160
+    assert len(document.data.methods[0]) == 160
 
 
 def test_the_leaderboard_shows_the_best_kernels_with_ties():
@@ -117,10 +117,10 @@ def test_the_leaderboard_shows_the_best_kernels_with_ties():
         result(method="c", speedup=1.0, sha256="c" * 64),
     ]
     document = page_document(gathered(*results), ranks=True)
-    assert document["kind"] == "leaderboard"
-    ((row,),) = [part["rows"] for part in document["best"]]
-    kernels = row["cells"][0]["kernels"]
-    assert [(k["who"], k["tied"]) for k in kernels] == [
+    assert document.kind == "leaderboard"
+    ((row,),) = [part.rows for part in document.best]
+    kernels = row.cells[0].kernels
+    assert [(k.who, k.tied) for k in kernels] == [
         ("a \u00b7 m", True),
         ("b \u00b7 m", True),
         ("c \u00b7 m", False),

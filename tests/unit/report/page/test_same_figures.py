@@ -4,9 +4,9 @@ import json
 import random
 
 import pytest
+from msgspec import UNSET
 
 from kerneltruth.analysis.study import AnalyzeOptions, analyze
-from kerneltruth.documents.model import plain
 from kerneltruth.report.page.document import page_document
 from kerneltruth.report.page.gather import gather
 from kerneltruth.report.page.wording import method_label, percent, share_interval, share_said
@@ -100,117 +100,119 @@ def page(run):
 
 @pytest.fixture(scope="module")
 def analysis(run):
-    return plain(analyze(AnalyzeOptions(runs=(run,), ks=("1,2",))))
+    return analyze(AnalyzeOptions(runs=(run,), ks=("1,2",)))
 
 
 def said(cell):
-    return cell["text"], cell["counts"], cell["interval"]
+    return cell.text, cell.counts, cell.interval
 
 
 def rate_said(rate):
-    return percent(rate["rate"]), share_said(rate), share_interval(rate)
+    return percent(rate.rate), share_said(rate), share_interval(rate)
 
 
 def rows_of(table):
-    return {row["head"]: row["cells"] for row in table["rows"]}
+    return {row.head: row.cells for row in table.rows}
 
 
 def name_of(row):
-    return method_label(row["method"], row["model"])
+    return method_label(row.method, row.model)
 
 
 def test_the_rates_are_the_same(page, analysis):
-    tiles = {tile["label"]: tile["cell"] for tile in page["tiles"]}
-    overall = analysis["rates"]["overall"]
+    tiles = {tile.label: tile.cell for tile in page.tiles}
+    overall = analysis.rates.overall
     for label, stage in (("Loads and runs", "call"), ("Is right", "exe"), ("Is timed", "perf")):
         assert said(tiles[label]) == rate_said(overall[stage])
-    assert tiles["Not judged"]["counts"] == f"{overall['not_judged']} of {overall['attempts']}"
-    unsolved = analysis["unsolved"]["overall"]["unsolved"]
+    assert tiles["Not judged"].counts == f"{overall.not_judged} of {overall.attempts}"
+    unsolved = analysis.unsolved.overall.unsolved
     assert said(tiles["Tasks no method solves"]) == rate_said(unsolved)
 
 
 def test_the_rates_of_methods_and_dtypes_are_the_same(page, analysis):
-    by = {tuple(b["by"]): b["rows"] for b in analysis["rates"]["by"]}
-    funnel = rows_of(page["funnel"])
+    by = {b.by: b.rows for b in analysis.rates.by}
+    funnel = rows_of(page.funnel)
     for row in by["method", "model"]:
         cells = funnel[name_of(row)][1:4]
-        assert [said(c) for c in cells] == [rate_said(row[s]) for s in ("call", "exe", "perf")]
-    dtypes = rows_of(page["by_dtype"])
+        assert [said(c) for c in cells] == [
+            rate_said(getattr(row, s)) for s in ("call", "exe", "perf")
+        ]
+    dtypes = rows_of(page.by_dtype)
     for row in by["dtype",]:
-        cells = dtypes[row["dtype"]][1:4]
-        expected = [rate_said(row[name]) for name in ("failed", "exe", "exe_most")]
+        cells = dtypes[row.dtype][1:4]
+        expected = [rate_said(getattr(row, name)) for name in ("failed", "exe", "exe_most")]
         assert [said(c) for c in cells] == expected
-        assert dtypes[row["dtype"]][-1]["value"] == row["stopped_before"]
+        assert dtypes[row.dtype][-1].value == row.stopped_before
 
 
 def test_the_illusions_are_the_same(page, analysis):
-    tiles = {tile["label"]: tile["cell"] for tile in page["tiles"]}
-    found = analysis["illusions"]
-    assert said(tiles["Illusions"]) == rate_said(found["any_check"])
-    by_check, by_method, by_category = page["illusions"]
-    for row in found["overall"]:
-        cells = rows_of(by_check)[row["check"]]
-        expected = [rate_said(row[n]) for n in ("illusions", "of_wrong", "false_alarms")]
+    tiles = {tile.label: tile.cell for tile in page.tiles}
+    found = analysis.illusions
+    assert said(tiles["Illusions"]) == rate_said(found.any_check)
+    by_check, by_method, by_category = page.illusions
+    for row in found.overall:
+        cells = rows_of(by_check)[row.check]
+        expected = [rate_said(getattr(row, n)) for n in ("illusions", "of_wrong", "false_alarms")]
         assert [said(c) for c in cells[:3]] == expected
-    assert f"of {found['attempts']} distinct kernels" in by_check["caption"]
-    crossed = {tuple(b["by"]): b["rows"] for b in found["by"]}
-    checks = [row["check"] for row in found["overall"]]
+    assert f"of {found.attempts} distinct kernels" in by_check.caption
+    crossed = {b.by: b.rows for b in found.by}
+    checks = [row.check for row in found.overall]
     for row in crossed["method", "model"]:
-        cell = rows_of(by_method)[name_of(row)][checks.index(row["check"])]
-        assert said(cell) == rate_said(row["illusions"])
+        cell = rows_of(by_method)[name_of(row)][checks.index(row.check)]
+        assert said(cell) == rate_said(row.illusions)
     for row in crossed["category",]:
-        cell = rows_of(by_category)[row["category"]][checks.index(row["check"])]
-        assert said(cell) == rate_said(row["illusions"])
+        cell = rows_of(by_category)[row.category][checks.index(row.check)]
+        assert said(cell) == rate_said(row.illusions)
     # Each illusion of the list is one that the page marks, and of the share of any check.
-    marked = sum(flags >> 3 & 1 for flags in page["data"]["columns"]["flags"])
-    assert marked == len(found["findings"]) == found["any_check"]["numerator"]
+    marked = sum(flags >> 3 & 1 for flags in page.data.columns["flags"])
+    assert marked == len(found.findings) == found.any_check.numerator
 
 
 def test_the_speeds_are_the_same(page, analysis):
-    (against,) = page["speeds"]
-    fast = rows_of(against["fast"])
-    strips = rows_of(against["methods"])
-    rows = [row for row in analysis["fast_p"] if "method" in row]
+    (against,) = page.speeds
+    fast = rows_of(against.fast)
+    strips = rows_of(against.methods)
+    rows = [row for row in analysis.fast_p if row.method is not UNSET]
     for name in fast:
-        own = [rate_said(row["share"]) for row in rows if name_of(row) == name]
+        own = [rate_said(row.share) for row in rows if name_of(row) == name]
         assert [said(cell) for cell in fast[name]] == own
-    for row in analysis["speedups"]:
-        if "method" in row:
+    for row in analysis.speedups:
+        if row.method is not UNSET:
             _, mean, _, timed, *_ = strips[name_of(row)]
-            assert mean["value"] == row["mean"]["value"]
-            assert timed["text"] == f"{row['timed']} of {row['correct']}"
+            assert mean.value == row.mean.value
+            assert timed.text == f"{row.timed} of {row.correct}"
 
 
 def test_pass_at_k_and_the_leaderboard_are_the_same(page, analysis):
-    shown = rows_of(page["pass_at"])
-    right = next(t for t in page["standings"] if t["name"] == "standings-right")
+    shown = rows_of(page.pass_at)
+    right = next(t for t in page.standings if t.name == "standings-right")
     places = rows_of(right)
     exe = {
-        name_of(row): row["exe"]
-        for b in analysis["rates"]["by"]
-        if b["by"] == ["method", "model"]
-        for row in b["rows"]
+        name_of(row): row.exe
+        for b in analysis.rates.by
+        if b.by == ("method", "model")
+        for row in b.rows
     }
-    for row in analysis["pass_at_k"]:
-        cell = shown[name_of(row)][row["k"] - 1]
-        assert (cell["text"], cell["interval"]) == (
-            percent(row["value"]["value"]),
-            share_interval(row["value"]),
+    for row in analysis.pass_at_k:
+        cell = shown[name_of(row)][row.k - 1]
+        assert (cell.text, cell.interval) == (
+            percent(row.value.value),
+            share_interval(row.value),
         )
     for name, cells in places.items():
-        assert cells[2]["value"] == exe[name]["rate"]
-        assert cells[3]["text"] == share_interval(exe[name])
+        assert cells[2].value == exe[name].rate
+        assert cells[3].text == share_interval(exe[name])
 
 
 def test_the_deviance_and_the_fates_are_the_same(page, analysis):
-    deviance, steps = page["explained"]["tables"]
-    for row, term in zip(deviance["rows"], analysis["deviance"]["terms"], strict=True):
-        assert row["cells"][1]["value"] == term["explained"]
-        assert row["cells"][6]["value"] == term["p_permutation"]
-    for row, step in zip(steps["rows"], analysis["deviance"]["steps"], strict=True):
-        assert row["cells"][3]["value"] == step["p_permutation"]
-    fates = rows_of(page["rounds"]["fates"])
-    for row in analysis["trajectories"]["fates"]:
+    deviance, steps = page.explained.tables
+    for row, term in zip(deviance.rows, analysis.deviance.terms, strict=True):
+        assert row.cells[1].value == term.explained
+        assert row.cells[6].value == term.p_permutation
+    for row, step in zip(steps.rows, analysis.deviance.steps, strict=True):
+        assert row.cells[3].value == step.p_permutation
+    fates = rows_of(page.rounds.fates)
+    for row in analysis.trajectories.fates:
         cells = fates[name_of(row)][1:7]
         names = ("persistent", "rescued", "regained", "lost", "never", "not_judged")
-        assert [said(c) for c in cells] == [rate_said(row[name]) for name in names]
+        assert [said(c) for c in cells] == [rate_said(getattr(row, name)) for name in names]

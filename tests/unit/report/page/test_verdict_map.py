@@ -23,23 +23,23 @@ def test_a_cell_is_shaded_by_the_share_that_is_right(right, total, judged, retur
 
 
 def test_one_answer_shows_a_mark_of_its_outcome():
-    assert cell([result()])["mark"] == "\u2713"
-    assert cell([result(outcome="compile_error", called=False)])["mark"] == "C"
-    assert cell([result(outcome="unsupported_here", called=False)])["mark"] == "\u2013"
+    assert cell([result()]).mark == "\u2713"
+    assert cell([result(outcome="compile_error", called=False)]).mark == "C"
+    assert cell([result(outcome="unsupported_here", called=False)]).mark == "\u2013"
 
 
 def test_several_answers_show_their_counts_and_say_their_outcomes():
     found = cell([result(), result(outcome="fail"), result(outcome="fail")])
-    assert found["mark"] == "1/3"
-    assert found["said"] == "2 fail, 1 pass"
+    assert found.mark == "1/3"
+    assert found.said == "2 fail, 1 pass"
 
 
 def test_a_method_without_an_answer_to_a_task_has_no_cell():
     found = heat_map([result(method="a"), result("kernelbenchx/gelu", method="b")])
-    assert found["methods"] == ["a \u00b7 m", "b \u00b7 m"]
-    (group,) = found["categories"]
-    assert [t["short"] for t in group["tasks"]] == ["gelu", "relu"]
-    assert [[c is not None for c in t["cells"]] for t in group["tasks"]] == [
+    assert found.methods == ["a \u00b7 m", "b \u00b7 m"]
+    (group,) = found.categories
+    assert [t.short for t in group.tasks] == ["gelu", "relu"]
+    assert [[c is not None for c in t.cells] for t in group.tasks] == [
         [False, True],
         [True, False],
     ]
