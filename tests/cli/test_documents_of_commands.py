@@ -31,11 +31,11 @@ def document(ran, name=None):
 
 
 @pytest.fixture(scope="module")
-def audited(process, tmp_path_factory):
-    """A real audit of two kernels."""
+def audited(kt, tmp_path_factory):
+    """An audit of two kernels."""
     folder = tmp_path_factory.mktemp("audit") / "run"
     only = ("--only", "relu", "--only", "relu_nan_swallowed", "--only", "relu")
-    ran = process("audit", *only, "--device", "cpu", "--out", folder, "--json")
+    ran = kt("audit", *only, "--device", "cpu", "--out", folder, "--json")
     assert ran.code == 0, ran.err
     return ran
 

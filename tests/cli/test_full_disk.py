@@ -1,5 +1,6 @@
 """A disk that fills up, at every point of a run: told in one line, and nothing is lost."""
 
+import contextlib
 import json
 import os
 import resource
@@ -54,15 +55,21 @@ def test_a_disk_that_fills_up_leaves_a_run_that_goes_on(kt, candidate, tiny_disk
     assert (again.code, json.loads(again.out)["kind"]) == (1, "type")
 
 
-def test_a_limit_on_file_sizes_is_told_in_one_line(process, candidate, tmp_path):
-    kernel, run = candidate(KERNEL), tmp_path / "run"
-    limit = 1200
+@contextlib.contextmanager
+def largest_file(size):
+    """Let this process write no file beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    def limited():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    arguments = ("check", kernel, "--device", "cpu", "--out", run)
-    ran = process(*arguments, "--json", preexec_fn=limited)
+def test_a_limit_on_file_sizes_is_told_in_one_line(kt, candidate, tmp_path):
+    run = tmp_path / "run"
+    with largest_file(1200):
+        ran = kt("check", candidate(KERNEL), "--device", "cpu", "--out", run, "--json")
     assert (ran.code, ran.out) == (3, ""), ran.err
     assert "File too large" in ran.err
     assert "Traceback" not in ran.err

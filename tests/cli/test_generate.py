@@ -454,17 +454,22 @@ def test_a_shown_reference_is_in_the_prompt_only_when_asked_for(serve, generate)
 
 
 @pytest.fixture
-def begin(environment, tmp_path):
-    """Start a generation of one task and many samples as a process of its own."""
+def many(tmp_path):
+    """A generation of one task and many samples."""
+    options = ("--model", "some-model", "--task", "relu", "--samples", "12")
+    out = ("--out", str(tmp_path / "out"), "--concurrency", "1", "--json")
+    return ("generate", "--method", "best_of_n", *options, *out)
+
+
+@pytest.fixture
+def begin(environment, many):
+    """Start it as a process of its own."""
     begun = []
 
-    def start(server, *more):
-        command = [sys.executable, "-m", "kerneltruth", "generate", "--method", "best_of_n"]
-        options = ["--model", "some-model", "--task", "relu", "--samples", "12"]
-        out = ["--out", str(tmp_path / "out"), "--concurrency", "1", "--json", *more]
+    def start(server):
         begun.append(
             subprocess.Popen(
-                command + options + out,
+                [sys.executable, "-m", "kerneltruth", *many],
                 env={**environment, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -490,7 +495,7 @@ def wait_for(condition, process):
         time.sleep(0.01)
 
 
-def test_after_kill_9_no_answer_is_paid_twice(serve, begin, tmp_path):
+def test_after_kill_9_no_answer_is_paid_twice(serve, begin, many, kt, tmp_path):
     server = serve(lambda number, _: Sent(body=completion(f"answer {number}"), after_s=0.05))
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 5, process)
@@ -500,15 +505,16 @@ def test_after_kill_9_no_answer_is_paid_twice(serve, begin, tmp_path):
     sent = len(server.bodies)
     # One may have been on its way.
     assert kept >= sent - 1 >= 4
-    again = begin(server)
-    out, err = again.communicate(timeout=PATIENCE_S)
-    assert again.returncode == 0, err
-    assert json.loads(out)["answers"] == 12
+    again = kt(*many, fixed=False)
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["answers"] == 12
     assert len(server.bodies) - sent == 12 - kept
     assert len(lines(tmp_path / "out" / "answers.jsonl")) == 12
 
 
-def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(serve, begin, tmp_path):
+def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(
+    serve, begin, many, kt, tmp_path
+):
     server = serve(Sent(body=completion("ok"), after_s=0.5))
     process = begin(server)
     wait_for(lambda: len(server.bodies) >= 2, process)
@@ -519,9 +525,8 @@ def test_ctrl_c_waits_for_what_is_on_its_way_and_says_how_to_go_on(serve, begin,
     sent = len(server.bodies)
     assert f"interrupted; {sent} answers kept" in err
     assert len(lines(tmp_path / "out" / "answers.jsonl")) == sent
-    again = begin(server, "--concurrency", "12")
-    out, err = again.communicate(timeout=PATIENCE_S)
-    assert json.loads(out)["answers"] == 12, err
+    again = kt(*many, "--concurrency", "12", fixed=False)
+    assert json.loads(again.out)["answers"] == 12, again.err
     assert len(server.bodies) == 12
 
 

@@ -127,7 +127,7 @@ def test_an_interrupt_while_libraries_load_is_heeded_however_often_it_comes(begi
     assert started_by(process.pid) == []
 
 
-def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, process, tmp_path):
+def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, kt, tmp_path):
     run = tmp_path / "run"
     log = run / "results.jsonl"
     names = ("relu", "relu_strided", "relu_nan_swallowed", "silu", "softmax", "gelu", "elu", "tanh")
@@ -143,7 +143,7 @@ def test_an_interrupted_audit_keeps_its_results_and_resumes(begin, process, tmp_
     before = log.read_bytes()
     kept = [line["name"] for line in RunStore.open(run, keep=dict).results()]
     assert 1 <= len(kept) < len(names)
-    again = process(*arguments, "--json")
+    again = kt(*arguments, "--json")
     assert again.code == 0, again.err
     assert [k["name"] for k in json.loads(again.out)["kernels"]] == list(names)
     assert log.read_bytes().startswith(before)

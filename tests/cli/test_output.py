@@ -1,42 +1,47 @@
 """What is printed where: terminals wide and narrow, pipes that close, odd encodings and folders."""
 
+import contextlib
 import os
 import pty
 import re
-import select
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+from kerneltruth import cli
 
 KERNEL = "def relu(x):\n    return None\n"
 
 
 @pytest.fixture
-def on_terminal(environment):
+def on_terminal(runners, monkeypatch):
     """Run a command on a pseudo-terminal; its exit code and all that it showed."""
 
-    def run(*arguments, **changed):
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kerneltruth", *map(str, arguments)],
-            env={**environment, "TERM": "xterm-256color", **changed},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
-        os.close(theirs)
+    def shown_on(terminal):
         shown = bytearray()
-        end = time.monotonic() + 120
-        while time.monotonic() < end and select.select([ours], [], [], 120)[0]:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:
-                break
-            shown += data
+        # An error is how a terminal says that nobody writes to it any more.
+        with contextlib.suppress(OSError):
+            while data := os.read(terminal, 65536):
+                shown.extend(data)
+        return shown.decode()
+
+    def run(*arguments, **changed):
+        for name, value in {"TERM": "xterm-256color", **changed}.items():
+            monkeypatch.setenv(name, value)
+        ours, theirs = pty.openpty()
+        with ThreadPoolExecutor(1) as pool:
+            shown = pool.submit(shown_on, ours)
+            with (
+                open(theirs, "w") as terminal,
+                contextlib.redirect_stdout(terminal),
+                contextlib.redirect_stderr(terminal),
+            ):
+                code = cli.invoke([*map(str, arguments)])
+            text = shown.result(60)
         os.close(ours)
-        return process.wait(30), shown.decode()
+        return code, text
 
     return run
 

@@ -172,10 +172,10 @@ def test_nothing_to_judge_is_told_with_the_first_reason(kt, tmp_path):
     assert "unknown task 'thing'" in ran.err
 
 
-def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_in, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_outcomes(kt, environment, handed_in, tmp_path):
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     command = ("run", "--candidates", handed_in, "--seed", 0, *ARGUMENTS)
-    assert process(*command, "--out", plain).code == 0
+    assert kt(*command, "--out", plain).code == 0
     begun = subprocess.Popen(
         [sys.executable, "-m", "kerneltruth", *map(str, command), "--out", str(killed)],
         env=environment,
@@ -188,7 +188,7 @@ def test_a_killed_run_goes_on_to_the_same_outcomes(process, environment, handed_
         time.sleep(0.01)
     os.kill(begun.pid, signal.SIGKILL)
     begun.wait(60)
-    assert process(*command, "--out", killed).code == 0
+    assert kt(*command, "--out", killed).code == 0
     assert outcomes(killed) == outcomes(plain)
     assert len(lines_of(killed)) == 8
 

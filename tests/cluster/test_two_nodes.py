@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kerneltruth
+from kerneltruth import cli
 
 ray_cluster = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
 
@@ -58,10 +59,14 @@ def cluster(environment, monkeypatch):
     made.shutdown()
 
 
-def begin(environment, handed_in, out, *more):
-    command = ["run", "--candidates", handed_in, "--out", out, "--seed", 0, *SUITE, *more]
+def command(handed_in, out, *more):
+    words = ("run", "--candidates", handed_in, "--out", out, "--seed", 0, *SUITE, *more)
+    return [*map(str, words)]
+
+
+def begin(environment, *words):
     return subprocess.Popen(
-        [sys.executable, "-m", "kerneltruth", *map(str, command)],
+        [sys.executable, "-m", "kerneltruth", *words],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -83,27 +88,23 @@ def test_a_node_killed_in_the_middle_costs_no_attempt_and_counts_none_twice(
 ):
     second = cluster.add_node(num_cpus=1)
     run, local = tmp_path / "ray", tmp_path / "local"
-    begun = begin(environment, handed_in, run, "--executor", "ray", "--address", cluster.address)
+    ray = ("--executor", "ray", "--address", cluster.address)
+    begun = begin(environment, *command(handed_in, run, *ray))
     end = time.monotonic() + PATIENCE_S
     while len(lines_of(run)) < 3 and begun.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     cluster.remove_node(second, allow_graceful=False)
     _, said = begun.communicate(timeout=PATIENCE_S)
     assert begun.returncode == 0, said
-    here = begin(environment, handed_in, local, "--workers", "1")
-    assert here.wait(PATIENCE_S) == 0
+    assert cli.invoke(command(handed_in, local, "--workers", "1")) == 0
     assert len(lines_of(run)) == 9
     assert verdicts(run) == verdicts(local)
 
 
-def test_no_cluster_at_the_address_is_one_line(environment, handed_in, tmp_path):
-    begun = begin(
-        environment,
-        handed_in,
-        tmp_path / "run",
-        *("--executor", "ray", "--address", "127.0.0.1:1"),
-    )
-    _, said = begun.communicate(timeout=PATIENCE_S)
-    assert begun.returncode == 2, said
+def test_no_cluster_at_the_address_is_one_line(handed_in, tmp_path, capsys):
+    ray = ("--executor", "ray", "--address", "127.0.0.1:1")
+    code = cli.invoke(command(handed_in, tmp_path / "run", *ray))
+    said = capsys.readouterr().err
+    assert code == 2, said
     assert "no Ray cluster answers there" in said
     assert "Traceback" not in said
