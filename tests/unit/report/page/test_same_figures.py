@@ -123,7 +123,7 @@ def test_the_rates_are_the_same(page, analysis):
     tiles = {tile.label: tile.cell for tile in page.tiles}
     overall = analysis.rates.overall
     for label, stage in (("Loads and runs", "call"), ("Is right", "exe"), ("Is timed", "perf")):
-        assert said(tiles[label]) == rate_said(overall[stage])
+        assert said(tiles[label]) == rate_said(getattr(overall, stage))
     assert tiles["Not judged"].counts == f"{overall.not_judged} of {overall.attempts}"
     unsolved = analysis.unsolved.overall.unsolved
     assert said(tiles["Tasks no method solves"]) == rate_said(unsolved)
