@@ -1,4 +1,4 @@
-"""The strategies: the draft that each makes at its k-th turn."""
+"""Make the drafts of each strategy: the k-th request for a case."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from kerneltruth.tasks.spec import Scalar, Task
 
 Strategy = Callable[[Scene, int], Draft | None]
 
-# The largest size of a dim of a window, such as that of a convolution.
+# The largest size of a window's dim, such as a convolution's.
 _WINDOW = 5
-# More departures than this are tried several at a time, or few cases would reach the last one.
+# If there are more departures than this, each case tries several: otherwise few cases would reach
+# the last one.
 MANY_SINGLES = 6
 
 
 def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
-    """Odd sizes up to the cap, and few rows.
+    """Choose odd sizes up to the cap, and few rows.
 
-    `default` spreads them evenly over the octaves. The other strategies are not about sizes, so
-    theirs vary within one octave: a kernel whose block is the next power of two is compiled once
-    per dtype there, and not once per case.
+    The `default` strategy spreads them evenly over the octaves. Other strategies are not about
+    sizes, so their sizes stay within one octave: a kernel whose block is the next power of two
+    compiles once per dtype there, instead of once per case.
     """
     home = purpose != ("default",)
     sizes = {}
@@ -45,7 +46,7 @@ def _ordinary(scene: Scene, k: int, *purpose: str) -> Sizes:
 
 
 def _focus(scene: Scene, k: int) -> tuple[Axis | None, int]:
-    """The axis whose turn it is, the last one first, and how often it has had its turn."""
+    """Return the axis of this turn, starting with the last, and how often it has had a turn."""
     if not scene.axes:
         return None, k
     count = len(scene.axes)
@@ -87,7 +88,7 @@ def _boundary(scene: Scene, k: int) -> Draft | None:
 
 
 def _large(scene: Scene, large: tuple[Sizes, ...], turn: int) -> Draft:
-    """A long dim; half precision and one sign first, where long sums go wrong."""
+    """Make a dim long; half precision and one sign first, where long sums go wrong."""
     sizes = large[turn % len(large)]
     keep = max(sizes, key=lambda s: sizes[s])
     sums = scene.task.dim(keep).role in ("reduced", "contracted")
@@ -136,7 +137,7 @@ def _tiles(scene: Scene, k: int) -> Draft | None:
 
 
 def _thresholds(scene: Scene, k: int) -> Draft | None:
-    """One more than each number that the candidate's source compares with, then it, then less."""
+    """Use one more than each number that the source compares with, then it, then less."""
     turns = [
         (axis, number + step)
         for step in (1, 0, -1)
@@ -154,7 +155,7 @@ def _thresholds(scene: Scene, k: int) -> Draft | None:
 
 
 def _first(scene: Scene) -> str:
-    """The first dtype that the task promises, among those that are asked for."""
+    """Return the first dtype that the task promises, among the requested ones."""
     known = (*scene.dtypes, *scene.extended_dtypes)
     return next((d for d in scene.task.promised_dtypes if d in known), known[0])
 
@@ -163,7 +164,7 @@ _LAYOUTS = ("transposed", "strided", "row_gaps", "expanded", "misaligned", "offs
 
 
 def _layouts_of(task: Task) -> tuple[str, ...]:
-    """The layouts of a task; for images, channels last comes first."""
+    """Return the layouts of a task; for images, channels last comes first."""
     has_images = any(len(spec.usual) == 4 for spec in task.tensors)
     found = ("channels_last", *_LAYOUTS) if has_images else _LAYOUTS
     promised = task.promises.layouts
@@ -195,10 +196,10 @@ def _layouts(scene: Scene, k: int) -> Draft | None:
 
 
 def _of_several_windows(task: Task, sizes: Sizes) -> Sizes:
-    """Small windows, where dims are those of a window, and images that hold several of them.
+    """Use small windows, for a window's dims, and images that hold several of them.
 
-    A window as large as the image sums all of its elements, which is right in any order that the
-    image and the weights share.
+    A window as large as the image sums all its elements, which hides a wrong order that image and
+    weights share.
     """
     windows = [
         d for d in task.dims if d.role == "contracted" and (d.high or _WINDOW + 1) <= _WINDOW
@@ -210,9 +211,9 @@ def _of_several_windows(task: Task, sizes: Sizes) -> Sizes:
 
 
 def _one_dimensional(task: Task) -> dict[str, Scalar]:
-    """The form of the task in which its first tensor has one dim, where there is one.
+    """Return the form of the task in which its first tensor has one dim, if there is one.
 
-    Along a single dim a kernel reads on as if it were contiguous sooner than along several.
+    A kernel is more likely to assume a contiguous tensor if it has a single dim.
     """
     if not task.tensors:
         return {}
@@ -222,7 +223,7 @@ def _one_dimensional(task: Task) -> dict[str, Scalar]:
     return next((f for f in forms if len(task.axes(task.tensors[0], defaults | f)) == 1), {})
 
 
-# The recipe and the dtype with which it tells most come first; later rounds shift the dtypes.
+# The recipe and the dtype that tell the most come first; later rounds shift the dtypes.
 _STRUCTURED = (
     ("exp_edge", 0),
     ("large_same_sign", 0),
@@ -252,7 +253,7 @@ _STRUCTURED = (
 
 
 def _structured(scene: Scene, k: int) -> Draft | None:
-    """Each recipe in turn and in each mode, those that the task's prompt names first."""
+    """Use each recipe in turn and in each mode; those in the task's prompt come first."""
     promised = scene.task.promises.recipes
     first = [(recipe, mode) for mode in _modes(scene.task) for recipe in promised]
     deck = [(recipe, 0) for recipe, _ in first]
@@ -267,7 +268,7 @@ def _structured(scene: Scene, k: int) -> Draft | None:
 
 
 def _modes(task: Task) -> list[dict[str, Scalar]]:
-    """The defaults, then each other value of a switch, or of an attribute that names a formula."""
+    """Return the defaults, then each value of a switch or of an attribute that names a formula."""
     found: list[dict[str, Scalar]] = [{}]
     for a in task.attributes:
         if isinstance(a.default, bool | str) and not a.hidden:
@@ -277,7 +278,7 @@ def _modes(task: Task) -> list[dict[str, Scalar]]:
 
 
 def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
-    """Other attribute values in one case of three, so that they meet other faults."""
+    """Use other attribute values in one case of three, so that they meet other faults."""
     if k % 3 != 2:
         return {}
     return {
@@ -288,7 +289,7 @@ def _sometimes(scene: Scene, k: int) -> dict[str, Scalar]:
 
 
 def departures_of(task: Task, axes: tuple[Axis, ...], device: Device) -> tuple[Single, ...]:
-    """What cases try beside the defaults, each at least once: values, absent tensors, dtypes."""
+    """Return what cases try besides the defaults, each at least once: values, absences, dtypes."""
     defaults = {a.name: a.default for a in task.attributes}
 
     def fits(single: Single) -> bool:
@@ -299,7 +300,7 @@ def departures_of(task: Task, axes: tuple[Axis, ...], device: Device) -> tuple[S
 
 
 def _attributes(scene: Scene, k: int) -> Draft | None:
-    """Each value of each attribute and each absent tensor, then all together at random."""
+    """Use each value of each attribute and each absent tensor, then random combinations."""
     departures = scene.departures
     if not departures:
         return None
@@ -325,7 +326,7 @@ def _attributes(scene: Scene, k: int) -> Draft | None:
 
 
 def _empty(scene: Scene, k: int) -> Draft | None:
-    """All dims 1, then each dim 0 and each dim 1 in turn, the others ordinary."""
+    """Use all dims 1, then each dim 0 and each dim 1 in turn, the others ordinary."""
     ones = {a.symbol: a.low for a in scene.axes}
     variants: list[tuple[Sizes, str | None]] = [(ones, None)]
     for axis in scene.axes:
@@ -346,7 +347,7 @@ def _empty(scene: Scene, k: int) -> Draft | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """When a strategy first has its turn, and how long it then waits.
+    """Return when a strategy first has its turn, and how long it then waits.
 
     The more departures from the defaults there are, the sooner `attributes` has its next turn.
     """
@@ -356,7 +357,7 @@ class Cadence:
     pause: float
 
     def step(self, scene: Scene) -> float:
-        """How long the strategy waits for its next turn."""
+        """Return how long the strategy waits for its next turn."""
         if self.draft is not _attributes:
             return self.pause
         return max(1.0, min(self.pause, 12.0 / max(len(scene.departures), 1)))

@@ -1,4 +1,4 @@
-"""Sizes near those asked for that a task allows, at ordinary cost."""
+"""Fit requested sizes to a task: near them, allowed, and of ordinary cost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def fit(
     exact: bool = False,
     odd: bool = True,
 ) -> Sizes | None:
-    """Sizes near the given ones that the task allows with these attributes, or None.
+    """Return sizes near the given ones that the task allows with these attributes, or None.
 
     Args:
-        task: what constrains them.
+        task: constrains them.
         axes: its dims as sources of sizes.
         device: what an ordinary case may cost there.
-        sizes: as asked for; those of 0 stay 0.
+        sizes: the requested ones; 0 stays 0.
         settings: every attribute's value.
         keep: the dim whose size matters most.
-        exact: whether sizes stay whatever they cost.
+        exact: whether sizes stay at any cost.
         odd: whether they are shrunk to odd sizes.
     """
 
@@ -47,7 +47,7 @@ def fit(
 def fit_anywhere(
     task: Task, axes: tuple[Axis, ...], device: Device, settings: Settings
 ) -> Sizes | None:
-    """Sizes at which the attributes have a meaning: ordinary ones, else a few larger ones."""
+    """Return sizes at which the attributes have a meaning: ordinary ones, else some larger ones."""
     for size, rows in ((17, 17), (9, 2), (17, 1)):
         sizes = {
             a.symbol: min(max(rows if a.kind == "batch" else size, a.low), a.cap) for a in axes

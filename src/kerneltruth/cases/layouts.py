@@ -1,10 +1,9 @@
-"""Layouts: how an input lies in memory, between guard bands that tell a stray access.
+"""Lay inputs out in memory, between guard bands that reveal a stray access.
 
-An input is handed over as one buffer: guard band, elements (with gaps where the layout has them),
-guard band. Guards and gaps hold poison: NaN and huge values of both signs, so that reading them
-shows in the result, and a fresh pattern each time, so that writing them shows in the bytes. Where
-a result is NaN for whatever reason, another call with small numbers in their place tells whether
-it depends on them.
+An input is passed as one buffer: guard band, elements (with gaps if the layout has them), guard
+band. Guards and gaps hold poison: NaN and huge values of both signs, so that reading them shows in
+the result, and a fresh pattern each time, so that writing them shows in the bytes. If a result is
+NaN for other reasons, another call with small numbers as poison shows whether it depends on them.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What a call did to an input: which bytes changed, and the elements it left."""
+    """What a call did to an input: the changed bytes, and its elements afterwards."""
 
     guards_intact: bool
     gaps_intact: bool
@@ -102,9 +101,9 @@ class Inspection:
 
 
 def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
-    """Values that nothing should read, as bit patterns; a fresh pattern for each seed.
+    """Return values that nothing should read, as bit patterns; a fresh pattern for each seed.
 
-    `small`: finite numbers near zero, each of them another than the same seed gives otherwise.
+    `small`: finite numbers near zero, each different from what the same seed gives otherwise.
     """
     if dtype in PARTS:
         parts = poison(2 * count, PARTS[dtype], seed, small=small)
@@ -121,9 +120,9 @@ def poison(count: int, dtype: str, seed: int, *, small: bool = False) -> Array:
 def _poison_around(
     count: int, before: int, after: int, dtype: str, seed: int, *, small: bool
 ) -> Array:
-    """As many elements as `poison` makes; all but some at both ends keep their contents.
+    """Return as many elements as `poison` makes; all but some at both ends keep their contents.
 
-    Making all of it would take longer than anything else that is done with a large tensor.
+    Making all of it would take longer than everything else done with a large tensor.
     """
     if dtype in PARTS:
         own = PARTS[dtype]
@@ -142,7 +141,7 @@ def _poison_around(
 
 
 def _noise(need: int, seed: int) -> Array:
-    """As many bytes as are needed, or a period of them."""
+    """Return as many bytes as are needed, or one period of them."""
     drawn = hashlib.shake_128(seed.to_bytes(8, "little")).digest(min(need, _POISON_PERIOD))
     return np.frombuffer(drawn, np.uint8)
 
@@ -163,7 +162,7 @@ def _poison_of(choice: Array, random: Array, dtype: str, *, small: bool) -> Arra
 
 @cache
 def _quarters(dtype: str, *, small: bool) -> tuple[Array, Array]:
-    """What is free and what is set in a float's poison: huge, NaN, huge and negative, NaN."""
+    """Return the free and the set bits of a float's poison: huge, NaN, huge and negative, NaN."""
     known = _FLOAT_POISON[dtype]
     bits = _BITS[torch_dtype(dtype).itemsize]
     if small:
@@ -175,10 +174,10 @@ def _quarters(dtype: str, *, small: bool) -> tuple[Array, Array]:
 
 
 def _extreme_integers(choice: Array, random: Array, dtype: str, *, small: bool) -> Array:
-    """Within 32 of the least or greatest value of an integer dtype; if `small`, four others."""
+    """Return values within 32 of an integer dtype's least or greatest; if `small`, four others."""
     signed = np.dtype(dtype)
     if small:
-        # From 0 to 3, which unsigned dtypes have near their least value.
+        # From 0 to 3, which are near the least value of unsigned dtypes.
         few: Array = random & random.dtype.type(3) | random.dtype.type(64 * (signed.kind == "u"))
         return few
     info = np.iinfo(signed)
@@ -189,7 +188,7 @@ def _extreme_integers(choice: Array, random: Array, dtype: str, *, small: bool) 
 
 
 def effective_layout(layout: str, shape: tuple[int, ...]) -> str:
-    """What a layout becomes for a tensor whose rank has no such layout."""
+    """Return the layout of a tensor whose rank lacks the requested one."""
     if layout not in LAYOUTS:
         raise InternalError(f"layout {layout!r} is not one of {LAYOUTS}")
     if not shape and layout in ("transposed", "strided", "row_gaps", "expanded"):
@@ -202,7 +201,7 @@ def effective_layout(layout: str, shape: tuple[int, ...]) -> str:
 
 
 def _dense(shape: tuple[int, ...], last: int = 1, row_gap: int = 0) -> tuple[int, ...]:
-    """Row-major strides, with a step along the last dim and a gap after each row."""
+    """Return row-major strides, with a step along the last dim and a gap after each row."""
     strides: list[int] = []
     step = last
     for position, size in enumerate(reversed(shape)):
@@ -230,7 +229,7 @@ def _strides(layout: str, shape: tuple[int, ...], expand: int | None) -> tuple[i
 
 
 def _constant_dim(bits: Array) -> int | None:
-    """The first dim of size over 1 along which nothing varies."""
+    """Return the first dim of size over 1 along which nothing varies."""
     for d, size in enumerate(bits.shape):
         if size > 1 and (bits == bits.take([0], axis=d)).all():
             return d
@@ -246,7 +245,7 @@ def _as_bits(tensor: Tensor) -> Array:
 
 
 def _view(elements: Array, placed: Placed) -> Array:
-    """The tensor's elements as a view of its buffer's, which numpy checks to hold them."""
+    """Return the tensor's elements as a view of its buffer, which numpy checks."""
     strides = tuple(s * elements.itemsize for s in placed.strides)
     start = placed.offset * elements.itemsize
     return np.ndarray(placed.shape, elements.dtype, elements, start, strides)
@@ -303,20 +302,20 @@ def place(
 
 
 def is_contiguous(placed: Placed) -> bool:
-    """Whether the elements lie one after the other, row-major; sizes of 1 have any stride."""
+    """Return whether the elements are consecutive, row-major; sizes of 1 have any stride."""
     pairs = zip(placed.shape, placed.strides, _dense(placed.shape), strict=True)
     return 0 in placed.shape or all(n == 1 or given == dense for n, given, dense in pairs)
 
 
 def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Elements from the first to the last, inclusive."""
+    """Count elements from the first to the last, inclusive."""
     if 0 in shape:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
 def inspect(placed: Placed, after: bytes | bytearray | memoryview) -> Inspection:
-    """Compare a buffer with what it was before the call.
+    """Compare a buffer with its contents before the call.
 
     Bytes between elements are gaps; all before the first and after the last are guards.
     """

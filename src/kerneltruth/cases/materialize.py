@@ -1,4 +1,4 @@
-"""A case made into tensors. The same case gives the same bits on every device and version."""
+"""Turn a case into tensors. The same case gives the same bits on every device and version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Inputs:
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[str, Tensor | list[Tensor] | Scalar]]:
-        """Names and values in call order."""
+        """Return names and values in call order."""
         for name in self.order:
             if name in self.lists:
                 members = (self.tensors[n] for n in self.lists[name])
@@ -47,7 +47,7 @@ class Inputs:
                 yield name, self.scalars.get(name) if tensor is None else tensor
 
     def digests(self) -> dict[str, str]:
-        """Sha256 of each tensor's elements, row-major, in its dtype: no layout changes it."""
+        """Hash each tensor's elements, row-major, in its dtype: no layout changes the digest."""
         return {
             name: hashlib.sha256(flat_bytes(tensor).numpy().data).hexdigest()
             for name, tensor in self.tensors.items()
@@ -56,20 +56,20 @@ class Inputs:
 
 
 def flat_bytes(tensor: Tensor) -> Tensor:
-    """A tensor's elements as bytes, row-major and in one dim; a view where they lie so."""
+    """Return a tensor's elements as bytes, row-major and in one dim; a view if possible."""
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1)
-    # A single element counts as contiguous whatever its stride, with which no view is possible.
+    # A single element counts as contiguous with any stride, which permits no view.
     return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
 
 
 def layout_of(case: Case, spec: TensorSpec) -> str:
-    """How one tensor of a case lies in memory; a rank that lacks the layout gets the nearest."""
+    """Return the memory layout of one tensor of a case; a rank without it gets the nearest."""
     del spec
     return case.layout
 
 
 def expanded_dim(task: Task, spec: TensorSpec, settings: dict[str, Scalar]) -> int | None:
-    """The dim that `expanded` gives stride 0: the first batch dim, unless the task writes it."""
+    """Return the dim of stride 0 in `expanded`: the first batch dim, unless the task writes it."""
     if spec.name in task.mutates or spec.name in task.may_overwrite or spec.kind in MATRIX_KINDS:
         return None
     batch = {d.symbol for d in task.dims if d.role == "batch"}
@@ -93,14 +93,14 @@ def materialize(task: Task, case: Case) -> Inputs:
     number = task.number_for(settings)
     given = tensors.get(number) if number is not None else None
     if number is not None and given is not None:
-        # A real number also where the tensors are complex.
+        # A real number, even if the tensors are complex.
         settings[number] = given.real.reshape(-1)[0].item()
         tensors[number] = None
     return Inputs(order=task.call_order(), tensors=tensors, scalars=settings, lists=task.lists())
 
 
 def with_out(inputs: Inputs, shape: tuple[int, ...], dtype: str, seed: int) -> Inputs:
-    """The inputs with a tensor for the result; a kernel may not use what it holds."""
+    """Return the inputs with a tensor for the result; a kernel may not use its contents."""
     rng = stream(seed, "values", OUT)
     drawn = RECIPES["uniform"].draw(1, max(prod(shape), 1), dtype, rng)
     tensor = rounded(drawn.reshape(-1)[: prod(shape)].reshape(shape), dtype)
@@ -119,13 +119,13 @@ def _check(task: Task, case: Case) -> None:
 
 
 def _as_given(spec: TensorSpec, case: Case, values: Tensor) -> Tensor:
-    """The author's values in the tensor's dtype."""
+    """Return the author's values in the tensor's dtype."""
     dtype = spec.dtype(case.dtype)
     return (values if values.dtype == torch_dtype(dtype) else rounded(values.double(), dtype)).cpu()
 
 
 def _tensor(task: Task, case: Case, spec: TensorSpec, settings: dict[str, Scalar]) -> Tensor:
-    # A number stands for a tensor without dims.
+    # A number replaces a tensor without dims.
     number = task.number_for(settings) == spec.name
     shape = () if number else task.shape(spec, case.sizes, settings)
     literal = dict(case.literals).get(spec.name)
@@ -169,7 +169,7 @@ def _literal(
 def benchmark_case(
     task: Task, seed: int, dtype: str, distribution: str | None = None, index: int = 0
 ) -> Case:
-    """The index-th input that a one-shape benchmark of the task would draw.
+    """Return the index-th input that a one-shape benchmark of the task would draw.
 
     Attributes take the values of the task's first case and every optional tensor is present.
     """

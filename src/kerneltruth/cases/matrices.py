@@ -1,4 +1,4 @@
-"""Matrices with a structure: what solvers and decompositions may be given.
+"""Make matrices with a structure, for solvers and decompositions.
 
 They are made of elementwise steps alone, so that every device and version gives the same bits, and
 by diagonal dominance, so that their conditioning is known without a decomposition.
@@ -6,11 +6,11 @@ by diagonal dominance, so that their conditioning is known without a decompositi
 A kind may have several forms, the first of which is meant where none is named:
 
 - `matrix`: `raw`, the values as they are, perhaps singular; `shuffled`, well-conditioned, with rows
-  in any order, so that pivoting matters; `ordered`, well-conditioned without a need of pivoting;
-  `near_one`, like `shuffled`, but with a determinant near 1 or -1 at any size;
-  `spread`, dense, with singular values over ten powers of two, and `steep` over sixteen; `flat`,
-  dense, where each is 1, 3/2 or 2 and most come several times, so that none is too small to be
-  missed; `deficient`, of half the possible rank and flat otherwise: exactly, as rows come twice.
+  in random order, so that pivoting matters; `ordered`, well-conditioned without a need of pivoting;
+  `near_one`, like `shuffled`, but with a determinant near 1 or -1 at any size; `spread`, dense,
+  with singular values over ten powers of two, and `steep` over sixteen; `flat`, dense, where each
+  is 1, 3/2 or 2 and most come several times, so that none is too small to be missed; `deficient`,
+  of half the possible rank and flat otherwise: exactly, as rows come twice.
 - `spd` and `indefinite`: `scaled`, with condition numbers up to a few hundred, and `spread`.
   Complex ones are Hermitian, unless the form of an `indefinite` one ends in `symmetric`.
 - `triangular`: `lower` and `upper`.
@@ -43,7 +43,7 @@ STEEP = 16
 
 
 def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor:
-    """The matrix of a kind over the last two dims, from values in [-1, 1]; NaN stays.
+    """Make a matrix of a kind over the last two dims, from values in [-1, 1]; NaN stays.
 
     `symmetric` keeps size and spectrum of the values. `spd` and `invertible` have condition
     numbers up to a few hundred; rows of `invertible` are shuffled, so that pivoting matters.
@@ -72,7 +72,7 @@ def matrix(kind: str, x: Tensor, rng: Stream, form: str | None = None) -> Tensor
 
 
 def turned(kind: str, a: Tensor, rng: Stream, form: str | None = None) -> Tensor:
-    """A complex matrix made of a real one of that kind: D A E with unitary diagonal D and E.
+    """Make a complex matrix from a real one of that kind: D A E with unitary diagonal D and E.
 
     Singular values, dominance and triangles are the real matrix's. E is D's conjugate, which keeps
     the eigenvalues and makes a symmetric matrix Hermitian, except for the kind `matrix`, and D
@@ -94,7 +94,7 @@ def turned(kind: str, a: Tensor, rng: Stream, form: str | None = None) -> Tensor
 
 
 def _directions(shape: tuple[int, ...], rng: Stream) -> tuple[Tensor, Tensor]:
-    """Real and imaginary parts of complex numbers of length 1."""
+    """Return real and imaginary parts of complex numbers of length 1."""
     which = rng.integers(prod(shape), 0, len(_UNITS))
     table = torch.tensor(_UNITS, dtype=torch.float64, device=rng.device)
     chosen = table[which].reshape(*shape, 2)
@@ -148,7 +148,7 @@ def _flat(x: Tensor, rng: Stream, *, halved: bool) -> Tensor:
 
 
 def _whole(x: Tensor) -> Tensor:
-    """Numbers from -1 to 1, or NaN, as whole ones from -9 to 9 without 0."""
+    """Turn numbers from -1 to 1, or NaN, into whole ones from -9 to 9 without 0."""
     x = torch.nan_to_num(x)
     return torch.where(x < 0, -1.0, 1.0) + (x * 8).trunc()
 
@@ -203,9 +203,9 @@ def _graded(n: int, powers: int, x: Tensor) -> Tensor:
 
 
 def _mixed(x: Tensor, dim: int) -> Tensor:
-    """Every element of a dim added to all others with signs.
+    """Add every element of a dim to all others with signs.
 
-    That is nearly orthogonal, so it keeps the conditioning; and no scaling of rows undoes it.
+    This is nearly orthogonal, so it keeps the conditioning; and no scaling of rows undoes it.
     """
     n = x.shape[dim]
     at = torch.arange(n, device=x.device)
@@ -222,12 +222,12 @@ def _mixed(x: Tensor, dim: int) -> Tensor:
 
 
 def _powers(x: Tensor, rng: Stream) -> Tensor:
-    """A power of two from 1/2 to 2 for each row: exact, and it spreads the spectrum."""
+    """Return a power of two from 1/2 to 2 for each row: exact, and it spreads the spectrum."""
     exponents = rng.integers(x[..., 0].numel(), -1, 2).reshape(x.shape[:-1])
     return torch.exp2(exponents.to(x.dtype))
 
 
 def _orders(x: Tensor, rng: Stream) -> Tensor:
-    """A permutation of the rows for each matrix."""
+    """Return a permutation of the rows for each matrix."""
     words = rng.words(x[..., 0].numel()).reshape(x.shape[:-1])
     return words.argsort(dim=-1, stable=True)

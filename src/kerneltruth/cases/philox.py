@@ -1,8 +1,8 @@
 """Random bits that are the same on every device, Python and torch version: Philox4x32-10.
 
 Random numbers here are a function of a 64-bit key and a counter, computed in integers only, so a
-case's inputs can be drawn again anywhere from its seed. Each purpose has a stream of its own, so
-drawing more for one purpose moves no other.
+case's inputs can be drawn again anywhere from its seed. Each purpose has its own stream, so drawing
+more for one purpose changes no other.
 
 Floats come from the words by exact operations alone: integer arithmetic, conversion, and single
 IEEE multiplications in float64. There is no log, cos or division by a constant, whose last bits

@@ -1,10 +1,9 @@
-"""Pools: more elements than an input has, from whose windows each timed call gets its own values.
+"""Make pools: more elements than an input has; a window of them is a timed call's input.
 
-A pool is drawn once for a case, with the recipes that fill ordinary cases. A window that begins
-elsewhere holds other values of the same mixture, so a call's contents cost one copy, can be had
-again by whoever has the pool, and come up no second time. Where the elements depend on each other
-(a triangular matrix, rows that sum to 1) a pool is a number of whole draws, and what is drawn from
-them differs by a factor.
+A pool is drawn once for a case, with the recipes of ordinary cases. Another window holds other
+values of the same mixture, so a call's contents cost one copy, can be reproduced from the pool, and
+never repeat. If elements depend on each other (a triangular matrix, rows that sum to 1), a pool is
+a number of whole draws, and each use multiplies one by a factor.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from kerneltruth.cases.values import draw
 from kerneltruth.documents.case import Case
 from kerneltruth.tasks.spec import INDEX_KINDS, MATRIX_KINDS, Scalar, Task, TensorSpec, evaluate
 
-# Elements that stand beyond the first window, and so how many different windows there are.
+# Elements beyond the first window, and so the number of different windows.
 SLACK = 2**22
-# Whole draws where windows would break what elements have to do with each other.
+# Whole draws, if windows would break relations between elements.
 DRAWS = 5
 RECIPES = ("uniform", "normal")
 # Factors with few bits: a product with one is rounded alike everywhere, if at all.
@@ -37,15 +36,15 @@ _WHOLE = ("tril", "triu", "stochastic", "mask", *MATRIX_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pool:
-    """What one tensor of a case is filled from.
+    """The source of one tensor's contents.
 
     Attributes:
         spec: the tensor.
         shape: of each window.
         elements: flat, in the tensor's dtype, on the CPU.
         step: windows begin at multiples of it.
-        factors: by one of which a window may be multiplied; none where it may not.
-        fixed: all calls share the first window: weights, and what a task prescribes.
+        factors: a window may be multiplied by one of them; empty if it may not.
+        fixed: all calls share the first window: weights, and values that a task prescribes.
     """
 
     spec: TensorSpec
@@ -57,24 +56,24 @@ class Pool:
 
     @property
     def scaled(self) -> bool:
-        """Whether windows are multiplied by factors."""
+        """Return whether windows are multiplied by factors."""
         return bool(self.factors)
 
     @property
     def windows(self) -> int:
-        """How many different windows there are."""
+        """Return how many different windows there are."""
         count = math.prod(self.shape)
         return 1 if self.fixed else (self.elements.numel() - count) // self.step + 1
 
     def window(self, choice: Choice) -> Tensor:
-        """The tensor of one call."""
+        """Return the tensor of one call."""
         values = self.elements[choice.start : choice.start + math.prod(self.shape)]
         if choice.factor != 1.0:
             values = values * torch.tensor(choice.factor, dtype=values.dtype)
         return values.reshape(self.shape).clone()
 
     def choose(self, rng: Stream, count: int) -> Choices:
-        """Windows for that many calls, all different while there are enough."""
+        """Choose windows for that many calls, all different while there are enough."""
         if self.fixed:
             return Choices(starts=(0,) * count)
         starts = tuple(rng.integers(count, 0, self.windows).mul_(self.step).tolist())
@@ -86,7 +85,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Where a window begins, in elements, and by what its elements are multiplied."""
+    """Where a window begins, in elements, and the factor of its elements."""
 
     start: int = 0
     factor: float = 1.0
@@ -118,13 +117,13 @@ class Choices(Sequence[Choice]):
         return Choice(start=self.starts[call], factor=factor)
 
     def ending_with(self, last: Choice) -> Choices:
-        """The same, but for the last call."""
+        """Drop the last call."""
         factors = (*self.factors[:-1], last.factor) if self.factors else ()
         return Choices(starts=(*self.starts[:-1], last.start), factors=factors)
 
 
 def pools_of(task: Task, case: Case, *, device: str = "cpu") -> dict[str, Pool]:
-    """A pool for each tensor that the case passes, by name; drawn on `device`, kept on the CPU."""
+    """Make a pool for each tensor that the case passes; drawn on `device`, kept on the CPU."""
     settings = task.scalars(case.sizes, case.settings)
     return {
         spec.name: _pool(task, case, spec, settings, device)
@@ -161,14 +160,14 @@ def _pool(
 
 
 def _factors(spec: TensorSpec, scope: dict[str, Scalar]) -> tuple[float, ...]:
-    """What a whole draw may be multiplied by and stays what it is."""
+    """Return the factors that keep a whole draw's properties."""
     if spec.kind in ("stochastic", "mask"):
         return ()
     return _NEAR_ONE if spec.form and evaluate(spec.form, scope) == "near_one" else _FACTORS
 
 
 def _counts_up(spec: TensorSpec) -> bool:
-    """Whether the elements have an order, as offsets do, that a window would break."""
+    """Return whether the elements have an order, as offsets do, that a window would break."""
     return spec.kind in INDEX_KINDS and spec.other is not None
 
 
@@ -200,7 +199,7 @@ def _draws(
 def inputs_at(
     task: Task, case: Case, pools: Mapping[str, Pool], at: Mapping[str, Choice]
 ) -> Inputs:
-    """The inputs of the call that got these windows."""
+    """Return the inputs of the call with these windows."""
     tensors = {
         spec.name: pools[spec.name].window(at[spec.name]) if spec.name in pools else None
         for spec in task.tensors

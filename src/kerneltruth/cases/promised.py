@@ -1,4 +1,4 @@
-"""What a task promises, one by one, and which cases try it."""
+"""List what a task promises, and which cases try each promise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Promise:
     """One thing that a kernel may not refuse.
 
     Attributes:
-        kind: of what it speaks.
+        kind: what it is about.
         name: the dtype, attribute, absent tensor, layout or recipe.
         value: of an attribute: the value; of an absent tensor: the dtype.
     """
@@ -37,7 +37,7 @@ class Promise:
                 return " ".join(filter(None, (self.kind, self.name)))
 
     def tried_by(self, case: Case) -> bool:
-        """Whether a kernel that refuses this, or gets it wrong, fails the case."""
+        """Return whether a kernel that refuses this, or gets it wrong, fails the case."""
         if case.domain != "core":
             return False
         match self.kind:
@@ -60,7 +60,7 @@ def _alike(one: Scalar, other: Scalar) -> bool:
 
 
 def promises_of(task: Task) -> tuple[Promise, ...]:
-    """Everything that a task promises."""
+    """Return everything that a task promises."""
     dtypes = task.promised_dtypes
     found = [Promise(kind="dtype", name=dtype) for dtype in dtypes]
     for a in task.attributes:
@@ -76,7 +76,7 @@ def promises_of(task: Task) -> tuple[Promise, ...]:
 
 
 def domain_of(task: Task, case: Case) -> Domain:
-    """`core` if the task promises everything about the case, whatever the case was made from."""
+    """Return `core` if the task promises everything about the case, whatever its origin."""
     promised = (
         case.dtype in task.promised_dtypes
         and case.layout in ("contiguous", *task.promises.layouts)

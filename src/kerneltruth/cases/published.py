@@ -1,4 +1,4 @@
-"""The case that stands for a benchmark's own inputs, as large as the device allows."""
+"""Make the case for a benchmark's own inputs, as large as the device allows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kerneltruth.tasks.spec import Task
 
 
 def published_dtype(task: Task) -> str:
-    """The dtype of the published inputs: the first that the prompt promises."""
+    """Return the dtype of the published inputs: the first that the prompt promises."""
     return next(iter(task.promised_dtypes), task.dtypes[0])
 
 
 def published_case(task: Task, *, seed: int, device: str) -> Case:
-    """The benchmark's inputs: its sizes, values, dtype and mode.
+    """Return the benchmark's inputs: its sizes, values, dtype and mode.
 
     Sizes are halved until the case costs no more than an ordinary one on the device.
     """

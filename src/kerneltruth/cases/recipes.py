@@ -30,7 +30,7 @@ Focus = Literal["all", "data", "first", "bias"]
 EXP_EDGES = (5.5, 9.7, 11.09, 17.3, 20.0, 44.4, 87.3, 88.7, 104.0)
 
 
-# The recipe of a task that brings values of its own; what it has none for is drawn from [0, 1).
+# The recipe of a task with its own values; tensors without them are drawn from [0, 1).
 OWN = "own"
 
 
@@ -42,7 +42,7 @@ class Recipe:
         says: one line for people.
         draw: (rows, columns, dtype, stream) to float64 of that shape.
         domain: core if every value is finite and moderate.
-        amplitude: the size that values hardly exceed; kinds and ranges scale by it.
+        amplitude: the size that values rarely exceed; kinds and ranges scale by it.
         focus: which float tensors it fills: `all`, `data` (those of the highest rank), `first`
             (the first of these) or `bias` (the first real one of a lower rank, whatever the task's
             range of values).
@@ -58,7 +58,7 @@ class Recipe:
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype of that name."""
+    """Return the torch dtype of that name."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise InternalError(f"{name!r} is no dtype")
@@ -74,7 +74,7 @@ def some_rows(rows: int, rng: Stream) -> Tensor:
 
 
 def _between(low: float, high: float) -> Draw:
-    """Uniform in [low, high)."""
+    """Draw uniformly from [low, high)."""
 
     def draw(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
         del dtype
@@ -108,7 +108,7 @@ def _signs(n: int, rng: Stream) -> Tensor:
 
 
 def _nan_injected(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """Half of the rows, so that a reduction also shows rows which no special value reaches."""
+    """Choose half of the rows, so that a reduction also shows rows without special values."""
     values = _uniform(rows, columns, dtype, rng)
     dirty = some_rows(rows, rng)
     hit = (rng.integers(rows * columns, 0, 10) == 0).reshape(rows, columns) & dirty
@@ -119,7 +119,7 @@ def _nan_injected(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
 
 
 def _adversarial(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """Zero, tiny, huge, ordinary and non-finite values; the last in half of the rows only."""
+    """Draw zero, tiny, huge, ordinary and non-finite values; the last in half of the rows only."""
     n = rows * columns
     kind = torch_dtype(dtype)
     if kind.is_floating_point:
@@ -161,13 +161,13 @@ def _sorted(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
 
 
 def _fading(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """Squares of uniforms, largest first: the small ones are lost to a sum in few bits.
+    """Draw squares of uniforms, largest first: a sum in few bits loses the small ones.
 
     Unordered values of one sign show that less, since their rounding errors cancel.
     """
     del dtype
     values = rng.uniform(rows * columns).reshape(rows, columns).sort(1, descending=True).values
-    # Rows of another size each, or one constant would be right for all of their sums.
+    # Each row has another size; otherwise one constant would be right for all of their sums.
     sizes = rng.uniform(rows).unsqueeze(1).add_(0.25)
     return values.mul_(values).mul_(sizes)
 
@@ -190,14 +190,14 @@ def _mixed_amplitude(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor
 
 
 def _large_same_sign(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """A mean of 1000 and a spread of a few ulps of half precision: variance must not cancel."""
+    """Draw a mean of 1000 and a spread of a few half-precision ulps: variance must not cancel."""
     spread = {"float16": 32.0, "bfloat16": 256.0}.get(dtype, 2.0)
     values = _between(1000.0, 1000.0 + spread)(rows, columns, dtype, rng)
     return -values if int(rng.words(1)) % 4 == 0 else values
 
 
 def _far_from_zero(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """A mean of 4096 and a spread of some ulps: what E[x*x] - E[x]**2 loses is all there is."""
+    """Draw a mean of 4096 and a spread of some ulps, which E[x*x] - E[x]**2 loses."""
     spread = {"float16": 64.0, "bfloat16": 512.0}.get(dtype, 4.0)
     return _between(4096.0, 4096.0 + spread)(rows, columns, dtype, rng)
 
@@ -211,12 +211,12 @@ def _channel_offsets(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor
 
 
 def _offsets(steps: Tensor, dtype: str) -> Tensor:
-    """Up to 4096, which TF32 holds; less in half precision, which holds the sums, too."""
+    """Draw up to 4096, which TF32 holds; less in half precision, which also holds the sums."""
     return steps * {"float16": 4.0, "bfloat16": 1.0}.get(dtype, 256.0)
 
 
 def _signed_zeros(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """A quarter 0.0, a quarter -0.0: a sign that a comparison with 0 does not see."""
+    """Draw a quarter 0.0, a quarter -0.0: a comparison with 0 does not see the sign."""
     values = _uniform(rows, columns, dtype, rng)
     kind = rng.integers(rows * columns, 0, 4).reshape(rows, columns)
     zero = torch.where(kind == 0, -0.0, 0.0).to(values.dtype)
@@ -231,7 +231,7 @@ def _cancelling_pairs(rows: int, columns: int, dtype: str, rng: Stream) -> Tenso
 
 
 def _exp_edge(rows: int, columns: int, dtype: str, rng: Stream) -> Tensor:
-    """One edge per row in half of the rows (so that nothing larger hides it), mixed in the rest."""
+    """Draw one edge value per row in half of the rows, so that none hides it; mixed in the rest."""
     n = rows * columns
     each = rng.integers(n, 0, len(EXP_EDGES)).reshape(rows, columns)
     common = rng.integers(rows, 0, len(EXP_EDGES)).unsqueeze(1)
@@ -306,8 +306,8 @@ RECIPES: dict[str, Recipe] = {
         focus="data",
         companion="small",
     ),
-    # What E[x*x] - E[x]**2 loses behind a matrix product: the products of large factors would be as
-    # uncertain, in TF32, as the variance that is to be seen.
+    # What E[x*x] - E[x]**2 loses behind a matrix product: in TF32, products of large factors would
+    # be as uncertain as the variance to detect.
     "common_offset": Recipe(
         says="small, but 4096 is added to each sum of products",
         draw=_common_offset,

@@ -1,4 +1,4 @@
-"""What strategies see of a task, and what they ask for: before that is fitted to the task."""
+"""Define what strategies see of a task and what they request, before it is fitted to the task."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Scene:
     thresholds: tuple[int, ...] = ()
 
     def pick(self, n: int, *purpose: str | int) -> int:
-        """A number in [0, n) that depends on the seed, the task and the purpose."""
+        """Return a number in [0, n) that depends on the seed, the task and the purpose."""
         return derive(self.seed, self.task.name, *(str(p) for p in purpose)) % n
 
     def forms(self, strategy: str, k: int) -> dict[str, Scalar]:
-        """Values of the hidden attributes: each strategy goes through all of them in turn."""
+        """Return the hidden attributes' values: each strategy goes through all of them in turn."""
         found = {}
         hidden = (a for a in self.task.attributes if a.hidden)
         for a in (a for a in hidden if a.name not in self.task.further):
@@ -40,16 +40,16 @@ class Scene:
         return found
 
     def shuffled(self, items: Sequence[int], *purpose: str) -> list[int]:
-        """The items in an order that depends on the seed and the purpose."""
+        """Return the items in an order that depends on the seed and the purpose."""
         return sorted(items, key=lambda n: derive(self.seed, self.task.name, *purpose, str(n)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a strategy asks for; `keep` is the dim whose size matters most.
+    """A strategy's request; `keep` is the dim whose size matters most.
 
     `dtype` is a dtype, or an index into those in rotation; None lets the count choose. `exact`
-    sizes are not shrunk, whatever they cost; others are, to odd sizes or by halves.
+    sizes are never shrunk; others are, to odd sizes or by halves.
     """
 
     sizes: Sizes

@@ -1,7 +1,7 @@
-"""Shapes: which sizes are worth trying for a dim, and how they are made to fit a task.
+"""Choose sizes worth trying for a dim, and fit them to a task.
 
-On the CPU every program of a launch is run by an interpreter, so shapes there keep the likely
-number of programs small: few rows, and long dims one at a time.
+On the CPU an interpreter runs every program of a launch, so shapes there keep the likely number of
+programs small: few rows, and long dims one at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimits:
-    """What an ordinary case may cost.
+    """The most that an ordinary case may cost.
 
     Attributes:
         elements: of the largest input.
@@ -62,7 +62,7 @@ LIMITS: dict[Device, SizeLimits] = {
     "cpu": SizeLimits(elements=4096, rows=8, lead=96, work=2**18),
     "cuda": SizeLimits(elements=2**14, rows=1025, lead=512, work=2**19),
 }
-# How many times the smallest case an ordinary one may be, where that is large itself.
+# How many times the cost of the smallest case an ordinary one may have, if that is large itself.
 _A_FEW = 8
 _CAPS: dict[Device, dict[str, int]] = {
     "cpu": {"batch": 7, "inner": 129, "wide": 1025, "contracted": 130, "deep": 65, "deeper": 33},
@@ -85,7 +85,7 @@ _BLOCKS: dict[Kind, tuple[int, ...]] = {
 
 
 def axes(task: Task, device: Device) -> tuple[Axis, ...]:
-    """The task's dims as sources of sizes."""
+    """Return the task's dims as sources of sizes."""
     found = []
     for dim in task.dims:
         kind, name = _kind(task, dim)
@@ -104,7 +104,7 @@ def axes(task: Task, device: Device) -> tuple[Axis, ...]:
 
 
 def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
-    """The axis kind of a dim, and the name of its cap."""
+    """Return the axis kind of a dim, and the name of its cap."""
     word = re.compile(rf"\b{re.escape(dim.symbol)}\b")
     places = [
         (len(spec.usual), position)
@@ -133,18 +133,18 @@ def _kind(task: Task, dim: Dim) -> tuple[Kind, str]:
 
 
 def elementwise(task: Task) -> bool:
-    """Whether nothing is reduced and every tensor is a matrix at most: large ones cost little."""
+    """Return whether nothing is reduced and no tensor has a rank over 2: large ones are cheap."""
     roles = {d.role for d in task.dims}
     return not roles & {"reduced", "contracted"} and widest(task) <= 2
 
 
 def widest(task: Task) -> int:
-    """The most dims that a tensor of the task has at the default attributes."""
+    """Return the most dims that a tensor of the task has at the default attributes."""
     return max((len(s.usual) for s in task.tensors), default=0)
 
 
 def boundary_sizes(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The published boundary sizes of an axis, then those around powers of two."""
+    """Return the published boundary sizes of an axis, then those around powers of two."""
     first = [n for n in PUBLISHED if axis.low <= n <= axis.cap]
     if axis.kind == "batch":
         first += [n for n in (2, 5) if axis.low <= n <= axis.cap]
@@ -153,12 +153,12 @@ def boundary_sizes(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def regular_sizes(axis: Axis) -> tuple[int, ...]:
-    """Powers of two for an axis."""
+    """Return powers of two for an axis."""
     return tuple(n for n in POWERS if axis.low <= n <= axis.cap) or (axis.low,)
 
 
 def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ...]:
-    """Sizes one past, one short of, one past twice, and at each block size."""
+    """Return sizes one past, one short of, one past twice, and at each block size."""
     reach = 2 * axis.cap + 1
     if axis.kind == "batch":
         reach = 33
@@ -173,9 +173,9 @@ def tile_sizes(axis: Axis, blocks: tuple[int, ...], task: Task) -> tuple[int, ..
 
 
 def reach(axis: Axis, task: Task, device: Device) -> int:
-    """The largest size at which one dim alone, beside few others, costs no more than a few cases.
+    """Return the largest size of one dim, others small, at the cost of a few cases.
 
-    Up to there a kernel may take another way from some size on.
+    A kernel may branch from some size up to there.
     """
     cuda = device == "cuda"
     if axis.kind == "wide" and elementwise(task):
@@ -204,7 +204,7 @@ def _whole(block: int) -> int:
 
 
 def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator[Sizes]:
-    """Sizes beyond the ordinary, one dim at a time: a grid, a block or a loop that is too short."""
+    """Return sizes beyond the ordinary, one dim at a time: a grid or loop may be too short."""
     small = {a.symbol: min(max(3, a.low), a.cap) for a in found}
     cuda = device == "cuda"
     for axis in found:
@@ -227,10 +227,10 @@ def large_sizes(task: Task, found: tuple[Axis, ...], device: Device) -> Iterator
 def within(
     task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, device: Device
 ) -> bool:
-    """Whether a case of these sizes costs no more than an ordinary one."""
+    """Return whether a case of these sizes costs no more than an ordinary one."""
     limits = LIMITS[device]
     batch = {a.symbol for a in found if a.kind == "batch"}
-    # Dims of one large size cost what they cost; a few rows of them are still ordinary.
+    # Large dims of one size have a fixed cost; a few rows of them are still ordinary.
     least = {a.symbol: a.low for a in found} if any(a.low > 64 for a in found) else None
     work = limits.work if least is None else max(limits.work, _A_FEW * prod(least.values()))
     if prod(max(n, 1) for n in sizes.values()) > work:
@@ -279,7 +279,7 @@ def _shape(
 
 
 def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = False) -> int:
-    """How many rules of the task the sizes break; tensors without elements count unless `empty`."""
+    """Count the rules of the task that the sizes break; empty tensors count unless `empty`."""
     scope = {**settings, **sizes}
     broken = 0
     for dim in task.dims:
@@ -306,9 +306,9 @@ def violations(task: Task, sizes: Sizes, settings: Settings, *, empty: bool = Fa
 def repair(
     task: Task, found: tuple[Axis, ...], sizes: Sizes, settings: Settings, keep: str | None
 ) -> Sizes | None:
-    """The nearest sizes that the task allows, found by moving one dim at a time, or None.
+    """Return the nearest allowed sizes, found by moving one dim at a time, or None.
 
-    `keep` is moved only when no other dim helps.
+    `keep` moves only when no other dim helps.
     """
     sizes = dict(sizes)
     broken = violations(task, sizes, settings)

@@ -1,4 +1,4 @@
-"""What differs from a task's defaults in one point, in the order in which it is tried."""
+"""List departures from a task's defaults in one point, in the order to try them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kerneltruth.tasks.spec import Scalar, Task
 
-# What switches off that of which other attributes speak, such as the share that dropout drops.
+# These switch off what other attributes control, such as the share that dropout drops.
 _SWITCHES = frozenset({"training"})
 
 
@@ -28,7 +28,7 @@ class Single:
     promised: bool = True
 
     def agrees(self, other: Single) -> bool:
-        """Whether both can be asked of one case, each on its own terms."""
+        """Return whether one case can have both, each on its own terms."""
         return (
             self.dtype == other.dtype
             and self.promised == other.promised
@@ -36,7 +36,7 @@ class Single:
         )
 
     def and_also(self, other: Single) -> Single:
-        """Both departures at once."""
+        """Combine both departures."""
         return Single(
             settings={**self.settings, **other.settings},
             absent=tuple(dict.fromkeys((*self.absent, *other.absent))),
@@ -46,10 +46,10 @@ class Single:
 
 
 def singles_of(task: Task) -> list[Single]:
-    """One attribute's value, an absent tensor, or a promised dtype at a time.
+    """Return one attribute's value, one absent tensor, or one promised dtype at a time.
 
-    What the task promises comes first. Then the first further value of every attribute comes before
-    the second of any.
+    Promised departures come first. Then the first further value of every attribute comes before the
+    second of any.
     """
     found: list[Single] = []
     optional = [spec.name for spec in task.tensors if spec.optional]
@@ -69,9 +69,9 @@ def singles_of(task: Task) -> list[Single]:
 
 
 def grouped(alone: Iterable[Single], fits: Callable[[Single], bool], *, most: int) -> list[Single]:
-    """Up to `most` departures in one case, where they speak of different things and fit together.
+    """Combine up to `most` departures that are independent and fit together in one case.
 
-    One that does not fit alone, such as a dim that only a higher rank has, takes another one along.
+    One that does not fit alone, such as a dim that only a higher rank has, brings another along.
     """
     singles = list(alone)
     groups: list[tuple[Single, int]] = []
@@ -93,7 +93,7 @@ def grouped(alone: Iterable[Single], fits: Callable[[Single], bool], *, most: in
 def _accompanied(
     single: Single, singles: list[Single], fits: Callable[[Single], bool]
 ) -> list[Single]:
-    """The departure with the first other one that makes it fit, if there is one."""
+    """Return the departure with the first other one that makes it fit, if any."""
     others = (single.and_also(o) for o in singles if o is not single and single.agrees(o))
     found = next((pair for pair in others if fits(pair)), None)
     return [] if found is None else [found]

@@ -1,10 +1,10 @@
-"""Strategies: which cases of a task to try, and in which order.
+"""Choose which cases of a task to try, and in which order.
 
-A strategy turns a count into a draft (see `drafts`): sizes it asks for, and how the case departs
-from the ordinary. `generate` fits drafts to the task and interleaves the strategies, so that
-contiguous cases at odd sizes come first and every strategy has its say early. A case depends on
-the seed, the task, its strategy and its number there, and on nothing else, so candidates of one
-task share cases whatever else differs (the sizes of `tiles` depend on the block sizes too).
+A strategy turns a count into a draft (see `drafts`): the sizes that it requests, and how the case
+departs from the ordinary. `generate` fits drafts to the task and interleaves the strategies, so
+that contiguous cases at odd sizes come first and every strategy has an early turn. A case depends
+only on the seed, the task, its strategy and its number there. Candidates of one task therefore
+share cases (but the sizes of `tiles` also depend on the block sizes).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from kerneltruth.errors import UserError
 from kerneltruth.tasks.arguments import PARTS
 from kerneltruth.tasks.spec import Scalar, Task, evaluate
 
-# How many times the usual number of cases are looked through for those that try a promise.
+# How many times the usual number of cases are searched for those that try a promise.
 _FAR = 4
-# A strategy that fails this often in a row has nothing more to offer.
+# A strategy that fails this often in a row is exhausted.
 _PATIENCE = 24
 
 STRATEGIES = tuple(TURNS)
 
 
 def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool) -> Case | str:
-    """Fit a draft to the task: a case, or the reason why there is none."""
+    """Fit a draft to the task: return a case, or the reason why there is none."""
     task = scene.task
     defaults = {a.name: a.default for a in task.attributes}
     # A task without dims has its shapes in hidden attributes: every case takes other ones.
@@ -47,7 +47,7 @@ def _case(scene: Scene, strategy: str, k: int, draft: Draft, *, only_core: bool)
     sizes = _fitted(scene, draft, settings)
     promised = draft.recipe in task.promises.recipes
     if sizes is None and (strategy == "attributes" or promised):
-        # What is to be tried is the attributes' values, at whatever sizes.
+        # The attributes' values are to be tried, at any sizes.
         sizes = fit_anywhere(task, scene.axes, scene.device, settings)
     if sizes is None and strategy != "attributes" and draft.settings:
         settings = defaults
@@ -92,7 +92,7 @@ def _fitted(scene: Scene, draft: Draft, settings: dict[str, Scalar]) -> Sizes | 
 
 
 def _dtype(scene: Scene, strategy: str, k: int, draft: Draft) -> str:
-    """Dtypes in rotation; every fourth case takes one of the further ones."""
+    """Rotate dtypes; every fourth case takes one of the further ones."""
     if isinstance(draft.dtype, str):
         return draft.dtype
     index = k + STRATEGIES.index(strategy) if draft.dtype is None else draft.dtype
@@ -137,7 +137,7 @@ class Cases(Iterator[Case]):
         raise StopIteration
 
     def _next_of(self, name: str) -> Case | None:
-        """The strategy's next case that differs from all before in more than its seed."""
+        """Return the strategy's next case that differs from all before in more than its seed."""
         for _ in range(_PATIENCE):
             k = self._drafted[name]
             self._drafted[name] += 1
@@ -169,7 +169,7 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
     blocks: Sequence[int] = (),
     thresholds: Sequence[int] = (),
 ) -> Cases:
-    """Cases of a task, the easy and most telling ones first.
+    """Cases of a task, the simplest and most telling ones first.
 
     Args:
         task: what kernels compute.
@@ -180,10 +180,10 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
         dtypes: restriction of the task's dtypes.
         domain: "core" leaves out what the task does not promise.
         blocks: block sizes of the candidate, for `tiles`.
-        thresholds: sizes at which the candidate may take another way, for `thresholds`.
+        thresholds: sizes at which the candidate may branch, for `thresholds`.
 
     Raises:
-        UserError: an unknown strategy, or dtypes of which the task has none.
+        UserError: an unknown strategy, or none of the dtypes is the task's.
     """
     names = strategies_of(strategies)
     wanted = None if dtypes is None else set(dtypes)
@@ -211,7 +211,7 @@ def generate(  # noqa: PLR0913 - what restricts the cases, and what the candidat
 
 
 def enough_cases(task: Task, *, least: int, **chosen: Any) -> int:
-    """The count from which on the cases of a task try all of its promises, but `least` at least.
+    """Return how many cases try all promises of a task, but at least `least`.
 
     `chosen` are arguments of `generate`. A promise that such cases never try is left out.
     """
@@ -227,16 +227,16 @@ def enough_cases(task: Task, *, least: int, **chosen: Any) -> int:
 
 
 def dtypes_of(task: Task, domain: Domain) -> tuple[str, ...]:
-    """The dtypes that cases of a domain have: in the core, those that the task promises."""
+    """Return the dtypes of a domain's cases: in the core, those that the task promises."""
     every = (*task.dtypes, *task.extended_dtypes)
     return tuple(d for d in every if domain == "extended" or d in task.promised_dtypes)
 
 
 def strategies_of(names: Sequence[str]) -> tuple[str, ...]:
-    """The strategies of these names, as users write them; none means all.
+    """Return the strategies of these names; none means all.
 
     Raises:
-        UserError: an unknown one.
+        UserError: a name is unknown.
     """
     return tuple(dict.fromkeys(_strategy(name) for name in names)) or STRATEGIES
 

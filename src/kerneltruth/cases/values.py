@@ -1,7 +1,7 @@
-"""Values: what a tensor of a case holds, and how that is rounded to its dtype.
+"""Fill tensors of a case: draw values, and round them to the dtype.
 
-A recipe draws float64 values; what the tensor may hold (its kind and the task's range) is applied
-to them, then they are rounded.
+A recipe draws float64 values; the tensor's kind and the task's range are applied to them; then they
+are rounded.
 
 The bits must be the same on every device and version. So every narrow float is reached through
 float32, and NaN gets one bit pattern, since conversions disagree on it.
@@ -40,7 +40,7 @@ FLOAT_KINDS = (
     *MATRIX_KINDS,
 )
 
-# A divisor or variance any smaller would make every case ill-conditioned; all dtypes hold it.
+# A smaller divisor or variance would make every case ill-conditioned; all dtypes hold it.
 POSITIVE_FLOOR = 2.0**-6
 
 _NAN_BITS = {
@@ -68,7 +68,7 @@ def rounded(values: Tensor, dtype: str) -> Tensor:
         return values > 0
     if not target.is_floating_point:
         limits = torch.iinfo(target)
-        # 2**63 - 1 is no float64; the largest below it is.
+        # float64 cannot hold 2**63 - 1; this is the largest below it.
         high = min(float(limits.max), 2.0**63 - 1024)
         whole = torch.nan_to_num(values.round(), nan=0.0, posinf=high, neginf=float(limits.min))
         return whole.clamp(float(limits.min), high).to(target)
@@ -88,7 +88,7 @@ def rounded(values: Tensor, dtype: str) -> Tensor:
 
 
 def recipe_of(name: str, spec: TensorSpec, tensors: tuple[TensorSpec, ...]) -> str:
-    """The recipe that fills `spec`, one of a task's `tensors`, when the case's is `name`."""
+    """Return the recipe that fills `spec`, one of a task's `tensors`, when the case's is `name`."""
     recipe = RECIPES[name]
     if recipe.focus == "all":
         return name
@@ -116,7 +116,7 @@ def draw(  # noqa: PLR0913 - what a tensor may be, in its many parts
     other: int | None = None,
     form: str | None = None,
 ) -> Tensor:
-    """The logical values of one tensor, in its dtype.
+    """Return the logical values of one tensor, in its dtype.
 
     Args:
         spec: what the tensor may hold.
@@ -169,7 +169,7 @@ def _triangle(values: Tensor, kind: str) -> Tensor:
 
 
 def _weights(shape: tuple[int, ...], rng: Stream, spec: TensorSpec) -> Tensor:
-    """Uniform in the span, whatever the recipe: large weights would hide the data."""
+    """Draw uniformly from the span with every recipe: large weights would hide the data."""
     terms = prod(shape[1:]) if len(shape) > 1 else prod(shape)
     reach = spec.gain / sqrt(max(terms, 1))
     low, high = spec.span or (-reach, reach)
@@ -177,7 +177,7 @@ def _weights(shape: tuple[int, ...], rng: Stream, spec: TensorSpec) -> Tensor:
 
 
 def _stochastic(x: Tensor, amplitude: float) -> Tensor:
-    """Rows that sum to 1: whole numbers over their sum, which is exact in any order."""
+    """Draw rows that sum to 1: whole numbers over their sum, which is exact in any order."""
     sizes = torch.nan_to_num(x.abs() * (2.0**16 / amplitude), nan=0.0).clamp(0.0, 2.0**24)
     parts = sizes.floor() + 1.0
     return parts / parts.sum(-1, keepdim=True)
@@ -186,7 +186,7 @@ def _stochastic(x: Tensor, amplitude: float) -> Tensor:
 def _of_kind(
     x: Tensor, kind: str, dtype: str, recipe: Recipe, limits: tuple[float, float] | None
 ) -> Tensor:
-    """Bring the recipe's values to what the kind allows, keeping their structure."""
+    """Adapt the recipe's values to the kind, keeping their structure."""
     shrink = 1.0 / recipe.amplitude
     if kind == "positive":
         if not torch_dtype(dtype).is_floating_point:

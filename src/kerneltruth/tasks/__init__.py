@@ -1,1 +1,1 @@
-"""Tasks: what kernels must compute."""
+"""Define what kernels must compute."""

@@ -1,4 +1,4 @@
-"""The parts of a declaration: dims, arguments, outputs."""
+"""Define the parts of a declaration: dims, arguments, outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from kerneltruth.errors import InternalError
 
-# What the real and imaginary parts of a complex dtype are.
+# The dtype of a complex dtype's real and imaginary parts.
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
 Role = Literal["batch", "reduced", "contracted", "channel", "spatial"]
@@ -77,12 +77,12 @@ class Dim:
     """A symbolic size: its role says which shapes are worth trying and what a bound grows with.
 
     Attributes:
-        symbol: as expressions name it.
+        symbol: its name in expressions.
         role: see `Role`.
         low: the least size that the task allows.
         high: the largest size that it allows, if there is one.
-        tried: the largest size that cases have, where judging a larger one would take too long;
-            None means `high`.
+        tried: the largest size of cases, if judging a larger one would take too long; None means
+            `high`.
     """
 
     symbol: str
@@ -100,7 +100,7 @@ class Dim:
 
     @property
     def most(self) -> int | None:
-        """The largest size that cases have, if there is one."""
+        """Return the largest size that cases have, if there is one."""
         return self.high if self.tried is None else self.tried
 
 
@@ -112,15 +112,15 @@ class TensorSpec:
         name: of the argument, or of the member of a list.
         dims: integer expressions; one that begins with `*` gives a tuple of sizes.
         kind: what it may hold, one of `KINDS`.
-        extent: of an index: how many there are to point at.
-        other: of an `index_or`: the value that means none.
+        extent: of an index: the number of elements that it may point at.
+        other: of an `index_or`: the value that means "no element".
         form: of a matrix: an expression that gives the name of one of its forms (`cases.matrices`).
         optional: whether it may be None, or missing from its list.
         member_of: the list of tensors that it goes into.
-        span: of a `weight`: the range in which it lies; None means `gain` over the square root of
-            how many of its elements a sum takes, those of all dims but the first, to both sides.
+        span: of a `weight`: its range; None means plus or minus `gain` over the square root of the
+            number of elements that one sum takes, those of all dims but the first.
         typical: the dims at the task's default attributes, without stars; None means `dims`.
-        held: gives the values for some attributes, where they are stored and not drawn.
+        held: returns the values for some attributes, if they are stored instead of drawn.
         stored: of an index: the dtype in which it is passed.
         least: of an index: the least one.
     """
@@ -152,16 +152,16 @@ class TensorSpec:
 
     @property
     def usual(self) -> tuple[str, ...]:
-        """The dims at the default attributes: as many as the tensor then has."""
+        """Return the dims at the default attributes: as many as the tensor then has."""
         return self.dims if self.typical is None else self.typical
 
     @property
     def may_be_absent(self) -> bool:
-        """Whether None may be passed; for a weight, the model's constructor draws it then."""
+        """Return whether None may be passed; a model draws a weight that is None itself."""
         return self.optional or self.kind == "weight"
 
     def dtype(self, working: str) -> str:
-        """The tensor's dtype when the case's dtype is `working`."""
+        """Return the tensor's dtype when the case's dtype is `working`."""
         if self.kind in _WORKING:
             return working
         fixed = {"mask": "bool"} | dict.fromkeys(INDEX_KINDS, self.stored)
@@ -170,10 +170,10 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """A scalar argument: its default and the values that cases vary it over (default first).
+    """A scalar argument: its default and the values that cases try (default first).
 
-    One whose name begins with `_` is hidden: it chooses among the task's forms, such as the rank
-    of an input, and is not passed to the candidate.
+    A name that begins with `_` marks a hidden attribute: it selects among the task's forms, such as
+    the rank of an input, and is not passed to the candidate.
     """
 
     name: str
@@ -186,12 +186,12 @@ class Attribute:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is no argument of the call."""
+        """Return whether it is not an argument of the call."""
         return self.name.startswith("_")
 
 
 def _same(one: Scalar, other: Scalar) -> bool:
-    """Equal and of one type: 1, 1.0 and True differ for a kernel."""
+    """Return whether both are equal and of one type: 1, 1.0 and True differ for a kernel."""
     return type(one) is type(other) and one == other
 
 
@@ -211,22 +211,21 @@ Mask = Any  # a bool torch.Tensor; this module does not import torch
 class Output:
     """One output: its dtype and how it is compared.
 
-    `bound`: per element against the bound. `exact`: bit-equal values (indices, bools).
-    `accept(inputs, outputs, reference)` returns True where an element is right, for outputs that
-    have several right answers (indices of a top-k under ties). `contract`: judged by the task's
-    contract alone.
+    `bound`: each element against its bound. `exact`: bit-equal values (indices, bools).
+    `accept(inputs, outputs, reference)` returns True where an element is right, for outputs with
+    several right answers (indices of a top-k under ties). `contract`: judged by the task's contract
+    alone.
 
     Attributes:
-        name: as findings call it; the name of an input that the task mutates stands for that
-            input after the call.
+        name: the name in findings; an input that the task mutates is an output of the same name.
         dtype: a dtype's name; `same` as the case's; `complex` or `real` of the case's; `float`, the
-            case's, or float32 where that is an integer dtype.
-        compare: how.
+            case's, or float32 if that is an integer dtype.
+        compare: how it is compared.
         accept: see above.
         when: an expression of attributes (and of `present`, the names of the tensors that are not
-            None); where it is false, the output is not due.
-        spared: decoys that a correct judgement cannot tell on small cases, by name.
-        may_be_complex: whether the published prompt lets a real result be of a complex dtype.
+            None); the output is expected only where it is true.
+        spared: decoys that a correct judgement cannot tell apart on small cases, by name.
+        may_be_complex: whether the published prompt lets a real result have a complex dtype.
     """
 
     name: str = "out"
@@ -242,7 +241,7 @@ class Output:
             raise InternalError(f"output {self.name!r}: `accept` goes with compare='accept'")
 
     def dtype_at(self, working: str) -> str:
-        """The output's dtype when the case's dtype is `working`."""
+        """Return the output's dtype when the case's dtype is `working`."""
         match self.dtype:
             case "same":
                 return working
@@ -256,7 +255,7 @@ class Output:
                 return name
 
     def parts_at(self, working: str) -> str:
-        """The dtype of its elements, or of their real and imaginary parts."""
+        """Return the dtype of its elements, or of their real and imaginary parts."""
         dtype = self.dtype_at(working)
         return PARTS.get(dtype, dtype)
 

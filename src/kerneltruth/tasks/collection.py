@@ -1,4 +1,4 @@
-"""Tables of tasks by key, and suites that are folders of declarations."""
+"""Collect tasks by key, and suites that are folders of declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kerneltruth.tasks.spec import Task
 
 
 def by_key(tasks: Iterable[Task]) -> dict[str, Task]:
-    """The tasks in their order, by key; two of one key are our mistake."""
+    """Return the tasks in order, by key; a repeated key is our mistake."""
     table: dict[str, Task] = {}
     for task in tasks:
         if task.key in table:
@@ -39,13 +39,13 @@ class Folder:
         self._eager = eager
 
     def tasks_of(self, module: str) -> tuple[Task, ...]:
-        """The tasks that one file declares."""
+        """Return the tasks that one file declares."""
         declared: tuple[Task, ...] = import_module(f"{self._package}.{module}").TASKS
         return tuple(replace(task, suite=self.suite) for task in declared)
 
     @cached_property
     def eager_modules(self) -> dict[str, str]:
-        """The file of `corpus.eager` that has each task's function, by key."""
+        """Return the file of `corpus.eager` that has each task's function, by key."""
         return {
             task.key: f"{self._eager}{module}"
             for module in self.modules
@@ -54,5 +54,5 @@ class Folder:
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
-        """The tasks by key."""
+        """Return the tasks by key."""
         return by_key(task for module in self.modules for task in self.tasks_of(module))

@@ -1,4 +1,4 @@
-"""What a task says where its right answer is not unique: claims about what a kernel returned."""
+"""Contracts: a task's claims about a result, if its right answer is not unique."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class Bounded(Protocol):
-    """The bounds of formulas other than the reference, as the judge makes its own."""
+    """Returns bounds for formulas other than the reference, computed as the judge's own."""
 
     def __call__(
         self, formula: Callable[..., torch.Tensor], settings: Mapping[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The float64 result on the inputs, and the error allowed per element.
+        """Return the float64 result on the inputs, and the error allowed per element.
 
         The error is infinite where right results differ by more than rounding.
         """
@@ -35,7 +35,7 @@ class Evidence:
         dtype: the case's dtype.
         eps: spacing of that dtype at 1; 0 for integers.
         tf32: whether the policy admits TF32 in products of float32 factors.
-        bounded: what a formula gives with these settings, and how far a right kernel may be off.
+        bounded: returns a formula's result with these settings, and the error of a right kernel.
     """
 
     inputs: Mapping[str, torch.Tensor | None]
@@ -62,5 +62,5 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether the value is within the limit."""
+        """Return whether the value is within the limit."""
         return bool(float(self.value) <= self.limit)

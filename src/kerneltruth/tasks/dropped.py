@@ -1,9 +1,9 @@
-"""Dropout: which results are right, though two right ones differ.
+"""Judge dropout, where two right results differ.
 
-A task with dropout gives its formula as a *chain*: a function of the task's tensors, of the
-attributes that it names and of `keep`, the factor of an element that is kept (see `scaled`). Each
-element of a result must be what the chain gives for a kept or for a dropped element; how many are
-dropped, and which, must be as likely as chance allows.
+A task with dropout declares its formula as a *chain*: a function of the task's tensors, its named
+attributes and `keep`, the factor of a kept element (see `scaled`). Each element of a result must be
+what the chain gives for a kept or for a dropped element. The number and choice of dropped elements
+must be plausible.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from kerneltruth.tasks.spec import Claim, Evidence, Output
 
 Chain = Callable[..., Tensor]
 
-# A right result is called wrong once in 10^9 calls, by each claim about chance.
+# Each claim about chance rejects a right result once in 10^9 calls.
 SURPRISE = math.log(2e9)
 
 
 def keep(p: float, training: bool) -> float:
-    """The factor of a kept element; 0 where none is kept."""
+    """Return the factor of a kept element; 0 if none is kept."""
     if not training:
         return 1.0
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
 def scaled(x: Tensor, keep: float) -> Tensor:
-    """All elements kept; with `keep` 0 all dropped, also NaN and infinities."""
+    """Keep all elements; with `keep` 0 drop all, also NaN and infinities."""
     return x * keep if keep else torch.zeros_like(x)
 
 
 def outputs(p: str = "p") -> tuple[Output, ...]:
-    """The one output: judged by the contract where elements are dropped, else by its bound."""
+    """Return the one output: judged by the contract if elements are dropped, else by its bound."""
     random = f"training and {p} > 0"
     # A run of zeros at the end may be chance.
     chance = Output(compare="contract", when=random, spared=("last tile zeroed",))
@@ -44,7 +44,7 @@ def outputs(p: str = "p") -> tuple[Output, ...]:
 
 
 def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Claim]]:
-    """The contract of a task that drops elements.
+    """Return the contract of a task that drops elements.
 
     Args:
         chain: the task's formula.
@@ -60,7 +60,7 @@ def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Cla
         assert evidence.bounded is not None
         kept, slack = evidence.bounded(chain, settings | {"keep": keep(share, training)})
         dropped, other_slack = evidence.bounded(chain, settings | {"keep": 0.0})
-        # A finite value beyond the dtype may become infinite before or after it is dropped.
+        # A finite value beyond the dtype's range may become infinite before or after it is dropped.
         limit = torch.finfo(getattr(torch, evidence.dtype)).max
         settled = slack.isfinite() & ~(kept.isfinite() & (kept.abs() > limit))
         out = evidence.outputs[0].double()
@@ -78,7 +78,7 @@ def contract(chain: Chain, *, p: str = "p") -> Callable[[Evidence], Iterator[Cla
 
 
 def _chance(dropped: Tensor, told: Tensor, share: float) -> Iterator[Claim]:
-    """How surprising it is which elements are dropped, in nats."""
+    """Return how surprising the choice of dropped elements is, in nats."""
     count, total = int((dropped & told).sum()), int(told.sum())
     value = surprise(count, total, share)
     yield Claim(name="surprise at the share of dropped elements", value=value, limit=SURPRISE)
@@ -93,7 +93,7 @@ def _chance(dropped: Tensor, told: Tensor, share: float) -> Iterator[Claim]:
 
 
 def surprise(count: int, total: int, share: float) -> float:
-    """Chernoff's bound: minus the log of the chance that a binomial count is as far off."""
+    """Bound the tail of a binomial count by Chernoff: minus the log of its chance."""
     if total == 0:
         return 0.0
     seen = count / total

@@ -1,7 +1,7 @@
-"""Dropout within an operator: no element of the result is by itself kept or dropped.
+"""Judge dropout within an operator, where no element of the result is itself kept or dropped.
 
-A contract says nothing where nothing is random (a bound judges that) or where the result without
-dropout is not finite. Where dropout comes last, `dropped` judges it.
+A contract claims nothing if nothing is random (a bound judges that) or if the result without
+dropout is not finite. `dropped` judges operators that end in dropout.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kerneltruth.tasks.dropped import SURPRISE, surprise
 from kerneltruth.tasks.gpu import WELFORD_ULPS
 from kerneltruth.tasks.spec import Claim, Evidence
 
-# A right kernel breaks a claim of chance at most once in a thousand million cases.
+# Each claim about chance rejects a right kernel at most once in 10^9 cases.
 _LEVEL = 1e-9
 _DRAWS = 64
 _TF32_EPS = 2.0**-10
@@ -27,7 +27,7 @@ _DRAWN = 2**17
 
 
 def _rounding(evidence: Evidence) -> float:
-    """What one rounding may lose: float32 products may be TF32's."""
+    """Return what one rounding may lose: float32 products may use TF32."""
     return max(evidence.eps, _TF32_EPS) if evidence.dtype == "float32" else evidence.eps
 
 
@@ -38,19 +38,19 @@ def _tensor(evidence: Evidence, name: str) -> Tensor:
 
 
 def _chance(evidence: Evidence, name: str) -> float | None:
-    """How likely an element is dropped; None where nothing is random or nothing can be said."""
+    """Return the chance that an element is dropped; None if nothing is random or can be claimed."""
     p = float(evidence.scalars[name])
     random = 0 < p < 1 and evidence.scalars.get("training", True)
     return p if random and bool(torch.isfinite(evidence.reference[0]).all()) else None
 
 
 def _furthest(variance: Tensor, step: Tensor, count: int) -> Tensor:
-    """How far sums of independent terms stray at the level, by Bernstein's inequality.
+    """Return how far sums of independent terms deviate at the level, by Bernstein's inequality.
 
     Args:
         variance: of each sum.
         step: the largest size of one of its terms.
-        count: how many sums are looked at.
+        count: how many sums are examined.
     """
     level = math.log(2 * max(count, 1) / _LEVEL)
     linear = step * (level / 3)
@@ -62,7 +62,7 @@ def _worst(excess: Tensor) -> float:
 
 
 def _zero_or_kept(out: Tensor, kept: Tensor, slack: Tensor, p: float) -> Iterator[Claim]:
-    """Every element is 0 or the kept value within the slack, and about a share p of them is 0."""
+    """Claim that each element is 0 or the kept value within the slack, and about a share p is 0."""
     off = torch.minimum(out.abs(), (out - kept).abs())
     yield Claim("0 or the kept value, of what rounding allows", _worst(off / slack), 1.0)
     told_apart = kept.abs() > 4 * slack
@@ -72,7 +72,7 @@ def _zero_or_kept(out: Tensor, kept: Tensor, slack: Tensor, p: float) -> Iterato
 
 
 def dropped_before_product(evidence: Evidence) -> Iterator[Claim]:
-    """The products are those of a choice of dropped elements, or scatter as these do."""
+    """Claim that the products belong to a choice of dropped elements, or scatter as these do."""
     expected, p = evidence.reference[0], _chance(evidence, "p")
     if p is None:
         return
@@ -93,7 +93,7 @@ def dropped_before_product(evidence: Evidence) -> Iterator[Claim]:
 
 
 def _scattered(off: Tensor, slack: Tensor, logs: Tensor, mat2: Tensor, p: float) -> Iterator[Claim]:
-    """The products lie around those without dropout, neither too far nor too near."""
+    """Claim that the products lie around those without dropout, neither too far nor too near."""
     odds, most = p / (1 - p), max(p / (1 - p), 1.0)
     variance = odds * logs.square() @ mat2.square()
     step = most * logs.abs().amax(-1, True) * mat2.abs().amax(-2, True)
@@ -111,7 +111,7 @@ def _scattered(off: Tensor, slack: Tensor, logs: Tensor, mat2: Tensor, p: float)
 
 
 def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
-    """Rows are normalized, and lie where drawn ones lie: the limits are wide, not of a level."""
+    """Claim that rows are normalized and lie where drawn ones lie, within wide limits."""
     plain, eps = evidence.reference[0], float(evidence.scalars["eps"])
     p = _chance(evidence, "dropout_p")
     if p is None:
@@ -126,7 +126,7 @@ def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
     drawn = F.layer_norm(mixed, mixed.shape[-1:], eps=eps)
     spread = torch.sqrt(mixed.var(-1, correction=0) + eps)
     magnified = 1 + (mixed.abs().amax(-1) / spread).amax(0)
-    # A mean that is put together from means of parts is off by more than its own rounding.
+    # A mean combined from means of parts is off by more than its own rounding.
     slack = (2 + WELFORD_ULPS) * evidence.eps * magnified
     yield Claim("mean of a row, of what rounding allows", _worst(out.mean(-1).abs() / slack), 1.0)
     seen = out.square().mean(-1)
@@ -138,7 +138,7 @@ def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
     off = (out - (low + high) / 2).abs() / (1.5 * (high - low) + noise)
     yield Claim("distance of an element, of what drawn ones show", _worst(off), 1.0)
     distances = (drawn[:_DRAWS] - plain).square().flatten(1).mean(1)
-    # Where few elements carry the rows, none of them may be dropped.
+    # If few elements carry the rows, none of them may be dropped.
     if float(distances.min()) > float(distances.max()) / 4:
         distance = float((out - plain).square().mean())
         nearest = float(0.2 * distances.min())
@@ -146,10 +146,10 @@ def dropped_in_block(evidence: Evidence) -> Iterator[Claim]:
 
 
 def _choices(shares: Tensor, p: float) -> Iterator[Tensor]:
-    """Factors of the shares: drawn ones, then those that drop the largest shares, or all."""
+    """Return factors of the shares: drawn ones, then those that drop the largest shares, or all."""
     chance = torch.Generator().manual_seed(0)
     for _ in range(_DRAWS):
-        # On any device the same: a generator of the CPU draws nowhere else.
+        # A CPU generator draws the same numbers for any device.
         drawn = torch.rand(shares.shape, generator=chance, dtype=torch.float64, device="cpu")
         yield (drawn.to(shares.device) >= p) / (1 - p)
     rank = shares.argsort(-1, descending=True).argsort(-1)

@@ -1,4 +1,4 @@
-"""Judging a quantized result: close enough to the float one, and explained by a quantized one."""
+"""Judge a quantized result: close enough to the float one, and explained by a quantized one."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kerneltruth.tasks.arguments import Output
 from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.quantized import Member
 
-# A published limit holds where the usual scheme stays below this part of it; elsewhere a result may
-# be this much worse than the worst of the schemes without groups.
+# A published limit holds if the usual scheme stays below this part of it; otherwise a result may be
+# this much worse than the worst scheme without groups.
 IN_REACH = 0.5
 SLACK = 1.5
-# How many members, the nearest first, are tried with their full allowance.
+# How many members, nearest first, are tried with their full allowance.
 NEAREST = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """What KernelBenchX demands of a quantized result against the float one."""
+    """KernelBenchX's limits for a quantized result against the float one."""
 
     cosine: float
     l1: float
@@ -47,7 +47,7 @@ _HOW = """The result has the dtype of the input and is computed in quantized ari
 
 
 def how(what: str, limits: Thresholds) -> str:
-    """How a task that quantizes `what` is judged, for its description."""
+    """Describe how a task that quantizes `what` is judged."""
     return _HOW.format(what=what, cosine=limits.cosine, l1=limits.l1, rmse=limits.rmse)
 
 
@@ -57,8 +57,8 @@ Family = Callable[[Evidence], Iterator[Member]]
 class _Latest:
     """The family of the inputs that were judged last.
 
-    The oracle judges several outputs of one call in a row, decoys first, and a family takes longer
-    to make than a verdict.
+    The oracle judges several outputs of one call in a row, decoys first, and making a family takes
+    longer than a verdict.
     """
 
     def __init__(self) -> None:
@@ -87,12 +87,12 @@ _LATEST = _Latest()
 def judge(
     evidence: Evidence, family: Family, usual: str, thresholds: Thresholds
 ) -> Iterator[Claim]:
-    """The claims of a quantized operator about its one output.
+    """Return the claims about the one output of a quantized operator.
 
     Args:
-        evidence: of the call; inputs must be finite for anything to be known.
+        evidence: of the call; nothing is claimed unless inputs are finite.
         family: the results that quantized arithmetic may give.
-        usual: the member that says which thresholds are in reach on these inputs.
+        usual: the member that shows which thresholds can be met on these inputs.
         thresholds: the published ones.
     """
     if evidence.outputs[0].numel() == 0:
@@ -100,7 +100,7 @@ def judge(
     if not all(t is None or bool(t.isfinite().all()) for t in evidence.inputs.values()):
         return
     top = torch.finfo(evidence.outputs[0].dtype).max
-    # What overflows the dtype is infinite there; all of it counts as the largest value.
+    # An overflow of the dtype is infinite; all of it counts as the largest value.
     got, truth = (
         t.to(torch.float64).clamp(-top, top) for t in (evidence.outputs[0], evidence.reference[0])
     )
@@ -114,12 +114,12 @@ def judge(
 
 
 def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> float:
-    """The worst element's distance to the member that explains all elements best."""
+    """Return the worst element's distance to the member that explains all elements best."""
     if not bool(got.isfinite().all()):
         return math.inf
     off = [(got - m.values).abs() for m in members]
-    # By the typical order of magnitude: where a code near a tie turned, even the right member is
-    # far off in a few elements, and the others may differ from it by no more than a rounding.
+    # By the typical order of magnitude: if a code near a tie turned, even the right member is far
+    # off in a few elements, and the others may differ from it only by a rounding.
     unit = rounding + 1e-3 * rounding.mean()
     typical = [float(torch.log1p(d / unit).mean()) for d in off]
     nearest = sorted(range(len(off)), key=typical.__getitem__)[:NEAREST]
@@ -129,7 +129,7 @@ def _unexplained(got: Tensor, members: Sequence[Member], rounding: Tensor) -> fl
 def _close(
     got: Tensor, truth: Tensor, members: Sequence[Member], usual: str, thresholds: Thresholds
 ) -> Iterator[Claim]:
-    """The published thresholds, or what the members reach where those are out of reach."""
+    """Return the published thresholds, or what the members reach if those cannot be met."""
     plain = {m.name: distances(m.values, truth) for m in members if "groups" not in m.name}
     names = ("1 - cosine similarity", "relative L1 error", "root mean square error")
     published = (1 - thresholds.cosine, thresholds.l1, thresholds.rmse)
@@ -143,7 +143,7 @@ def _close(
 
 
 def distances(got: Tensor, truth: Tensor) -> tuple[float, float, float]:
-    """1 - cosine similarity, relative L1 error, root mean square error."""
+    """Return 1 - cosine similarity, relative L1 error, root mean square error."""
     error = got - truth
     sizes = float(got.norm() * truth.norm())
     off = 1 - float((got * truth).sum()) / sizes if sizes else float(bool(error.any()))

@@ -1,4 +1,4 @@
-"""Expressions of dims and attributes, as task declarations write them."""
+"""Evaluate expressions of dims and attributes, as task declarations write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
         return scope[expression]
     if expression.isdigit():
         return int(expression)
-    # As globals, since a comprehension does not see the locals of an expression.
+    # As globals, because a comprehension does not see an expression's locals.
     return eval(_compiled(expression), {"__builtins__": _FUNCTIONS, **scope})
 
 
@@ -55,9 +55,9 @@ for _name, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"
 def spread_out(
     dims: tuple[str, ...], symbols: tuple[str, ...], settings: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Dims with every starred expression replaced by the dims that it stands for at the settings.
+    """Replace each starred dim expression by the dims that it gives at the settings.
 
-    An expression that looks at a size gives dims that are named `?`: they are no symbols.
+    An expression that depends on a size gives dims named `?`: they are not symbols.
     """
     found: list[str] = []
     for dim in dims:

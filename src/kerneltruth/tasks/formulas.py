@@ -1,4 +1,4 @@
-"""Formulas that several tasks share, as references or as admissible ways to compute them."""
+"""Share formulas among tasks, as references or as admissible ways to compute them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def gelu_by_formula(input: Tensor, approximate: str) -> Tensor:
-    """GELU as its definition spells it."""
+    """Compute GELU by its definition."""
     if approximate == "tanh":
         inner = 0.7978845608028654 * (input + 0.044715 * input * input * input)
         return 0.5 * input * (1 + torch.tanh(inner))
@@ -18,9 +18,9 @@ def gelu_by_formula(input: Tensor, approximate: str) -> Tensor:
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """A linear layer; in half precision as a kernel has it that adds the bias to a stored product.
+    """Compute a linear layer; in half precision, add the bias to a stored product.
 
-    Where product and bias nearly cancel, that is further off than rounding the sum alone.
+    If product and bias nearly cancel, this differs by more than rounding the sum alone.
     """
     if bias is None or input.dtype not in (torch.float16, torch.bfloat16):
         return F.linear(input, weight, bias)
@@ -28,7 +28,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def stored(x: Tensor, *inputs: Tensor | None) -> Tensor:
-    """An intermediate as a kernel has it that stores it in the dtype of its inputs.
+    """Round an intermediate as a kernel does that stores it in its inputs' dtype.
 
     That dtype is the narrowest that holds the inputs: a formula is called in a wider one.
     """
@@ -41,17 +41,17 @@ def stored(x: Tensor, *inputs: Tensor | None) -> Tensor:
 
 
 def attended(scores: Tensor, v: Tensor, hidden: Tensor | None, *inputs: Tensor | None) -> Tensor:
-    """The softmax of the scores times v, as fused kernels have it.
+    """Compute the softmax of the scores times v as fused kernels do.
 
-    Weights that are no normal number are 0; values that the mask hides are not read; a query
-    without any score that counts gives 0. PyTorch on a CPU does so for queries whose scores are all
-    NaN, or all minus infinity, and in half precision where one is infinity.
+    Subnormal and non-finite weights are 0; values that the mask hides are not read; a query without
+    any valid score gives 0. PyTorch on a CPU does so for queries whose scores are all NaN, or all
+    minus infinity, and in half precision where one is infinity.
 
     Args:
-        scores: minus infinity where they are hidden.
+        scores: minus infinity where the mask hides them.
         v: the values.
         hidden: the mask, of the scores' shape.
-        inputs: what decides in which dtype weights are stored (see `stored`).
+        inputs: they decide the dtype of stored weights (see `stored`).
     """
     nothing = ((scores == -torch.inf) | scores.isnan()).all(-1, keepdim=True)
     nothing |= (scores == torch.inf).any(-1, keepdim=True)
@@ -67,9 +67,9 @@ def attended(scores: Tensor, v: Tensor, hidden: Tensor | None, *inputs: Tensor |
 
 
 def with_added_mask(scores: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """Attention whose mask is added to the scores, as PyTorch does it on a GPU without a fused one.
+    """Compute attention whose mask is added to the scores, as PyTorch on a GPU does if unfused.
 
-    Minus infinity added to a hidden score that is NaN or infinity leaves NaN, and so all the row.
+    Adding minus infinity to a hidden score that is NaN or infinity gives NaN, and so a NaN row.
 
     Args:
         scores: none of them hidden.
@@ -81,9 +81,9 @@ def with_added_mask(scores: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
 
 
 def split_for_tensor_cores(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Float32 factors as fused kernels have them that multiply on tensor cores without much loss.
+    """Split float32 factors as fused kernels do that multiply on tensor cores with little loss.
 
-    There a factor is the sum of two in TF32, the second of which is NaN where it is infinite.
+    A factor is the sum of two in TF32; for an infinite factor, the second is NaN.
     """
     if narrowest(*tensors) != torch.float32:
         return tensors
@@ -95,16 +95,16 @@ def _normal(x: Tensor) -> Tensor:
 
 
 def narrowest(x: Tensor, *more: Tensor | None) -> torch.dtype:
-    """The dtype that the inputs of a formula come from, which is called in a wider one."""
+    """Return the dtype that a formula's inputs come from; the formula is called in a wider one."""
     given = [t for t in (x, *more) if t is not None]
     fitting = (d for d in (torch.bfloat16, torch.float16) if all(_holds(d, t) for t in given))
     return next(fitting, x.dtype)
 
 
 def computed_narrow(function: Callable[..., Tensor], *inputs: Tensor | None) -> Tensor:
-    """The result of a step that is computed in the dtype from which the inputs come.
+    """Compute a step in the dtype that the inputs come from.
 
-    It is at most float32: so a step is computed that comes before a conversion to float64.
+    At most float32, as in a step before a conversion to float64.
     """
     given = [t for t in inputs if t is not None]
     known = (torch.bfloat16, torch.float16, torch.float32)
@@ -113,15 +113,15 @@ def computed_narrow(function: Callable[..., Tensor], *inputs: Tensor | None) -> 
 
 
 def fits_half(*tensors: Tensor) -> bool:
-    """Whether the values are float16's own, so that the operator may be computed in float16.
+    """Return whether the values are float16's own, so that the operator may compute in float16.
 
-    There a small eps is 0 and a large exponential infinite, which PyTorch does not hide.
+    A small eps is then 0 and a large exponential infinite, and PyTorch does not hide that.
     """
     return all(_holds(torch.float16, t) for t in tensors)
 
 
 def _holds(dtype: torch.dtype, t: Tensor) -> bool:
-    # A Python number stands for a tensor where the task admits it.
+    # A Python number may replace a tensor if the task allows it.
     t = torch.as_tensor(t)
     return torch.equal(t.nan_to_num(), t.to(dtype).to(t.dtype).nan_to_num())
 

@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows whose places hang on one random number per plane and dim."""
+"""Judge fractional max pooling: one random number per plane and dim places the windows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor
 
 from kerneltruth.tasks.spec import Claim, Evidence
 
-# How many different random numbers a narrow dtype has at most.
+# The most different random numbers of a narrow dtype.
 _GRIDS = {"float16": 2048, "bfloat16": 256}
-# From 1 on, sums of a window's number and a random one that lie between two float32 numbers lie
-# beside those that float32 rounds to even: what is between two multiples of this is all alike.
+# From 1 on, the sum of a window's number and a random one that lies between two float32 numbers
+# rounds to even: everything between two multiples of this step is equal.
 _STEP = 2.0**-25
-# How far a whole number may be off in float64.
+# The error that a whole number may have in float64.
 _SAME = 1e-6
 
 
 def starts(size: int, count: int, kernel: int, u: float) -> Tensor:
-    """Where `count` windows start for the random number u in [0, 1)."""
+    """Return where `count` windows start for the random number u in [0, 1)."""
     last = size - kernel
     if count == 1:
         return torch.tensor([last])
@@ -32,7 +32,7 @@ def starts(size: int, count: int, kernel: int, u: float) -> Tensor:
 
 
 def all_starts(size: int, count: int, kernel: int, dtype: str) -> Tensor:
-    """Every way in which windows may start, one per row, computed exactly or in `dtype`."""
+    """Return every way in which windows may start, one per row, exactly or in `dtype`."""
     if count == 1:
         return starts(size, count, kernel, 0.0).unsqueeze(0)
     last = size - kernel
@@ -50,7 +50,7 @@ def all_starts(size: int, count: int, kernel: int, dtype: str) -> Tensor:
 
 
 def _edges(last: int, count: int) -> list[float]:
-    """The random numbers at which a window moves, with 0 and 1."""
+    """Return the random numbers at which a window moves, with 0 and 1."""
     step = last / (count - 1)
     whole = range(int((count - 1) * step) + 2) if step else range(0)
     moves = {u for i in range(count - 1) for m in whole if 0 < (u := m / step - i) < 1}
@@ -59,20 +59,20 @@ def _edges(last: int, count: int) -> list[float]:
 
 @lru_cache(maxsize=32)
 def rounded_starts(size: int, count: int, kernel: int) -> Tensor:
-    """Every way in which windows may start, one per row, computed in float32.
+    """Return every way in which windows may start, one per row, computed in float32.
 
-    Near a random number at which several windows move, rounding moves one before the other: of
-    some 100,000 planes, PyTorch's own have one that no exact sum explains.
+    Near a random number at which several windows move, rounding moves one before the other: of some
+    100,000 planes by PyTorch, one has no exact explanation.
     """
     last = size - kernel
     if count == 1 or not last:
         return all_starts(size, count, kernel, "float32")
     edges = torch.tensor(_edges(last, count), dtype=torch.float64).unsqueeze(1)
-    # Where one window moves alone, exact sums know both ways.
+    # If one window moves alone, the exact sums contain both ways.
     places = (torch.arange(count - 1) + edges) * (last / (count - 1))
     together = ((places - places.round()).abs() < _SAME).sum(1) > 1
     edges = edges[together | (edges[:, 0] % 1 == 0)]
-    # Sum, quotient and product are off by half an ulp each, of `count` at most.
+    # Sum, quotient and product are off by half an ulp each, of at most `count`.
     reach = int(count * 2 * torch.finfo(torch.float32).eps / _STEP)
     near = torch.round(edges / _STEP) + torch.arange(-reach, reach + 1)
     ulps = torch.arange(-4, 5) * (torch.finfo(torch.float32).eps / 2)
@@ -81,7 +81,7 @@ def rounded_starts(size: int, count: int, kernel: int) -> Tensor:
     step = torch.tensor(float(last)) / (count - 1)
     windows = torch.arange(count - 1, dtype=torch.float32)
     rows = ((windows + u) * step).int() - (u * step).int()
-    # Neighbours differ in few places: what repeats is dropped before it is sorted.
+    # Neighbours differ in few places: drop repeats before sorting.
     few = torch.unique_consecutive(rows.clamp(0, last), dim=0).tolist()
     return torch.tensor(sorted({(*way, last) for way in map(tuple, few)}))
 
@@ -89,13 +89,13 @@ def rounded_starts(size: int, count: int, kernel: int) -> Tensor:
 def pooled_at(
     x: Tensor, kernel: tuple[int, int], rows: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The largest value of each window, and where in its plane it lies."""
+    """Return the largest value of each window, and its place in the plane."""
     values, indices = F.max_pool2d(x, kernel, stride=1, return_indices=True)
     return values[..., rows, :][..., columns], indices[..., rows, :][..., columns]
 
 
 def fractional_windows(evidence: Evidence) -> Iterator[Claim]:
-    """Each plane is what some pair of random numbers gives; indices point at the values."""
+    """Claim that some pair of random numbers explains each plane, and indices point at values."""
     x, out = evidence.inputs["input"], evidence.outputs[0].double()
     assert x is not None
     x = torch.relu(x)
@@ -103,7 +103,7 @@ def fractional_windows(evidence: Evidence) -> Iterator[Claim]:
     kernel = (size, size) if isinstance(size, int) else size
     sizes = list(zip(x.shape[-2:], out.shape[-2:], kernel, strict=True))
     exact = [all_starts(*each, evidence.dtype) for each in sizes]
-    # What was kept of an earlier call may lie on another device.
+    # Values kept from an earlier call may be on another device.
     both = zip(exact, sizes, strict=True)
     ways = [torch.cat((way, rounded_starts(*each).to(way.device))) for way, each in both]
     # NaN equals itself here: no ReLU is negative.
@@ -118,7 +118,7 @@ def fractional_windows(evidence: Evidence) -> Iterator[Claim]:
 
 
 def _explained(best: Tensor, shown: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Which planes are what windows at some of these rows and columns give."""
+    """Return which planes match windows at some of these rows and columns."""
     explained = torch.zeros(best.shape[:-2], dtype=torch.bool)
     for row in rows:
         across = best[..., row, :][..., columns]
@@ -134,7 +134,7 @@ def _misplaced(
     kernel: tuple[int, int],
     ways: list[Tensor],
 ) -> float:
-    """How many indices lie outside of every window, or where another value is."""
+    """Count indices outside of every window, or at another value."""
     height, width = x.shape[-2:]
     within = (indices >= 0) & (indices < height * width)
     safe = indices.clamp(0, height * width - 1)

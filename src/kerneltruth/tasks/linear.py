@@ -1,15 +1,15 @@
-"""Judging linear algebra, where the right answer is not unique or not well-conditioned.
+"""Judge linear algebra, if the right answer is not unique or not well-conditioned.
 
-As LAPACK's own tests do it: what a factorization or a solution promises of the matrix is computed
-in float64 and its residual compared with the rounding of the working dtype. That is fair to every
-algorithm that is backward stable, whatever signs, order or pivots it chooses, and however badly
-conditioned the matrix is. Norms are Frobenius norms; each matrix of a batch is judged by itself.
+As in LAPACK's own tests: the property that a factorization or a solution must have is computed in
+float64, and its residual is compared with the rounding of the working dtype. That is fair to every
+backward stable algorithm, for any signs, order or pivots, and for any condition number. Norms are
+Frobenius norms; each matrix of a batch is judged by itself.
 
-TF32 is admitted where a task's formula ends in a matrix product of factors, or has one of a factor
-and the right side, as for any other product. Cutting the factors of U diag(s) V^T is felt between
-u_i and v_j in proportion to s_i and s_j, so errors are taken in the bases of the exact factors:
-there a small singular value that is missing is as plain as a large one. What has no such product
-(factors themselves, and solutions by substitution) is held to the working dtype.
+TF32 is allowed if a task's formula ends in a matrix product of factors, or has one of a factor and
+the right side, as for any other product. Rounding the factors of U diag(s) V^T affects the product
+between u_i and v_j in proportion to s_i and s_j, so errors are taken in the bases of the exact
+factors: a missing small singular value is then as visible as a large one. Results without such a
+product (factors themselves, and solutions by substitution) must be accurate in the working dtype.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from kerneltruth.tasks.contract import Claim, Evidence
 
 # LAPACK's usual threshold, in units of rounding.
 THRESHOLD = 30.0
-# A float64 result below this many roundings of its matrix is a 0 that came out as noise.
+# A float64 result below this many roundings of its matrix is noise around 0.
 _NOISE = 100.0
-# What cutting an element to TF32 takes off it, at most, and how often one of U or V is cut:
-# U @ diag(S) @ Vh cuts U, S, their product and Vh, which is twice for each on average.
+# The most that rounding an element to TF32 takes off, and how often one of U or V is rounded: U @
+# diag(S) @ Vh rounds U, S, their product and Vh, which is twice for each on average.
 _TF32 = 2.0**-10
 _CUTS = 2
-# Cuts of many terms add up like independent ones: by half a cut of the root of their squares' sum
-# in standard deviation, so this is six of them.
+# The rounding errors of many terms add up like independent ones: the standard deviation is half an
+# error times the root of the sum of their squares, so this is six of them.
 _DEVIATIONS = 3
-# Singular values this close, of the largest, count as equal.
+# Singular values closer than this, relative to the largest, count as equal.
 _EQUAL = 1e-3
 
 # U, s and Vh.
@@ -64,19 +64,19 @@ HOW_A_FACTOR = """Norms are Frobenius norms, n is the larger size of A and eps t
 
 
 def named(name: str) -> Output:
-    """An output that the contract judges."""
+    """Return an output that the contract judges."""
     return Output(name=name, compare="contract")
 
 
 def given(evidence: Evidence, name: str) -> Tensor:
-    """An input that is always there."""
+    """Return an input that is always present."""
     tensor = evidence.inputs[name]
     assert tensor is not None
     return tensor
 
 
 def finite(*tensors: Tensor) -> None:
-    """Refuse matrices of which nothing can be demanded.
+    """Refuse matrices about which nothing can be claimed.
 
     Raises:
         ValueError: one holds NaN or an infinity.
@@ -86,24 +86,24 @@ def finite(*tensors: Tensor) -> None:
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """A result in double precision."""
+    """Convert a result to double precision."""
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def size(a: Tensor) -> Tensor:
-    """The norm of each matrix."""
+    """Return the norm of each matrix."""
     norm: Tensor = torch.linalg.vector_norm(a, dim=(-2, -1))
     return norm
 
 
 def columns(x: Tensor) -> Tensor:
-    """The norm of each column."""
+    """Return the norm of each column."""
     norm: Tensor = torch.linalg.vector_norm(x, dim=-2)
     return norm
 
 
 def worst(error: Tensor, scale: Tensor) -> float:
-    """The largest ratio; an error where none is allowed is infinite."""
+    """Return the largest ratio; an error where none is allowed is infinite."""
     if error.numel() == 0:
         return 0.0
     nothing = torch.where(error == 0, 0.0, math.inf)
@@ -111,7 +111,7 @@ def worst(error: Tensor, scale: Tensor) -> float:
 
 
 def residual(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int = 1) -> Claim:
-    """That an error is at most 30 n roundings of a scale."""
+    """Claim that an error is at most 30 n roundings of a scale."""
     value = worst(error, scale * (n * evidence.eps))
     return Claim(f"{name}, in units of {'n ' if n > 1 else ''}eps", value, THRESHOLD)
 
@@ -119,9 +119,9 @@ def residual(name: str, error: Tensor, scale: Tensor, evidence: Evidence, n: int
 def beyond_tf32(
     error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
 ) -> Tensor:
-    """The error of a product U diag(s) Vh between U's and V's columns, less what TF32 may do to it.
+    """Return the error of a product U diag(s) Vh between U's and V's columns, less TF32's part.
 
-    Arguments are those of `looks_like_tf32`. Where that is False nothing is taken off.
+    Arguments are those of `looks_like_tf32`. If that is False nothing is subtracted.
     """
     U, s, Vh = factors
     off = U.mH @ error @ Vh.mH
@@ -132,21 +132,21 @@ def beyond_tf32(
 def looks_like_tf32(
     error: Tensor, due: Tensor, factors: Factors, scale: Tensor, evidence: Evidence, n: int = 1
 ) -> Tensor:
-    """Whether no element is further off than cuts of many terms add up to: [..., 1, 1].
+    """Return whether TF32's rounding of many terms explains all errors: [..., 1, 1].
 
-    Factors in bfloat16 show in this.
+    Factors in bfloat16 fail this.
 
     Args:
-        error: of each element of what was returned.
+        error: of each returned element.
         due: the product.
         factors: U and Vh, square and orthogonal, and s between them.
-        scale: 30 n roundings of it are granted to the matrix in any case.
-        evidence: says what a rounding is.
+        scale: 30 n roundings of it are always allowed.
+        evidence: defines a rounding.
         n: see `scale`.
     """
     U, s, Vh = factors
     inner = s.shape[-1]
-    # Columns of equal singular values are any basis of theirs: what counts is them together.
+    # Columns of equal singular values form an arbitrary basis: judge them together.
     equal = (s.unsqueeze(-1) - s.unsqueeze(-2)).abs() <= _EQUAL * s.amax(-1)[..., None, None]
     same = equal.to(s.dtype)
     shares = U[..., :inner].abs().square() @ same * (s.square() / same.sum(-1)).unsqueeze(-2)
@@ -157,13 +157,13 @@ def looks_like_tf32(
 
 
 def between(off: Tensor, left: Tensor, right: Tensor, evidence: Evidence) -> Tensor:
-    """An error between singular vectors, less what cutting their factors to TF32 may do to it.
+    """Return an error between singular vectors, less what TF32 may do to their factors.
 
     Args:
         off: U^H error V.
         left: the singular value of each row, 0 for rows beyond; `right` that of each column.
         right: see `left`.
-        evidence: says whether TF32 is admitted.
+        evidence: says whether TF32 is allowed.
     """
     rows, columns = off.shape[-2:]
     scale = _padded(left, rows).unsqueeze(-1) + _padded(right, columns).unsqueeze(-2)
@@ -171,7 +171,7 @@ def between(off: Tensor, left: Tensor, right: Tensor, evidence: Evidence) -> Ten
 
 
 def _less_cuts(error: Tensor, scale: Tensor, evidence: Evidence) -> Tensor:
-    """An error less what one cut of each element of a scale may do."""
+    """Return an error less what rounding each element of a scale once may do."""
     if not _in_tf32(evidence):
         return error
     return error.sgn() * (error.abs() - _TF32 * scale).clamp_min(0)
@@ -182,12 +182,12 @@ def _in_tf32(evidence: Evidence) -> bool:
 
 
 def _padded(s: Tensor, n: int) -> Tensor:
-    """Singular values with zeros behind them, n in all."""
+    """Pad singular values with zeros to n."""
     return torch.nn.functional.pad(s, (0, n - s.shape[-1]))
 
 
 def orthonormal(name: str, q: Tensor, evidence: Evidence) -> Claim:
-    """That the columns of a matrix are orthogonal to one another and of length 1."""
+    """Claim that the columns of a matrix are orthonormal."""
     rows, count = q.shape[-2:]
     one = torch.eye(count, dtype=q.dtype, device=q.device)
     error = size(q.mH @ q - one)
@@ -195,14 +195,14 @@ def orthonormal(name: str, q: Tensor, evidence: Evidence) -> Claim:
 
 
 def triangular(name: str, x: Tensor, *, upper: bool) -> Claim:
-    """That the other triangle is all 0."""
+    """Claim that the other triangle is all 0."""
     other = x.tril(-1) if upper else x.triu(1)
     where = "below" if upper else "above"
     return Claim(f"{name} {where} its diagonal", _largest(other), 0.0)
 
 
 def exactly(name: str, x: Tensor, due: Tensor | float) -> Claim:
-    """Every element is the expected one, with no rounding."""
+    """Claim that every element is exactly the expected one."""
     return Claim(name, _largest(x - due), 0.0)
 
 
@@ -211,7 +211,7 @@ def _largest(x: Tensor) -> float:
 
 
 def solution(evidence: Evidence, a: Tensor, x: Tensor, b: Tensor, scale: Tensor) -> Claim:
-    """That each column of x solves a x = b; `scale` is the norm of a that rounding goes with.
+    """Claim that each column of x solves a x = b; `scale` is the norm of a for its rounding.
 
     Results around the smallest normal number may be flushed.
     """
@@ -223,7 +223,7 @@ def solution(evidence: Evidence, a: Tensor, x: Tensor, b: Tensor, scale: Tensor)
 
 
 def least_squares(e: Evidence) -> Iterator[Claim]:
-    """Each column's backward error: of x or, where that is large, of x less what TF32 may do."""
+    """Return each column's backward error: of x or, if that is large, of x less TF32's part."""
     a, b, x, due = given(e, "A"), given(e, "b"), wide(e.outputs[0]), e.reference[0]
     if b.ndim == a.ndim - 1:
         b, x, due = (t.unsqueeze(-1) for t in (b, x, due))
@@ -237,7 +237,7 @@ def least_squares(e: Evidence) -> Iterator[Claim]:
 
 
 def _least_squares(e: Evidence, a: Tensor, b: Tensor, x: Tensor) -> Claim:
-    """How much A and b must change for x to be right, as Karlson, Walden and Sun estimate it."""
+    """Estimate how much A and b must change for x to be right (Karlson, Walden and Sun)."""
     U, S, _ = torch.linalg.svd(a, full_matrices=False)
     left, of_a, s = b - a @ x, size(a).unsqueeze(-1), S.unsqueeze(-1)
     length = torch.hypot(columns(x), columns(b) / of_a)
@@ -248,12 +248,12 @@ def _least_squares(e: Evidence, a: Tensor, b: Tensor, x: Tensor) -> Claim:
 
 
 def flushed(evidence: Evidence, n: int) -> float:
-    """What n results may lose that are flushed to 0, in units of eps."""
+    """Return what n results may lose by flushing to 0, in units of eps."""
     return n * torch.finfo(getattr(torch, evidence.dtype)).tiny / evidence.eps
 
 
 def without_noise(x: Tensor, a: Tensor) -> Tensor:
-    """A float64 factor with 0 in place of what is only rounding, which tells decoys apart.
+    """Replace mere rounding in a float64 factor by 0, which tells decoys apart.
 
     Args:
         x: the factor, of one matrix or a batch of them.

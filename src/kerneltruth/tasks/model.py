@@ -1,4 +1,4 @@
-"""The `Task`: a declaration read, and the questions that judges and case makers ask it."""
+"""The `Task`: a parsed declaration, and the questions that judge and case makers ask it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from kerneltruth.tasks.contract import Claim, Evidence
 from kerneltruth.tasks.expressions import evaluate, spread_out
 from kerneltruth.tasks.promises import Promises
 
-# The suite whose tasks go by their bare name.
+# Tasks of this suite go by their bare name.
 CORE = "core"
-# The suites with published prompts: what these do not name, no author was asked for.
+# Suites with published prompts: a kernel need not support what its prompt does not name.
 PUBLISHED = ("kernelbenchx", "tritonbench", "earlier")
-# The hidden attribute that says how a case's call departs from the plain one, which is the default.
+# The hidden attribute that says how a case's call differs from the plain one, its default.
 CALL = "_call"
 PLAIN_CALL = "plain"
-# Its value, and the name of the tensor, where the result is asked for in a tensor of the caller's.
+# Its value, and the name of the tensor, if the caller passes a tensor for the result.
 OUT = "out"
-# Its value where the gradient of the result is asked for.
+# Its value if the gradient of the result is requested.
 BACKWARD = "backward"
-# Its value where a number stands in the place of a tensor, which the name follows.
+# Its value, before the tensor's name, if a number replaces a tensor.
 NUMBER = "number "
-# The attribute that asks for a dtype of the result, and how its values begin.
+# The attribute that requests a dtype of the result, and how its values begin.
 DTYPE = "dtype"
 DTYPE_PREFIX = "torch."
 
@@ -43,7 +43,7 @@ Contract = Callable[[Evidence], Iterable[Claim]]
 
 
 class WithSpread(Protocol):
-    """A reference of large inputs that gives at once what a bound is made of."""
+    """A reference for large inputs that computes all parts of a bound at once."""
 
     def __call__(
         self,
@@ -54,12 +54,12 @@ class WithSpread(Protocol):
         tf32: bool,
         beside: bool = False,
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
-        """The outputs in float64, and for each how far right results stray from it.
+        """Return the outputs in float64, and how far right results deviate from each.
 
-        The latter is NaN where an element is not settled. None where runs one by one will do.
+        The deviation is NaN where an element is not settled. Returns None if separate runs will do.
 
         Args:
-            beside: whether it is wanted beside runs one by one, for what they do not show.
+            beside: whether it is needed in addition to separate runs, for what they do not show.
             given: tensors, in the dtype of the case, and scalars by name.
             working: the dtype of the case.
             promised: the dtype of each output.
@@ -71,26 +71,26 @@ class WithSpread(Protocol):
 class Task:
     """What a kernel must compute. Build with `spec.task(...)`, which explains the fields.
 
-    Further ones, for tasks that an importer makes, whose shapes lie in a hidden attribute:
+    Further fields, for tasks of imported suites, whose shapes are in a hidden attribute:
 
     Attributes:
-        terms: how many terms the longest sum has, an expression of attributes; None means what the
-            dims' roles say.
-        tf32: the reference with factors in TF32, where products are not of the inputs alone.
+        terms: how many terms the longest sum has, an expression of attributes; None derives it from
+            the dims' roles.
+        tf32: the reference with factors in TF32, for products of other tensors than the inputs.
         unrefereeable: why no candidate can be judged on this task.
-        foreign: whether the reference is someone else's program, run in another process: nothing
-            that this process does to torch's operators reaches it.
-        narrowed: by narrow dtype, the reference with every result on the way rounded to it.
-        as_written: whether what the reference gives in a narrow dtype is what the task asks for
-            there, NaN and infinity too.
-        with_spread: the reference together with how far right results stray from it, where that is
-            quicker than evaluations one by one.
-        own: draws tensors as the task's author does, by name, from every scalar and a seed; what it
-            does not give is drawn as ever. It is the recipe `recipes.OWN`.
-        first: the attributes of the first case, where the author's own inputs are that.
-        further: attributes of which only the default is asked for, and why. What a kernel does
-            wrong at their other values is reported and fails no candidate.
-        smaller: attributes with which a fault may be shown in few elements; no case begins there.
+        foreign: whether the reference is a third party's program, run in another process: changes
+            of this process to torch's operators do not reach it.
+        narrowed: by narrow dtype, the reference with every intermediate result rounded to it.
+        as_written: whether the reference's results in a narrow dtype define the task there, NaN and
+            infinity too.
+        with_spread: returns the reference together with the deviations of right results, if that is
+            faster than separate evaluations.
+        own: draws tensors as the task's author does, by name, from every scalar and a seed; other
+            tensors are drawn as usual. It is the recipe `recipes.OWN`.
+        first: the attributes of the first case, for the author's own inputs.
+        further: attributes of which only the default is required, and why. A fault at other values
+            is reported and fails no candidate.
+        smaller: attributes that show a fault in few elements; no case begins there.
     """
 
     name: str
@@ -134,24 +134,24 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What tells the task apart from those of all suites: `relu`, `kernelbenchx/relu`."""
+        """Return the key that is unique over all suites: `relu`, `kernelbenchx/relu`."""
         return self.name if self.suite == CORE else f"{self.suite}/{self.name}"
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
-        """The tensor arguments and the members of lists, in call order."""
+        """Return the tensor arguments and the members of lists, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The scalar arguments that cases vary, hidden ones too, in call order."""
+        """Return the scalar arguments that cases vary, including hidden ones, in call order."""
         return tuple(a for a in self.arguments if isinstance(a, Attribute))
 
     @property
     def promised_dtypes(self) -> tuple[str, ...]:
-        """The working dtypes that a kernel may not refuse.
+        """Return the working dtypes that a kernel may not refuse.
 
-        They are those that the prompt names; where a published prompt names none, float32.
+        They are those that the prompt names; float32 if a published prompt names none.
         """
         if self.promises.dtypes is not None:
             return self.promises.dtypes
@@ -160,33 +160,33 @@ class Task:
         return self.dtypes
 
     def number_for(self, settings: Mapping[str, Scalar]) -> str | None:
-        """The tensor in whose place these attributes put a Python number."""
+        """Return the tensor that these attributes replace by a Python number."""
         call = settings.get(CALL)
         asked = isinstance(call, str) and call.startswith(NUMBER)
         return str(call).removeprefix(NUMBER) if asked else None
 
     def wants_out(self, settings: Mapping[str, Scalar]) -> bool:
-        """Whether these attributes ask for the result in a tensor of the caller's."""
+        """Return whether these attributes pass a tensor for the result."""
         return settings.get(CALL) == OUT
 
     def wants_gradients(self, settings: Mapping[str, Scalar]) -> bool:
-        """Whether these attributes ask for the gradients of the inputs, and not for the result."""
+        """Return whether these attributes request the gradients of the inputs, not the result."""
         return settings.get(CALL) == BACKWARD
 
     def asked_dtype(self, settings: Mapping[str, Scalar]) -> str | None:
-        """The dtype that these attributes ask for, in which the operator then computes."""
+        """Return the dtype that these attributes request; the operator then computes in it."""
         asked = settings.get(DTYPE)
         named = isinstance(asked, str) and asked.startswith(DTYPE_PREFIX)
         return str(asked).removeprefix(DTYPE_PREFIX) if named else None
 
     def dim(self, symbol: str) -> Dim:
-        """The dim of that symbol."""
+        """Return the dim of that symbol."""
         return next(d for d in self.dims if d.symbol == symbol)
 
     def shape(
         self, spec: TensorSpec, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
     ) -> tuple[int, ...]:
-        """The concrete shape of a tensor argument."""
+        """Return the concrete shape of a tensor argument."""
         scope = {**attributes, **dims}
         if spec.typical is None:
             return tuple(evaluate(expression, scope) for expression in spec.dims)
@@ -198,7 +198,7 @@ class Task:
         return tuple(shape)
 
     def axes(self, spec: TensorSpec, attributes: Mapping[str, Scalar]) -> tuple[str, ...]:
-        """The dims of a tensor at these attributes, an expression each."""
+        """Return the dims of a tensor at these attributes, an expression each."""
         if spec.typical is None:
             return spec.dims
         return spread_out(spec.dims, tuple(d.symbol for d in self.dims), attributes)
@@ -206,14 +206,14 @@ class Task:
     def scalars(
         self, dims: Mapping[str, int], attributes: Mapping[str, Scalar]
     ) -> dict[str, Scalar]:
-        """Every attribute, defaults where none is given, and every derived argument."""
+        """Return every attribute, with defaults, and every derived argument."""
         settings = {a.name: a.default for a in self.attributes} | dict(attributes)
         scope = {**settings, **dims}
         derived = [a for a in self.arguments if isinstance(a, Derived)]
         return settings | {a.name: evaluate(a.expression, scope) for a in derived}
 
     def call_order(self) -> tuple[str, ...]:
-        """The names of what is passed, in order: a list once, a hidden attribute not at all."""
+        """Return the names of the arguments in order: a list once, a hidden attribute never."""
         names = (
             (a.member_of or a.name) if isinstance(a, TensorSpec) else a.name
             for a in self.arguments
@@ -222,7 +222,7 @@ class Task:
         return tuple(dict.fromkeys(names))
 
     def lists(self) -> dict[str, tuple[str, ...]]:
-        """The lists of tensors, by name, with their members."""
+        """Return the lists of tensors, by name, with their members."""
         found: dict[str, tuple[str, ...]] = {}
         for spec in self.tensors:
             if spec.member_of is not None:
@@ -232,9 +232,9 @@ class Task:
     def keywords(
         self, tensors: Mapping[str, Any], scalars: Mapping[str, Any], function: Callable[..., Any]
     ) -> dict[str, Any]:
-        """The keyword arguments with which `function`, a formula of this task, is called."""
+        """Return the keyword arguments for `function`, a formula of this task."""
         known = _parameters(function)
-        # A dtype that is asked for is that of the tensors: `expectation` sees to it.
+        # A requested dtype is that of the tensors: `expectation` converts them.
         unsaid = {n for n in scalars if n.startswith("_") or n == DTYPE}
         passed = {n: v for n, v in scalars.items() if n not in unsaid or n in known}
         given = {n: t for n, t in tensors.items() if n != OUT or n in known}
@@ -245,7 +245,7 @@ class Task:
     def due(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[Output, ...]:
-        """The outputs of a call with these scalars and tensors."""
+        """Return the outputs of a call with these scalars and tensors."""
         outputs = self.outputs
         asked = self.asked_dtype(scalars)
         if asked is not None:
@@ -258,23 +258,23 @@ class Task:
     def written(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
-        """The inputs that a call writes by contract."""
+        """Return the inputs that a call writes by contract."""
         held = _holding(self.mutates, scalars, tensors)
         return (*held, OUT) if self.wants_out(scalars) else held
 
     def writable(
         self, scalars: Mapping[str, Scalar], tensors: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
-        """The inputs that a call must or may write."""
+        """Return the inputs that a call must or may write."""
         may = _holding(self.may_overwrite, scalars, tensors)
         return (*self.written(scalars, tensors), *may)
 
     def is_core(self, attributes: Mapping[str, Scalar]) -> bool:
-        """Whether the prompt promises these attributes."""
+        """Return whether the prompt promises these attributes."""
         return not any(n in attributes and attributes[n] in v for n, v in self.extended.items())
 
     def beyond(self, attributes: Mapping[str, Scalar]) -> str | None:
-        """Why these attributes are more than the task asks for; None if they are not."""
+        """Return why these attributes exceed what the task requires; None if they do not."""
         defaults = {a.name: a.default for a in self.attributes}
         asked = (n for n in self.further if attributes.get(n, defaults[n]) != defaults[n])
         return next((self.further[n] for n in asked), None)
@@ -282,9 +282,9 @@ class Task:
     def allows(
         self, dims: Mapping[str, int], attributes: Mapping[str, Scalar], *, to_time: bool = False
     ) -> bool:
-        """Whether dims are in range, all constraints hold and no shape is negative.
+        """Return whether dims are in range, all constraints hold and no shape is negative.
 
-        Shapes to time may be larger than those that are judged.
+        Shapes to time may be larger than judged ones.
         """
         in_range = all(
             d.low <= dims[d.symbol] and (to_time or d.high is None or dims[d.symbol] <= d.high)
@@ -298,11 +298,11 @@ class Task:
         return all(n >= 0 for spec in self.tensors for n in self.shape(spec, dims, attributes))
 
     def contracted(self) -> bool:
-        """Whether the operator multiplies matrices, so that the TF32 policy speaks of it."""
+        """Return whether the operator multiplies matrices, so that the TF32 policy applies."""
         return bool(self.tf32) or any(d.role == "contracted" for d in self.dims)
 
     def sums(self) -> bool:
-        """Whether elements of the output are sums of more than one term."""
+        """Return whether elements of the output are sums of more than one term."""
         roles = ("reduced", "contracted")
         return self.terms is not None or any(d.role in roles for d in self.dims)
 
@@ -316,7 +316,7 @@ def _holding(
     scalars: Mapping[str, Scalar],
     tensors: Mapping[str, Any] | None,
 ) -> tuple[str, ...]:
-    """The names of the tensors that are there and whose condition holds."""
+    """Return the names of the present tensors whose condition holds."""
     if not conditions:
         return ()
     present = _present(tensors)
@@ -333,5 +333,5 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     try:
         return frozenset(inspect.signature(function).parameters)
     except ValueError:
-        # A function of torch's own, which knows no hidden attribute.
+        # A function of torch's own takes no hidden attribute.
         return frozenset()

@@ -1,4 +1,4 @@
-"""What a task's published prompt promises: on such inputs a kernel may not refuse."""
+"""What a task's published prompt promises: a kernel may not refuse such inputs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, get_args
 
 from kerneltruth.errors import InternalError
 
-# The layouts beside `contiguous` that a prompt can promise: it names the memory format, or says
+# The layouts besides `contiguous` that a prompt can promise: it names the memory format, or says
 # that inputs need not be contiguous.
 Layout = Literal["transposed", "strided", "row_gaps", "offset", "channels_last"]
 
-# Why `out=` is not tried where it would be a tuple of tensors.
+# The reason for not trying `out=` if it would be a tuple of tensors.
 SEVERAL_RESULTS = "a call is given one tensor for its result, and here are several"
 
-# The arguments of functions that make tensors, which change no value.
+# Arguments of functions that create tensors; they change no value.
 NOT_TRIED_OF_MAKERS = {
     "layout": "only strided tensors are compared",
     "device": "the result lies on the device of the run, which is the default",
@@ -28,20 +28,21 @@ NOT_TRIED_OF_MAKERS = {
 class Promises:
     """What a prompt promises beyond float32, a contiguous layout and its attributes' values.
 
-    Every attribute value is promised that the task's `extended` does not name; that each optional
-    tensor may be absent follows from its signature. Finite values of any size are always promised.
+    Every attribute value is promised unless the task's `extended` names it; the signature says
+    which optional tensors may be absent. Finite values of any size are always promised.
 
     Attributes:
-        dtypes: that the prompt names, or that the task's name does; None means float32 where a
-            benchmark's prompt names no dtype, and all main dtypes of our own tasks.
+        dtypes: named by the prompt or the task's name; None means float32 if a benchmark's prompt
+            names no dtype, and all main dtypes of our own tasks.
         layouts: see `Layout`.
-        numbers: the tensors in whose place the prompt admits a Python number.
-        recipes: the recipes of values that the prompt speaks of, such as `signed_zeros`.
-        out: whether the result may be asked for in a tensor `out=`.
-        empty: whether the prompt speaks of tensors without elements.
+        numbers: the tensors that the prompt lets a Python number replace.
+        recipes: the recipes of values that the prompt mentions, such as `signed_zeros`.
+        out: whether the caller may pass a tensor `out=` for the result.
+        empty: whether the prompt mentions tensors without elements.
         gradients: whether it says that the result is differentiable.
         not_tried: what else it documents and no case tries, such as an argument, with the reason.
-        never: by dtype, a condition of attributes with which no case has it; `not_tried` says why.
+        never: by dtype, a condition of attributes that no case combines with it; `not_tried` says
+            why.
     """
 
     dtypes: tuple[str, ...] | None = None

@@ -1,13 +1,13 @@
-"""Quantized arithmetic as a family: what any int8 or int4 computation of an operator may give.
+"""Define the family of results that int8 or int4 arithmetic of an operator may give.
 
-A kernel that quantizes is free in much: one scale per tensor, per row, per channel or per group of
-the summed dim; the largest magnitude on 127 or on 128; halves to even or away. So its result is no
-single number. But each choice gives one result that is exact up to a few roundings of float32, and
-choices are few. A result is *explained* when one of them gives it within rounding. What float
-arithmetic gives is not, since rounding to codes moves a result by far more than float32 does.
+A kernel that quantizes has many choices: one scale per tensor, per row, per channel or per group of
+the summed dim; the largest magnitude on 127 or on 128; halves to even or away. So no single result
+is right. But each choice gives one result that is exact up to a few roundings of float32, and there
+are few choices. A result is *explained* if one of them gives it within rounding. A result of float
+arithmetic is not explained, because rounding to codes changes a result by far more than float32
+does.
 
-Scales come from the inputs of the call alone: a scale fixed beforehand is nothing that a kernel
-could know here.
+Scales come from the inputs of the call alone: a kernel cannot know a scale fixed beforehand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor
 
 Choices = list[tuple[str, "Quantized"]]
 
-# Several float32 roundings on the way to a code, and a kernel's guard against a division by 0.
+# Several float32 roundings before a code, and a kernel's guard against a division by 0.
 ROUNDINGS = 2.0**-20
 GUARD = 1e-7
 # Below this a guard may be the scale, and then nothing is known of the codes.
@@ -43,13 +43,13 @@ class Quantized:
 
 
 def exact(x: Tensor, eps: float = 0.0) -> Quantized:
-    """A tensor that is not quantized; `eps` is the rounding that it may take."""
+    """Return a tensor that is not quantized; `eps` is the rounding that it may take."""
     return Quantized(values=x, slack=x.abs() * eps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a kernel rounds to a 16-bit dtype on the way; float32 holds the rest."""
+    """Return what a kernel rounds to a 16-bit dtype as an intermediate; float32 holds the rest."""
 
     dtype: torch.dtype
     divisor: bool = False
@@ -58,7 +58,7 @@ class Kept:
     value: bool = False
 
     def rounded(self, x: Tensor, *, really: bool) -> Tensor:
-        """X, rounded to the dtype if it really is."""
+        """Return x, rounded to the dtype if it is an intermediate in it."""
         return x.to(self.dtype).to(x.dtype) if really else x
 
 
@@ -79,10 +79,10 @@ def quantize(
     Args:
         x: float64.
         over: the dims that share a scale; without any the scale is 1 / top.
-        top: what the largest magnitude is mapped to before rounding.
+        top: the code of the largest magnitude before rounding.
         codes: the largest code.
-        kept: what is rounded to a 16-bit dtype.
-        slack: how far x itself may be off, where it was computed.
+        kept: which parts are rounded to a 16-bit dtype.
+        slack: the error of x itself, if it was computed.
     """
     if x.numel() == 0:
         return exact(x)

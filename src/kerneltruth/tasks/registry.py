@@ -1,8 +1,8 @@
-"""Every task of every suite, by key: `relu` for a core task, `kernelbenchx/relu` for another's.
+"""Find every task of every suite by key: `relu` for a core task, `kernelbenchx/relu` for another's.
 
-A suite is imported when one of its tasks is asked for, so that judging a core operator does not
-wait for the declarations of 176 others. A foreign suite is one that a user brings along: a command
-registers it, and its tasks are made one by one as they are asked for.
+A suite is imported at the first lookup of one of its tasks, so that judging a core operator does
+not wait for the declarations of 176 others. A foreign suite is one that a user brings along: a
+command registers it, and each of its tasks is made at its first lookup.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MODULES = {
     "tritonbench": "kerneltruth.tasks.tritonbench",
     "earlier": "kerneltruth.tasks.earlier",
 }
-# Benchmarks that share tasks: what is submitted for one may be a task of the other.
+# Benchmarks that share tasks: a submission to one may be for a task of the other.
 _SHARING = PUBLISHED
-# What only KernelBenchX has before the names of some tasks.
+# A prefix that only KernelBenchX puts before some tasks' names.
 FUSED = "fused_"
 
-# The foreign suites that commands know how to read, and how one is named on a command line.
+# The foreign suites that commands can read, and how a command line names one.
 FOREIGN = {"kernelbench": "kernelbench:PATH", "flashinfer": "flashinfer:PATH"}
 _registered: dict[str, Mapping[str, Task]] = {}
 _listed: dict[str, Mapping[str, Listed]] = {}
@@ -38,9 +38,9 @@ class Listed:
     """What is known of a task before it is made.
 
     Attributes:
-        trouble: why no candidate can be judged on it, as far as that is known.
+        trouble: why no candidate can be judged on it, if known.
         sha256: of the problem that it comes from, in a foreign suite.
-        aliases: what else it may be called; several tasks may share one.
+        aliases: its other names; several tasks may share one.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Listed:
 
 
 def register(suite: str, tasks: Mapping[str, Task], listed: Mapping[str, Listed]) -> None:
-    """Make a foreign suite known, in place of one of that name.
+    """Register a foreign suite, replacing one of that name.
 
     Args:
         suite: its name.
-        tasks: by key; asking for one may cost seconds.
+        tasks: by key; a lookup may take seconds.
         listed: by bare name.
     """
     _registered[suite] = tasks
@@ -72,12 +72,12 @@ def forget(suite: str) -> None:
 
 
 def suites() -> tuple[str, ...]:
-    """The names of the suites, the core first."""
+    """Return the names of the suites, the core first."""
     return tuple(_MODULES)
 
 
 def listed_of(suite: str) -> dict[str, Listed]:
-    """What is known of the tasks of a suite, by bare name, without making them.
+    """Return what is known of the tasks of a suite, by bare name, without making them.
 
     Raises:
         UserError: there is no such suite.
@@ -91,9 +91,9 @@ def listed_of(suite: str) -> dict[str, Listed]:
 
 
 def accepted_by(suite: str) -> dict[str, Listed]:
-    """The tasks that submissions for a suite may be for: its own by bare name, and shared ones.
+    """Return the tasks that submissions for a suite may be for: its own and shared ones.
 
-    A shared task goes by its key where this suite has another of that name.
+    Its own go by bare name, and a shared task by its key if this suite has another of that name.
 
     Raises:
         UserError: there is no such suite.
@@ -107,7 +107,7 @@ def accepted_by(suite: str) -> dict[str, Listed]:
 
 
 def eager_modules(suite: str) -> Mapping[str, str]:
-    """The file of `corpus.eager` that has a function of plain PyTorch for each task, by key.
+    """Return the file of `corpus.eager` with a plain PyTorch function for each task, by key.
 
     Empty for a foreign suite.
     """
@@ -117,7 +117,7 @@ def eager_modules(suite: str) -> Mapping[str, str]:
 
 
 def tasks_of(suite: str) -> Mapping[str, Task]:
-    """The tasks of a suite, by key.
+    """Return the tasks of a suite, by key.
 
     Raises:
         UserError: there is no such suite.
@@ -136,7 +136,7 @@ def _folder(suite: str) -> Folder:
 
 
 class _Everything(Mapping[str, Task]):
-    """All tasks by key; a look-up imports the key's own suite only."""
+    """Return all tasks by key; a lookup imports only the key's own suite."""
 
     def __getitem__(self, key: str) -> Task:
         suite, slash, _ = key.partition("/")
@@ -156,23 +156,23 @@ TASKS: Mapping[str, Task] = _Everything()
 
 
 def named(name: str) -> tuple[Task, ...]:
-    """The tasks of that bare name, in every suite, the core's first."""
+    """Return the tasks of that bare name in every suite, the core's first."""
     return tuple(t for suite in suites() for t in tasks_of(suite).values() if t.name == name)
 
 
 def by_entry(suite: str) -> dict[str, Task]:
-    """The tasks of a suite by the names of functions that stand for them in a candidate."""
+    """Return the tasks of a suite by the names of their entries."""
     tasks = tasks_of(suite).values()
     return {t.name: t for t in tasks} | {t.entry: t for t in tasks}
 
 
 def elsewhere(task: Task) -> tuple[str, ...]:
-    """The keys of tasks of the same name in other suites."""
+    """Return the keys of tasks of the same name in other suites."""
     return tuple(t.key for t in named(task.name) if t.suite != task.suite)
 
 
 def _shared(name: str, suites: Iterable[str]) -> Task | None:
-    """The first task of these published suites that one of the others may call so."""
+    """Return the first task of these published suites that matches another's name for it."""
     plain = name.removeprefix(FUSED)
     for suite in suites:
         known = tasks_of(suite)
@@ -183,9 +183,9 @@ def _shared(name: str, suites: Iterable[str]) -> Task | None:
 
 
 def find(key: str, suite: str | None = None) -> Task:
-    """The task of that key; a bare name is the core's, else that of the suite which has it.
+    """Return the task of that key; a bare name means the core's, else the suite that has it.
 
-    A name that a published benchmark has for the task of another one is that task.
+    A published benchmark's name for another's task also finds that task.
 
     Raises:
         UserError: no such task (in that suite, if one is named), with the nearest names.
@@ -217,7 +217,7 @@ def find(key: str, suite: str | None = None) -> Task:
 
 
 def key_of(name: str, suite: str) -> str:
-    """The key of a suite's task, which is not made: of a user's suite that may take seconds.
+    """Return the key of a suite's task without making it, which may take seconds.
 
     Raises:
         UserError: no such task in that suite, with the nearest names.
@@ -236,7 +236,7 @@ def key_of(name: str, suite: str) -> str:
 
 
 def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
-    """The task that has this as an alias, among those of a suite; None if there is none.
+    """Return the task with this alias among those of a suite; None if there is none.
 
     Raises:
         UserError: several have it.
@@ -250,7 +250,7 @@ def called(name: str, listed: Mapping[str, Listed]) -> Listed | None:
 
 
 def _unknown(key: str, name: str, names: Mapping[str, str], suite: str | None = None) -> UserError:
-    """What to say of a key that no task has, with the keys of the names nearest to `name`."""
+    """Return the message for an unknown key, with the keys of the names nearest to `name`."""
     where = f" --suite {FOREIGN[suite]}" if suite in FOREIGN else ""
     wanted = get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(names[n] for n in wanted)}; " if wanted else ""

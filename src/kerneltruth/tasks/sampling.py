@@ -1,9 +1,9 @@
-"""Sampling an image at positions between pixels, generic over the dtype, as torch does it.
+"""Sample an image at positions between pixels, generic over the dtype, as torch does.
 
-A nearest pixel is a discontinuous function of the position. The reference takes positions within
-2**-17 of the middle between two pixels for the middle itself, which goes to the even pixel as in
-torch; so an exact middle stays one when the oracle moves the inputs a little. Without `snap` there
-is no such allowance.
+A nearest pixel is a discontinuous function of the position. The reference rounds positions within
+2**-17 of the middle between two pixels to the middle itself, which goes to the even pixel as in
+torch. An exact middle therefore stays one when the oracle moves the inputs a little. Without `snap`
+there is no such tolerance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SNAP = 2.0**16
 
 
 def _pixel(position: Tensor, size: int, align_corners: bool, order: int = 0) -> Tensor:
-    """Where -1 .. 1 lies in pixels; `order` chooses how the same expression is rounded."""
+    """Map -1 .. 1 to pixels; `order` chooses how the same expression is rounded."""
     span = size - 1 if align_corners else size
     low = 0.0 if align_corners else 0.5
     if order == 0:
@@ -47,7 +47,7 @@ def _padded(pixel: Tensor, size: int, padding_mode: str, align_corners: bool) ->
 
 
 def _fetch(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Pixels [N, C, ...] at integer positions [N, ...]; those outside are 0."""
+    """Return pixels [N, C, ...] at integer positions [N, ...]; those outside are 0."""
     n, c, height, width = image.shape
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     at = rows.clamp(0, height - 1) * width + columns.clamp(0, width - 1)
@@ -57,7 +57,7 @@ def _fetch(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def _cubic(t: Tensor) -> tuple[Tensor, ...]:
-    """Weights of the four neighbours of a position t past the second: Keys' kernel, a = -0.75."""
+    """Return Keys' weights (a = -0.75) of the four neighbours of a position t past the second."""
     a = -0.75
 
     def near(x: Tensor) -> Tensor:

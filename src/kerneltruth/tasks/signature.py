@@ -1,4 +1,4 @@
-"""The notation of call signatures, which `spec` explains, read into arguments."""
+"""Parse the notation of call signatures, which `spec` explains, to arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature read: the operator's name and its arguments in order."""
+    """A parsed signature: the operator's name and its arguments in order."""
 
     name: str
     arguments: tuple[TensorSpec | Given | Derived, ...]
@@ -33,10 +33,10 @@ _LIST = re.compile(r"^(?P<name>\w+)\s*=\s*\[(?P<members>.*)\]$")
 
 
 def parse_signature(text: str) -> Signature:
-    """Read a signature.
+    """Parse a signature.
 
     Raises:
-        InternalError: it is not in the notation, which is a mistake in a declaration of ours.
+        InternalError: it is not in the notation, which is a mistake in our declaration.
     """
     name, _, rest = text.partition("(")
     if not name.isidentifier() or not rest.endswith(")"):
@@ -46,7 +46,7 @@ def parse_signature(text: str) -> Signature:
 
 
 def _arguments(part: str, text: str) -> Iterator[TensorSpec | Given | Derived]:
-    """The arguments that one part stands for: a list of tensors stands for its members."""
+    """Return the arguments that one part stands for; a list of tensors stands for its members."""
     if _NAME.match(part):
         yield _tensor(part, text, None)
         return
@@ -87,7 +87,7 @@ def _tensor(part: str, text: str, member_of: str | None) -> TensorSpec:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes."""
+    """Return where the bracket that opens at `start` closes."""
     depth = 0
     for i in range(start, len(text)):
         depth += (text[i] in "([") - (text[i] in ")]")
@@ -97,7 +97,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets."""
+    """Split at the commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([") - (c in ")]")

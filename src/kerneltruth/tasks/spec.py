@@ -25,7 +25,7 @@ An argument is one of:
 - `name=[a[M, K], b[M, L]?]`, a list of tensors; optional members may be missing from it.
 
 The reference is written once, in torch, generic over the dtype: the oracle calls it with float64
-tensors for the truth and with working-precision tensors for what correct kernels may show.
+tensors for the exact result and with working-precision tensors for the error of correct kernels.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             names.
         description: one paragraph from which a kernel can be written.
         flops: floating-point operations, an expression of dims and attributes.
-        benchmark: the shape of a one-shape benchmark; uniform [0, 1) inputs unless told otherwise.
-        suite: where the task belongs.
+        benchmark: the shape of a one-shape benchmark; uniform [0, 1) inputs by default.
+        suite: the suite of the task.
         attributes: for each attribute, further values to try beside its default.
         outputs: dtype and comparison of each output.
         dtypes: the main dtypes.
@@ -149,16 +149,16 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
             which it does. They are compared as the outputs of their name; if there are none, and
             nothing is returned, as the outputs in order.
         may_overwrite: inputs that a kernel may write and return, with the condition.
-        values: inclusive range to which every real input is clamped, where the operator has one.
-        layouts: False where a non-contiguous input makes no sense.
+        values: inclusive range to which every real input is clamped, if the operator has one.
+        layouts: False if a non-contiguous input makes no sense.
         admissible: further correct formulations, as implementations that widen the spread bound.
-        contract: claims that hold for every right answer, where that is not unique; for the
-            outputs compared by `contract`.
+        contract: claims that hold for every right answer, if several are right; for the outputs
+            compared by `contract`.
         random: whether two calls may differ.
-        perf: shapes to time, small to large; with attributes, where those must change too.
+        perf: shapes to time, small to large; with attributes, if those must change too.
         extended: the attribute values that the prompt does not promise.
         promises: what else the prompt promises.
-        entry: the function to call, where it is not named as the task.
+        entry: the function to call, if its name is not the task's.
     """
     parsed = parse_signature(signature)
     further = dict(attributes or {})
@@ -210,21 +210,21 @@ def task(  # noqa: PLR0913 - a declaration names each of its parts
 
 
 def _calls(promises: Promises) -> tuple[str, ...]:
-    """The ways in which the operator may be called, the plain one first."""
+    """Return the ways in which the operator may be called, the plain one first."""
     numbers = (f"{NUMBER}{name}" for name in promises.numbers)
     out = (OUT,) if promises.out else ()
     return (PLAIN_CALL, *numbers, *out, *((BACKWARD,) if promises.gradients else ()))
 
 
 def _of_gradients(promises: Promises, *, random: bool) -> tuple[str, ...]:
-    """Where gradients are asked for: not of what chance decides, as dropout in training."""
+    """Return where gradients are requested: never of random results, as of dropout in training."""
     if not (promises.gradients and random):
         return ()
     return (f"{CALL} != {BACKWARD!r} or not training",)
 
 
 def _said(promises: Promises) -> Iterator[str]:
-    """What a description adds on the ways of calling the operator."""
+    """Return what a description adds on the ways of calling the operator."""
     for name in promises.numbers:
         yield f"A Python number may stand in the place of {name}."
     if promises.out:
@@ -240,7 +240,7 @@ def _alike(one: Scalar, other: Scalar) -> bool:
 def _typical(
     argument: Argument, symbols: tuple[str, ...], settings: Mapping[str, Scalar]
 ) -> Argument:
-    """The argument with its dims at the default attributes, where some are starred."""
+    """Return the argument with its dims at the default attributes, if some are starred."""
     if not isinstance(argument, TensorSpec) or not any(d.startswith("*") for d in argument.dims):
         return argument
     return replace(argument, typical=spread_out(argument.dims, symbols, settings))

@@ -9,7 +9,7 @@ FOLDER = Folder(__name__, __path__, CORE, eager="core/")
 
 
 def __getattr__(name: str) -> dict[str, Task]:
-    """`TASKS`, read when it is asked for: one file can be imported without all the others."""
+    """Load `TASKS` at the first access: one file can be imported without all the others."""
     if name == "TASKS":
         return FOLDER.tasks
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """Operators as GPU libraries compute them, for evaluations of a formula elsewhere than on a CPU.
 
-PyTorch on a GPU differs from PyTorch on a CPU in more than the order of its sums, and rightly so:
+PyTorch on a GPU differs from PyTorch on a CPU in more than the order of its sums, and is still
+right:
 
 - cuDNN rounds a convolution to the dtype of its input and adds the bias afterwards. What it reads
   outside of an image is 0, which times an infinite or NaN weight is NaN, and a transposed
@@ -39,7 +40,7 @@ GPU_DRAWS = 2
 
 
 class OnGpu:
-    """While entered, torch computes as GPU libraries do, on whatever device."""
+    """While entered, torch computes as GPU libraries do, on any device."""
 
     def __init__(self, *, ulp: float | None, salt: int | None = 0) -> None:
         """Set up; the arguments are those of `Errors`."""
@@ -49,12 +50,12 @@ class OnGpu:
 
     @property
     def used_library(self) -> bool:
-        """Whether an operator was met that a library computes another way."""
+        """Return whether an operator ran that a library computes differently."""
         return self._errors.used_library
 
     @property
     def used_function(self) -> bool:
-        """Whether an elementary function was met, or a mean that is off as these are."""
+        """Return whether an elementary function ran, or a mean with similar errors."""
         return self._errors.used_function
 
     def __enter__(self) -> OnGpu:
@@ -72,7 +73,7 @@ class OnGpu:
 
 
 class _Functions(TorchFunctionMode):
-    """Operators that torch takes apart before `_Operators` sees them."""
+    """Intercepts operators that torch decomposes before `_Operators` sees them."""
 
     def __init__(self, gpu: Errors) -> None:
         super().__init__()
@@ -88,7 +89,7 @@ class _Functions(TorchFunctionMode):
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operators one by one, as they reach a device."""
+    """Intercepts operators one by one, as they reach a device."""
 
     def __init__(self, gpu: Errors) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The errors that functions and means have on a GPU, with signs that look drawn."""
+"""Model the errors of functions and means on a GPU, with pseudo-random signs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 import torch
 from torch import Tensor
 
-# A mean put together from means of parts loses an ulp at each step that doubles them; the
-# errors of more steps than this make up for each other.
+# A mean combined from means of parts loses an ulp each time the parts double; the errors of more
+# steps than this cancel.
 WELFORD_ULPS = 4.0
 _DRAWN = 2**16 + 1
 
 
 class Errors:
-    """What elementary functions and means are off.
+    """Applies the errors of elementary functions and means.
 
     Attributes:
         used_library: whether an operator was met that a library computes another way.
@@ -37,13 +37,13 @@ class Errors:
         self._salt = salt
 
     def mean_off(self, mean: Tensor, count: int) -> Tensor:
-        """A mean of `count` elements with the error that Welford's algorithm has."""
+        """Return the mean of `count` elements with the error of Welford's algorithm."""
         return self.off(mean, min(WELFORD_ULPS, math.log2(max(count, 1))))
 
     def off(self, value: Tensor, ulps: float, *, most: float = math.inf) -> Tensor:
-        """A value with an error of some ulps, up or down by chance.
+        """Return a value with an error of some ulps, up or down at random.
 
-        Where it is as good as the largest magnitude that the function has, it is exactly that.
+        If it is indistinguishable from the function's largest magnitude, it is exactly that.
         """
         self.used_function = True
         up: Tensor | float = 1.0
@@ -57,13 +57,13 @@ class Errors:
 
 
 def signs(like: Tensor, salt: int) -> Tensor:
-    """Signs that look drawn, as many as the tensor has elements, and in its shape and dtype."""
+    """Return pseudo-random signs in the tensor's shape and dtype."""
     found = (drawn(like.shape, salt, like.device) >> 15) & 1
     return found.mul_(2).sub_(1).to(like.dtype)
 
 
 def drawn(shape: Sequence[int], salt: int, device: torch.device) -> Tensor:
-    """Integers in [0, 2**32) that look drawn, in this shape."""
+    """Return pseudo-random integers in [0, 2**32) of this shape."""
     count = math.prod(shape)
     start = salt * 7919 % _DRAWN
     known = _drawn(device)
@@ -74,12 +74,12 @@ def drawn(shape: Sequence[int], salt: int, device: torch.device) -> Tensor:
 
 @cache
 def _drawn(device: torch.device) -> Tensor:
-    """As many as repeat unnoticed."""
+    """Return a period that repeats unnoticed."""
     return hashed(_DRAWN, device)
 
 
 def hashed(count: int, device: torch.device | None = None) -> Tensor:
-    """So many integers in [0, 2**32) that look drawn, the same on every device."""
+    """Return pseudo-random integers in [0, 2**32), the same on every device."""
     mixed = torch.arange(count, device=device)
     for _ in range(3):
         mixed = ((mixed ^ (mixed >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
@@ -87,5 +87,5 @@ def hashed(count: int, device: torch.device | None = None) -> Tensor:
 
 
 def widened(x: Tensor) -> Tensor:
-    """In float32 at least."""
+    """Convert to float32 at least."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

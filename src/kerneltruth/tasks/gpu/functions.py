@@ -1,4 +1,4 @@
-"""Elementary functions with the errors of CUDA's, and what PyTorch makes of them."""
+"""Compute elementary functions with CUDA's errors, and PyTorch's functions made of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LARGEST: Mapping[Any, float] = {
 
 
 def in_wide(gpu: Errors, operator: Any, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
-    """A function computed in float32 or wider, with its errors, and rounded to its own dtype."""
+    """Compute a function in float32 or wider, with its errors, and round to its own dtype."""
     wide = [widened(a) if isinstance(a, Tensor) else a for a in args]
     if operator in MADE_OF:
         result = MADE_OF[operator](gpu, *wide, **given)
@@ -68,7 +68,7 @@ def in_wide(gpu: Errors, operator: Any, args: Sequence[Any], given: Mapping[str,
 
 
 def _exp(gpu: Errors, x: Tensor) -> Tensor:
-    """The exponential as GPUs have it: 2 to the power of a rounded product."""
+    """Compute the exponential as GPUs do: 2 to the power of a rounded product."""
     return gpu.off(torch.exp(gpu.off(x, 1)), ULPS[aten.exp.default])
 
 
@@ -112,7 +112,7 @@ def _mish(gpu: Errors, x: Tensor) -> Tensor:
 
 
 def _shares(gpu: Errors, x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The elements less the largest, their exponentials and the sum of these."""
+    """Return the elements less the largest, their exponentials and the exponentials' sum."""
     below = x - x.amax(dim, True) if x.numel() else x
     each = _exp(gpu, below)
     return below, each, gpu.off(each.sum(dim, True), 1)
@@ -132,7 +132,7 @@ def _log_softmax(gpu: Errors, x: Tensor, dim: int, half_to_float: bool) -> Tenso
 
 def _logsumexp(gpu: Errors, x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
     largest = x.amax(dim, True) if x.numel() else torch.zeros((), dtype=x.dtype)
-    # Where the largest is infinite, the difference would be no number.
+    # If the largest is infinite, the difference would be NaN.
     largest = torch.where(largest.isinf(), 0.0, largest)
     total = gpu.off(_exp(gpu, x - largest).sum(dim, True), 1)
     result = gpu.off(torch.log(total), ULPS[aten.log.default]) + largest

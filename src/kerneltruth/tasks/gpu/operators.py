@@ -28,7 +28,7 @@ def _convolution(  # noqa: PLR0913 - as many as the operator has
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Zeros stand where the image has nothing; the bias is added to the rounded sums."""
+    """Pad the image with zeros; add the bias to the rounded sums."""
     del gpu
     image, kernel = widened(x), widened(weight)
     dims = len(stride)
@@ -47,7 +47,7 @@ def _convolution(  # noqa: PLR0913 - as many as the operator has
 
 
 def _spread(image: Tensor, stride: Sequence[int]) -> Tensor:
-    """The image with zeros between its elements."""
+    """Return the image with zeros between its elements."""
     sizes = [(n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True)]
     wider = image.new_zeros((*image.shape[:2], *sizes))
     places: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
@@ -56,7 +56,7 @@ def _spread(image: Tensor, stride: Sequence[int]) -> Tensor:
 
 
 def _turned(kernel: Tensor, groups: int) -> Tensor:
-    """The weight of the plain convolution that a transposed one is."""
+    """Return the weight of the plain convolution equal to a transposed one."""
     inputs, outputs = kernel.shape[:2]
     parts = kernel.reshape(groups, inputs // groups, outputs, *kernel.shape[2:]).transpose(1, 2)
     whole = parts.reshape(groups * outputs, inputs // groups, *kernel.shape[2:])
@@ -74,7 +74,7 @@ def _group_norm(  # noqa: PLR0913 - as many as the operator has
     groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and 1 / deviation are kept in the dtype of the input."""
+    """Keep mean and 1 / deviation in the dtype of the input."""
     wide = widened(x).reshape(images, groups, -1)
     mean = gpu.mean_off(wide.mean(-1), wide.shape[-1]).to(x.dtype)
     rstd = (1 / torch.sqrt(wide.var(-1, correction=0) + eps)).to(x.dtype)
@@ -137,7 +137,7 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    """The mean square as variance plus squared mean."""
+    """Compute the mean square as variance plus squared mean."""
     del gpu
     x = widened(input)
     dims = tuple(range(-len(normalized_shape), 0))

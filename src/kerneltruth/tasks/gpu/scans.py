@@ -1,7 +1,7 @@
-"""Scans as PyTorch's GPU kernels compute them: each partial result is kept in the tensor's dtype.
+"""Compute scans as PyTorch's GPU kernels do: each partial result has the tensor's dtype.
 
-On a CPU a scan in half precision carries float32 from element to element. On a GPU it goes through
-partial results of parts, which are rounded, so that there the error grows with their number.
+On a CPU a scan in half precision carries float32 from element to element. On a GPU it rounds the
+partial results of its parts, so the error grows with their number.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ aten = torch.ops.aten
 
 Join = Callable[[Tensor, Tensor], Tensor]
 
-# What one thread takes of a single row, one element after the other (CUB, for two bytes each), and
-# how many threads are joined at once.
+# Elements that one thread scans in a row (CUB, for two bytes each), and how many threads are joined
+# at once.
 _PER_THREAD = 30
 _WARP = 32
 # Threads of a block, each with two elements; at least 16 of them share a row.
@@ -28,11 +28,11 @@ _LOG_THREADS_OF_ROW = 4
 
 
 def scans(x: Tensor, dim: int, join: Join, empty: float) -> Tensor:
-    """A scan along a dim, in the order that PyTorch's kernels have.
+    """Scan along a dim, in the order of PyTorch's kernels.
 
     Args:
-        x: what to scan.
-        dim: along which.
+        x: the tensor to scan.
+        dim: the dim to scan along.
         join: makes one partial result of two.
         empty: the partial result of nothing.
     """
@@ -57,17 +57,17 @@ def _one_by_one(rows: Tensor, join: Join) -> Tensor:
 
 
 def _block(rows: int, columns: int) -> int:
-    """How many elements of a row a block scans at a time: its threads are shared out by shape."""
+    """Return how many elements of a row a block scans at a time; the shape divides its threads."""
     more = (columns - 1).bit_length() - (rows - 1).bit_length()
     log = (_LOG_THREADS + more) // 2
     return 2 << min(max(log, _LOG_THREADS_OF_ROW), _LOG_THREADS)
 
 
 def _in_blocks(rows: Tensor, block: int, join: Join, empty: float) -> Tensor:
-    """Block after block, what is before it joined to its first element; in a block by a tree.
+    """Scan block after block by a tree; join the blocks before to a block's first element.
 
-    The tree is Sklansky's: twice as long parts at each step, where the last of the left half is
-    joined to all of the right half.
+    The tree is Sklansky's: each step doubles the parts, joining the last of the left half to all of
+    the right half.
     """
     out = torch.empty_like(rows)
     before = rows.new_full((len(rows),), empty)
@@ -87,7 +87,7 @@ def _in_blocks(rows: Tensor, block: int, join: Join, empty: float) -> Tensor:
 
 
 def _of_one_row(row: Tensor, join: Join, empty: float) -> Tensor:
-    """Each thread joins its elements to what all threads before it have, one after the other."""
+    """Join each thread's elements to those of all threads before it, one after the other."""
     columns = row.shape[-1]
     threads = -(-columns // _PER_THREAD)
     held = row.new_full((threads * _PER_THREAD,), empty)
