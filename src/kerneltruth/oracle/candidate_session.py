@@ -80,7 +80,7 @@ class CandidateSession:
         self.controls = controls
         # By identity of the case and number of the configuration.
         self.convicted: tuple[tuple[str, int], Ruling] | None = None
-        # Whose work the first call is that launches a kernel of the candidate's own, and its case.
+        # Whose work the first call is that launches an own kernel, else the first; and its case.
         self.work: tuple[KernelWork, Case] | None = None
         self._lean = False
         self.binaries: list[Binary] = []
@@ -160,8 +160,9 @@ class CandidateSession:
             # A host that waits for what its kernels write may wait for good.
             deadline_s=min(self.deadline_s, IDLE_S) if around.idle else self.deadline_s,
         )
-        if observation.work is not None and not around.idle:
-            self.work = observation.work, expectation.case
+        counted = None if around.idle else observation.work
+        if counted is not None and (self.work is None or counted.own):
+            self.work = counted, expectation.case
         self._lean |= observation.lean
         observation = self._not_excused(observation, laid.arguments)
         ruling = rule(

@@ -91,6 +91,14 @@ def test_a_candidate_without_launches_has_no_kernel():
     assert attempt.verdict == Passed()
 
 
+def test_where_no_call_launches_an_own_kernel_the_first_one_counts():
+    none = KernelWork(runs=(MM,), elements=15, stored=0)
+    attempt = attempt_of(made_by(none))
+    session = session_of(RELU, made_by(none), language="triton")
+    first = next(iter(evaluate_cases(session, Plan(cases=5, domain="core")))).judgement.case
+    assert attempt.kernel.case == first.summary()
+
+
 def test_plain_numpy_is_not_called_torch_only():
     attempt = attempt_of(made_by(KernelWork(elements=15, stored=0)), language="numpy")
     assert attempt.profile["kernel"].status == "broken"
