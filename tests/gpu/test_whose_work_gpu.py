@@ -6,7 +6,12 @@ import shutil
 import pytest
 from test_cuda_source_gpu import SOURCE
 
+from kerneltruth.clock.schedule.timed_cases import timed_cases
+from kerneltruth.engine.benchmark.device_share import device_share
 from kerneltruth.oracle.verdict import Passed
+from kerneltruth.runner.candidate import read_candidate
+from kerneltruth.runner.host import Runner
+from kerneltruth.tasks.registry import find
 
 pytestmark = pytest.mark.gpu
 needs_nvcc = [
@@ -96,3 +101,49 @@ def test_a_control_does_its_own_work(evaluate, name):
     fact = evaluate(name, cases=4).kernel
     assert fact.own_launches
     assert fact.probe == "needed"
+
+
+MATMUL = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def copied(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    tl.store(y + i, tl.load(x + i, i < n), i < n)
+
+def matmul(a, b):
+    product = torch.matmul(a, b)
+    out = torch.empty_like(product)
+    copied[(triton.cdiv(out.numel(), 1024),)](product, out, out.numel(), B=1024)
+    return out
+"""
+PLAIN = "import torch\ndef relu(x):\n    return torch.relu(x)\n"
+
+
+def shares_of(source, name):
+    task = find(name)
+    candidate = read_candidate(source, "f.py", task_names=(task.name,), task=task.name)
+    with Runner(device="cuda:0") as runner:
+        return device_share(runner, candidate, task, timed_cases(task)[-1])
+
+
+def test_a_product_of_the_library_and_an_own_kernel_share_the_time():
+    share = shares_of(MATMUL, "matmul")
+    assert share.reason is None
+    assert 0 < share.own < 1
+    assert share.own + share.library == pytest.approx(1)
+    assert {kernel.name for kernel in share.kernels if kernel.own} == {"copied"}
+
+
+@pytest.mark.parametrize(("source", "own"), [(OWN, 1.0), (PLAIN, 0.0)])
+def test_one_kernel_takes_all_of_the_time(source, own):
+    share = shares_of(source, "relu")
+    assert (share.reason, share.own) == (None, own)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+def test_kernels_of_cuda_sources_are_told_from_the_librarys():
+    share = shares_of(CUDA.replace("NAME", "shares"), "relu")
+    assert (share.reason, share.own) == (None, 1.0)
+    assert {kernel.name for kernel in share.kernels} == {"relu_kernel"}

@@ -51,6 +51,10 @@ def time_(
     profile: Annotated[
         bool, typer.Option("--profile", help="Profile the kernels with Nsight Compute, too.")
     ] = False,
+    kernels: Annotated[
+        bool,
+        typer.Option("--kernels", help="Say which kernels take the time, and whose they are."),
+    ] = False,
     as_json: AsJson = False,
     device: Device = "auto",
     seed: Annotated[
@@ -92,6 +96,7 @@ def time_(
         budget_s=budget,
         measure_again=measure_again,
         profile=profile,
+        kernels=kernels,
         device=device,
         seed=seed,
         out=out,

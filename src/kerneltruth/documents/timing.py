@@ -162,6 +162,34 @@ class ProfiledKernel(Model, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
 
 
+class KernelTime(Model, frozen=True, kw_only=True):
+    """A kernel's part in a call: `us` is the device's time of all its launches."""
+
+    name: str
+    own: bool
+    launches: int
+    us: Number
+
+
+class DeviceShare(Model, frozen=True, kw_only=True):
+    """Whose kernels take the device's time in a call, by CUPTI's activity records.
+
+    Attributes:
+        case: that was called, in words.
+        own: the share of kernels that the candidate's source brings; null where they are not told
+            from others, or where nothing ran.
+        library: the other share.
+        kernels: those with most of the time first.
+        reason: why the shares are not known.
+    """
+
+    case: str
+    own: Number | None
+    library: Number | None
+    kernels: tuple[KernelTime, ...]
+    reason: str | None
+
+
 class TimeDocument(Model, frozen=True, kw_only=True):
     """`time --json`: `CandidateTimes`, with what was timed and where."""
 
@@ -187,4 +215,5 @@ class TimeDocument(Model, frozen=True, kw_only=True):
     spent: dict[str, Number] | UnsetType = UNSET
     seconds: Number
     profile: tuple[ProfiledKernel, ...] | UnsetType = UNSET
+    kernel: DeviceShare | UnsetType = UNSET
     environment: Environment

@@ -112,6 +112,7 @@ class TimeRequest:
         budget_s: seconds of blocks for each shape.
         measure_again: forget what is known of the device.
         profile: whether Nsight Compute looks at the kernels too.
+        kernels: whether it is said which kernels take the device's time, and whose they are.
     """
 
     file: Path
@@ -122,6 +123,7 @@ class TimeRequest:
     budget_s: float = 2.0
     measure_again: bool = False
     profile: bool = False
+    kernels: bool = False
     device: str = "auto"
     seed: int | None = None
     out: Path | None = None

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from kerneltruth.documents.timing import BaselineTime, ShapeTimes, TimeDocument
 from kerneltruth.report.figures import PLAIN_TORCH, visible
+from kerneltruth.report.kernel_words import shares
 
 WIDTH = 41
 # In narrower terminals a table would lose the columns that tell its rows apart.
@@ -33,6 +34,8 @@ def time_view(document: TimeDocument) -> RenderableType:
         parts += _remarks(shape)
     if document.not_timed:
         parts.append(Text(f"not timed: {'; '.join(document.not_timed)}", "yellow"))
+    if document.kernel:
+        parts.append(Text(shares(document.kernel)))
     for seen in document.profile or ():
         parts += [Text(f"{seen.kernel}: {remark}") for remark in seen.remarks]
     if document.outcome != "timed":

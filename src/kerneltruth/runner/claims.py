@@ -139,7 +139,8 @@ def _is_work(work: Any) -> bool:
 
 def _is_run(run: KernelRun) -> bool:
     named = isinstance(run.name, str) and isinstance(run.module, str)
-    return named and isinstance(run.own, bool) and _is_count(run.launches)
+    timed = run.device_s is None or (isinstance(run.device_s, float) and run.device_s >= 0)
+    return named and timed and isinstance(run.own, bool) and _is_count(run.launches)
 
 
 def _is_count(value: Any) -> bool:

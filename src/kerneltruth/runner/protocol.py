@@ -123,11 +123,13 @@ class Rehearse:
         arguments: in call order.
         config: as in `Call`.
         spare: skip the call if less than this share of the device's memory is free.
+        device_time: whether to call it again and record the device's time of each kernel.
     """
 
     arguments: tuple[Supply | ScalarArgument, ...]
     config: int = 0
     spare: float = 0.0
+    device_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +206,14 @@ class KernelRun:
         module: file of the kernel, or namespace of the operator.
         own: whether the candidate's source brings it.
         launches: how often it was launched, or called.
+        device_s: time of the device that it took, where that was asked for.
     """
 
     name: str
     module: str
     own: bool
     launches: int
+    device_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

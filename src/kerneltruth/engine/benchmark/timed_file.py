@@ -18,9 +18,10 @@ from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.case import Case
 from kerneltruth.documents.model import dumps
 from kerneltruth.documents.records import CandidateRef
-from kerneltruth.documents.timing import CandidateTimes, ProfiledKernel, TimeDocument
+from kerneltruth.documents.timing import CandidateTimes, DeviceShare, ProfiledKernel, TimeDocument
 from kerneltruth.engine.benchmark.baselines import CANDIDATE, baseline_sources
 from kerneltruth.engine.benchmark.benchmarker import DEFAULT_BASELINES, Benchmarker
+from kerneltruth.engine.benchmark.device_share import device_share
 from kerneltruth.engine.benchmark.machine import is_known, known_machine
 from kerneltruth.engine.benchmark.profiling import profile
 from kerneltruth.engine.devices import device_name
@@ -78,6 +79,10 @@ def _time_file(
         yield Step(done=0, total=1, text="profiling")
         largest = timed_cases(task, dtype=dtype)[-1]
         profiled = _profiled(candidate, task, largest, device=runner.device, timed=timed)
+    kernel: DeviceShare | UnsetType = UNSET
+    if options.kernels:
+        yield Step(done=0, total=1, text="looking at which kernels take the time")
+        kernel = device_share(runner, candidate, task, timed_cases(task, dtype=dtype)[-1])
     own = {**structs.asdict(timed), "seconds": time.monotonic() - start}
     document = TimeDocument(
         task=task.key,
@@ -91,6 +96,7 @@ def _time_file(
         torch_only=is_torch_only(candidate),
         **own,
         profile=profiled,
+        kernel=kernel,
         environment=environment(runner.device),
     )
     if options.out is not None:
@@ -104,6 +110,11 @@ def _refuse(options: TimeRequest, candidate: Candidate, task: Task, device: str)
         raise EnvironmentFault(
             f"{options.file} is a {candidate.language} kernel: without a GPU it is interpreted, "
             "and that is not timed; run this where `kerneltruth doctor` shows a device"
+        )
+    if device == "cpu" and options.kernels:
+        raise EnvironmentFault(
+            "--kernels: shares of a device's time need a GPU; run this where `kerneltruth doctor` "
+            "shows a device, or see what `kerneltruth check` counts"
         )
     if device == "cpu" and "control" in (options.baselines or ()):
         raise UserError(

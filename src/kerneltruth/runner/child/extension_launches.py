@@ -41,6 +41,7 @@ _PAGE = 4096
 _READ_WRITE = 3
 _WORD = ctypes.c_uint64
 
+NAMELESS = "(unnamed)"
 # Told of a launch by its kernel's name and the object's path; whether to make it.
 Asked = Callable[[str, str], bool]
 
@@ -170,13 +171,13 @@ def _hook(slot: LaunchSlot, ask: Asked) -> Any:
 
 
 def _name(function: str, kernel: int) -> str:
-    """A kernel's name; `kernel` where it has none.
+    """A kernel's name with its namespaces, if it is known.
 
     The runtime is not asked: what it refuses it would report at the candidate's next check.
     """
     handle = function.startswith(("__cuda", "cuLaunch"))
     mangled = _drivers_name(kernel) if handle else _symbols_name(kernel)
-    return _plain(mangled) if mangled else "kernel"
+    return qualified(_demangled(mangled)) if mangled else NAMELESS
 
 
 def _drivers_name(handle: int) -> bytes | None:
@@ -195,9 +196,14 @@ def _symbols_name(address: int) -> bytes | None:
     return symbol.name if known and symbol.address == address else None
 
 
+def qualified(name: str) -> str:
+    """A kernel's demangled name without what it returns, template arguments and parameters."""
+    text = name.removeprefix("void ").replace("(anonymous namespace)", "{anonymous}")
+    return text.partition("(")[0].partition("<")[0].strip() or name
+
+
 @functools.cache
-def _plain(mangled: bytes) -> str:
-    """A kernel's name without namespaces, template arguments and parameters."""
+def _demangled(mangled: bytes) -> str:
     text = mangled.decode(errors="replace")
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL("libstdc++.so.6")
@@ -206,8 +212,7 @@ def _plain(mangled: bytes) -> str:
         made = library.__cxa_demangle(mangled, None, None, ctypes.byref(failed))
         if not failed.value and made:
             text = ctypes.string_at(made).decode(errors="replace")
-    head = text.replace("(anonymous namespace)::", "").partition("(")[0].partition("<")[0]
-    return head.split("::")[-1].split(" ")[-1] or text
+    return text
 
 
 def _read(address: int) -> int:

@@ -41,6 +41,7 @@ from kerneltruth.runner.protocol import (
     Binary,
     Call,
     Errand,
+    KernelWork,
     Leave,
     Load,
     Loaded,
@@ -242,19 +243,24 @@ class Worker:
         _seed()
         if self._launches is not None:
             self._launches.begin(asked.config)
-        self._call_once(asked)
+        call = self._call_once(asked)
+        work: KernelWork | None = None
+        if asked.device_time:
+            device_time = importlib.import_module("kerneltruth.runner.child.device_time")
+            work = device_time.work_of(call, self._device)
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         launches = self._launches.collect() if self._launches is not None else ()
-        return Observation(ended="returned", launches=tuple(launches))
+        return Observation(ended="returned", launches=tuple(launches), work=work)
 
-    def _call_once(self, asked: Rehearse) -> None:
+    def _call_once(self, asked: Rehearse) -> Callable[[], Any]:
         with emulation.suspended():
             row = [self._supplied(a) for a in asked.arguments]
         (call,) = self._calls(None, [row])
         call()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+        return call
 
     def _supplied(self, argument: Supply | ScalarArgument) -> binding.Offered:
         if isinstance(argument, ScalarArgument):
