@@ -165,9 +165,18 @@ def summary(rows: Sequence[dict[str, str]], read: dict[str, dict[str, str]]) -> 
     none = [row for row in rows if read.get(row["id"], {}).get("reader") == "none"]
     unmarked = sum(row["tool"] != "none" for row in none)
     table = [(f"{tool}, reader: {reader}", n) for (tool, reader), n in sorted(pairs.items())]
+    confirmed = sum(row["line"].endswith("wrong without them") for row in rows)
+    launching = sum(row["tool"] != "none" for row in rows)
+    shown = sum((row["tool"] == "none") != bool(row["launched"]) for row in rows)
     return [
         f"{pairs.total()} of {len(rows)} drawn answers were read; tool and reader agree on "
-        f"{agreed}. Of {len(none)} without a kernel of their own {unmarked} are not marked.",
+        f"{agreed}. Of {len(none)} without a kernel of their own {unmarked} are not marked. The "
+        "reader had the tool's line beside the source.",
+        "",
+        f"By the source alone, which shows whether the entry reaches a launch, {shown} of "
+        f"{len(rows)} are placed with or without a kernel as by the tool. The probe confirms "
+        f"{confirmed} of {launching} that launch a kernel; no case of the others that launches one "
+        "is right.",
         "",
         *machine.table(("tool", "answers"), table),
     ]
