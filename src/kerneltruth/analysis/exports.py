@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from kerneltruth.analysis.illusions import checks_of
 from kerneltruth.analysis.logistic import MissingPackage
@@ -17,7 +16,8 @@ from kerneltruth.analysis.speeds import baselines_of, efficiency
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.runs.files import write_whole, writing
 
-Columns = dict[str, list[Any]]
+Scalar = str | int | float | bool | None
+Columns = dict[str, Sequence[Scalar]]
 
 PARQUET_HINT = "--parquet needs pyarrow: pip install 'kerneltruth[study]'"
 
@@ -56,7 +56,7 @@ def columns(study: Study) -> Columns:
     results = study.attempts
     distinct = {id(r) for r in study.distinct}
     answers = {id(r) for r in study.answers}
-    found: dict[str, list[Any]] = {
+    found: Columns = {
         "run": [study.runs[r.run].path for r in results],
         "device": [study.device_of(r) for r in results],
         "distinct": [id(r) in distinct for r in results],
@@ -88,7 +88,7 @@ def write_csv(table: Columns, path: Path) -> None:
         write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _cells(column: Sequence[Any]) -> Iterator[Any]:
+def _cells(column: Sequence[Scalar]) -> Iterator[Scalar]:
     for value in column:
         yield str(value).lower() if isinstance(value, bool) else value
 
@@ -115,7 +115,7 @@ def write_parquet(table: Columns, path: Path) -> None:
             kind = pa.float64()
         else:
             kind = pa.string()
-            values = [None if v is None else _encodable(v) for v in values]
+            values = [None if v is None else _encodable(str(v)) for v in values]
         arrays[name] = pa.array(values, kind)
     sink = io.BytesIO()
     pq.write_table(pa.table(arrays), sink)

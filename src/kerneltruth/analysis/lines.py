@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from sys import intern
-from typing import Any
 
 from kerneltruth.analysis.results import (
     NOT_JUDGED,
@@ -24,7 +23,10 @@ from kerneltruth.analysis.results import (
     Timing,
     timing,
 )
+from kerneltruth.documents.model import Json
 from kerneltruth.documents.records import DtypeCount
+
+JsonObject = Mapping[str, Json]
 
 # Verdicts after which, if no case came to more, the call was never made.
 _NEVER_RETURNED = ("compile_error", "runtime_error", "crash", "timeout")
@@ -32,13 +34,13 @@ SUSPECT = "timing_suspect"
 PUBLISHED = "published:"
 
 
-def result_of(line: Mapping[str, Any], run: int) -> Result:
+def result_of(line: JsonObject, run: int) -> Result:
     """The result that a line of `results.jsonl` holds, without what `same_as` refers to.
 
     Raises:
         ValueError: it is no result line; says what is missing or of a wrong form.
     """
-    key = line["key"]
+    key = str(line["key"])
     attempt = _object(line, "attempt")
     candidate = _object(attempt, "candidate")
     verdict = _object(attempt, "verdict")
@@ -74,16 +76,16 @@ def result_of(line: Mapping[str, Any], run: int) -> Result:
         cases=_number(attempt, "cases") or 0,
         failed=_number(attempt, "failed") or 0,
         dtypes=dtypes,
-        tags=tuple(intern(str(t)) for t in line.get("tags") or ()),
+        tags=tuple(intern(str(t)) for t in _list(line, "tags")),
         finding=_file(line.get("finding")),
         checks=_checks(line),
         timing=_timing(perf),
-        same_as=line.get("same_as"),
+        same_as=_text(line, "same_as"),
         role=_text(line, "role"),
     )
 
 
-def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _object(of: JsonObject, name: str) -> JsonObject:
     value = of.get(name)
     if value is None:
         return {}
@@ -92,21 +94,35 @@ def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
-def _text(of: Mapping[str, Any], name: str) -> str | None:
+def _list(of: JsonObject, name: str) -> list[Json]:
+    value = of.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"its {name!r} is no list")
+    return value
+
+
+def _objects(of: JsonObject, name: str) -> Iterator[JsonObject]:
+    for each in _list(of, name):
+        if not isinstance(each, dict):
+            raise ValueError(f"its {name!r} holds something other than objects")
+        yield each
+
+
+def _text(of: JsonObject, name: str) -> str | None:
     value = of.get(name)
     return intern(value) if isinstance(value, str) and value else None
 
 
-def _number(of: Mapping[str, Any], name: str) -> int | None:
+def _number(of: JsonObject, name: str) -> int | None:
     value = of.get(name)
     return value if type(value) is int else None
 
 
-def _file(finding: Any) -> str | None:
+def _file(finding: Json) -> str | None:
     return finding.rpartition("/")[2] if isinstance(finding, str) and finding else None
 
 
-def _outcome(stages: Mapping[str, Any], stage: str) -> str:
+def _outcome(stages: JsonObject, stage: str) -> str:
     if stages.get(stage) is None:
         return NOT_TRIED
     outcome = _object(stages, stage).get("outcome", NOT_RUN)
@@ -118,7 +134,7 @@ def _verdict_by(outcomes: Mapping[str, str]) -> str:
     return outcomes["call"] if outcomes["exe"] in (NOT_RUN, NOT_TRIED) else outcomes["exe"]
 
 
-def _stages_of(verdict: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[str, Any]:
+def _stages_of(verdict: JsonObject, attempt: JsonObject) -> JsonObject:
     """The stages of an attempt that `check` or `audit` made, which store none."""
     word = verdict.get("verdict")
     if not isinstance(word, str):
@@ -129,7 +145,7 @@ def _stages_of(verdict: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[s
     return {"call": {"outcome": PASSED}, "exe": {"outcome": word}}
 
 
-def _detail(verdict: Mapping[str, Any], stages: Mapping[str, Any]) -> str:
+def _detail(verdict: JsonObject, stages: JsonObject) -> str:
     for name in ("detail", "reason", "error"):
         if verdict.get(name):
             return str(verdict[name]).partition("\n")[0][:300]
@@ -140,13 +156,13 @@ def _detail(verdict: Mapping[str, Any], stages: Mapping[str, Any]) -> str:
     return ""
 
 
-def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
+def _dtypes(attempt: JsonObject) -> dict[str, DtypeCount]:
     """Counts by dtype; of a run that has none, the dtype of the failing case alone."""
     counted = _object(attempt, "dtypes")
     if counted:
         return {
-            intern(dtype): _count(int(c["cases"]), int(c["returned"]), int(c["failed"]))
-            for dtype, c in counted.items()
+            intern(dtype): _count(*(_known(counts, name) for name in _COUNTS))
+            for dtype, counts in ((dtype, _object(counted, dtype)) for dtype in counted)
         }
     failure = _object(attempt, "failure")
     dtype = _text(_object(failure, "case"), "dtype")
@@ -156,16 +172,24 @@ def _dtypes(attempt: Mapping[str, Any]) -> dict[str, DtypeCount]:
     return {dtype: _count(1, int(word == "fail"), 1)}
 
 
-def _failed_when_timed(
-    dtypes: dict[str, DtypeCount], perf: Mapping[str, Any]
-) -> dict[str, DtypeCount]:
+def _failed_when_timed(dtypes: dict[str, DtypeCount], perf: JsonObject) -> dict[str, DtypeCount]:
     """Counts by dtype with the shape that was found wrong while it was timed."""
-    wrong = [s for s in perf.get("shapes") or () if (s.get("graded") or {}).get("wrong")]
-    dtype = _text(wrong[0].get("case") or {}, "dtype") if wrong else None
+    wrong = [s for s in _objects(perf, "shapes") if _object(s, "graded").get("wrong")]
+    dtype = _text(_object(wrong[0], "case"), "dtype") if wrong else None
     if dtype is None:
         return dtypes
     had = dtypes.get(dtype, DtypeCount())
     return {**dtypes, intern(dtype): _count(had.cases + 1, had.returned + 1, had.failed + 1)}
+
+
+_COUNTS = ("cases", "returned", "failed")
+
+
+def _known(of: JsonObject, name: str) -> int:
+    value = _number(of, name)
+    if value is None:
+        raise ValueError(f"its {name!r} is no whole number")
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -174,11 +198,9 @@ def _count(cases: int, returned: int, failed: int) -> DtypeCount:
     return DtypeCount(cases=cases, returned=returned, failed=failed)
 
 
-def _checks(line: Mapping[str, Any]) -> dict[str, str]:
-    said = {
-        intern(name): intern(str(_object(_object(line, "baselines"), name).get("verdict")))
-        for name in _object(line, "baselines")
-    }
+def _checks(line: JsonObject) -> dict[str, str]:
+    asked = _object(line, "baselines")
+    said = {intern(name): intern(str(_object(asked, name).get("verdict"))) for name in asked}
     peer = _object(line, "peer")
     if isinstance(peer.get("correct"), bool):
         name = intern(f"{PUBLISHED}{peer.get('check') or 'unnamed'}")
@@ -186,13 +208,13 @@ def _checks(line: Mapping[str, Any]) -> dict[str, str]:
     return said
 
 
-def _timing(perf: Mapping[str, Any]) -> Timing | None:
+def _timing(perf: JsonObject) -> Timing | None:
     if perf.get("outcome") != TIMED:
         return None
     if "shapes" not in perf:
         shapes = [_one_shape(perf)]
     else:
-        shapes = [_shape(s) for s in perf["shapes"] if is_sure(s)]
+        shapes = [_shape(s) for s in _objects(perf, "shapes") if is_sure(s)]
     return timing(
         [s for s in shapes if s is not None],
         noise_floor=_measured(perf.get("noise_floor")),
@@ -200,13 +222,13 @@ def _timing(perf: Mapping[str, Any]) -> Timing | None:
     )
 
 
-def is_sure(shape: Mapping[str, Any]) -> bool:
+def is_sure(shape: JsonObject) -> bool:
     """Whether the times of a shape are neither suspect nor of results that could not be graded."""
-    graded = shape.get("graded") or {}
-    return SUSPECT not in (shape.get("flags") or ()) and not graded.get("not_graded")
+    not_graded = _object(shape, "graded").get("not_graded")
+    return SUSPECT not in _list(shape, "flags") and not not_graded
 
 
-def _one_shape(perf: Mapping[str, Any]) -> TimedShape | None:
+def _one_shape(perf: JsonObject) -> TimedShape | None:
     """The one shape, without intervals, of the perf stage of earlier runs."""
     us, ratio = _measured(perf.get("candidate_us")), _measured(perf.get("times_eager"))
     if not us:
@@ -225,22 +247,23 @@ def _one_shape(perf: Mapping[str, Any]) -> TimedShape | None:
     )
 
 
-_STANDINGS: Mapping[Any, Standing] = {"faster": "faster", "tie": "tie", "slower": "slower"}
+_STANDINGS: Mapping[Json, Standing] = {"faster": "faster", "tie": "tie", "slower": "slower"}
 _DTYPE_WORDS = frozenset(
     {"float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"}
     | {"bool", "complex64", "complex128"}
 )
 
 
-def _shape(data: Mapping[str, Any]) -> TimedShape | None:
+def _shape(data: JsonObject) -> TimedShape | None:
     us = _measured(data.get("candidate_us"))
     if not us:
         return None
-    case = data.get("case") or {}
     baselines = {}
-    for name, said in (data.get("baselines") or {}).items():
+    against = _object(data, "baselines")
+    for name in against:
         # A baseline that could not be timed is null.
-        ratio = said and _measured(said.get("ratio"))
+        said = _object(against, name)
+        ratio = _measured(said.get("ratio"))
         if ratio:
             baselines[intern(name)] = Ratio(
                 _measured(said.get("us")),
@@ -249,21 +272,20 @@ def _shape(data: Mapping[str, Any]) -> TimedShape | None:
                 _measured(said.get("high")),
                 _STANDINGS.get(said.get("outcome")),
             )
-    flags = data.get("flags")
     return TimedShape(
         intern(str(data.get("summary") or "")),
-        _text(case, "dtype"),
+        _text(_object(data, "case"), "dtype"),
         us,
         _measured(data.get("candidate_low")),
         _measured(data.get("candidate_high")),
         baselines,
         _measured(data.get("efficiency")),
         _text(data, "bound_by"),
-        tuple(intern(str(f)) for f in flags) if flags else (),
+        tuple(intern(str(flag)) for flag in _list(data, "flags")),
     )
 
 
-def _measured(value: Any) -> float | None:
+def _measured(value: Json) -> float | None:
     """A number that was measured; null, and what is not finite or negative, is none."""
     if type(value) is not float and type(value) is not int:
         return None

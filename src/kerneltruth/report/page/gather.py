@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from kerneltruth.analysis.reading import Kept, Study, read_study
 from kerneltruth.analysis.results import Result
@@ -115,7 +115,7 @@ def _sources(study: Study) -> tuple[dict[str, str], list[str]]:
     return found, notes
 
 
-def _least_wanted(study: Study) -> Any:
+def _least_wanted(study: Study) -> Callable[[Result], tuple[bool, str, str, int, int]]:
     """A key by which sources of findings come first, then the rounds of answers, then others.
 
     Sources of one task lie together, since they compress best beside each other.
