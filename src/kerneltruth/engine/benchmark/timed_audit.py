@@ -92,20 +92,40 @@ class News:
     spent: dict[str, float] = field(default_factory=dict)
 
 
+# Makes what times the functions of a request, with this effort.
+MakeBenchmarker = Callable[[AuditRequest, Runner, Machine, Effort], Benchmarker]
+
+
 def time_suite(
-    options: AuditRequest, runner: Runner, start: float
+    options: AuditRequest,
+    runner: Runner,
+    start: float,
+    *,
+    benchmarker: MakeBenchmarker | None = None,
 ) -> Generator[Step, None, TimedSuiteDocument]:
-    """Time the functions with a runner that is warming up; `start` is when the command began.
+    """Time the functions of a suite.
 
     Ctrl-C and a spent budget end it early: the document lists what was timed and what was not.
+
+    Args:
+        options: the suite, and the budget.
+        runner: one that is warming up.
+        start: when the command began.
+        benchmarker: what times; None takes `benchmarker_of_itself`.
 
     Raises:
         UserError: `--only` names a task that the suite does not have, or there is no such suite.
     """
     # References of one part's tasks are computed side by side.
     with opened(options.suite, runner, judges=PART) as suite:
-        keys = _keys(suite or "", options.only)
-        audit = _Audit(replace(options, suite=suite), runner, keys, start=start)
+        keys = keys_of(suite or "", options.only)
+        audit = _Audit(
+            replace(options, suite=suite),
+            runner,
+            keys,
+            start=start,
+            benchmarker=benchmarker or benchmarker_of_itself,
+        )
         try:
             yield from audit.run()
         except KeyboardInterrupt:
@@ -120,9 +140,16 @@ class _Audit:
     """
 
     def __init__(
-        self, options: AuditRequest, runner: Runner, keys: Sequence[str], *, start: float
+        self,
+        options: AuditRequest,
+        runner: Runner,
+        keys: Sequence[str],
+        *,
+        start: float,
+        benchmarker: MakeBenchmarker,
     ) -> None:
         self._options = options
+        self._benchmarker = benchmarker
         self._suite = options.suite or ""
         self._runner = runner
         self._keys = keys
@@ -171,7 +198,7 @@ class _Audit:
         machine = known_machine(self._runner, root=os.getppid())
         for effort in (QUICK, AGAIN):
             self._looks_again = effort is AGAIN
-            benchmarker = _benchmarker(self._options, self._runner, machine, effort)
+            benchmarker = self._benchmarker(self._options, self._runner, machine, effort)
             try:
                 for task, document, seconds in self._timed(benchmarker, tell):
                     shapes = shapes_of(task.key, document, again=self._looks_again)
@@ -222,7 +249,7 @@ class _Audit:
             if problems is not None and place % AHEAD == 0 and not self._is_over():
                 with self._spent.on("deriving"):
                     problems.derive(self._keys[place : place + AHEAD])
-            if self._is_over() or key in self._troubles or not self._is_left(key):
+            if self._is_over() or key in self._troubles or not self._isstill_to_time(key):
                 continue
             task = find(key, self._suite)
             if task.unrefereeable is not None:
@@ -230,14 +257,14 @@ class _Audit:
                 self._take(news)
                 tell(news)
                 continue
-            left += _left(task, self._found.get(key))
+            left += still_to_time(task, self._found.get(key))
             if len(left) >= size:
                 yield tuple(left)
                 left = []
         if left:
             yield tuple(left)
 
-    def _is_left(self, key: str) -> bool:
+    def _isstill_to_time(self, key: str) -> bool:
         """Return whether a task is to be timed: in the second look, only a doubtful one."""
         shapes = self._found.get(key)
         if shapes is None:
@@ -252,7 +279,7 @@ class _Audit:
     def document(self) -> TimedSuiteDocument:
         """Build the document from what was timed so far."""
         found = [shape for key in self._keys for shape in self._found.get(key, ())]
-        return _document(
+        return suite_document(
             self._options,
             found,
             self._runner.device,
@@ -273,7 +300,7 @@ def _document_of(benchmarker: Benchmarker, task: Task) -> CandidateTimes:
         return CandidateTimes(outcome="failed", detail=said)
 
 
-def _keys(suite: str, only: Sequence[str]) -> list[str]:
+def keys_of(suite: str, only: Sequence[str]) -> list[str]:
     """Return the tasks with a function of PyTorch; a user's problem is its own function."""
     known = tasks_of(suite)
     keys = list(dict.fromkeys([key_of(name, suite) for name in only] or list(known)))
@@ -288,9 +315,10 @@ def _keys(suite: str, only: Sequence[str]) -> list[str]:
     return keys
 
 
-def _benchmarker(
+def benchmarker_of_itself(
     options: AuditRequest, runner: Runner, machine: Machine, effort: Effort
 ) -> Benchmarker:
+    """Make a benchmarker of eager PyTorch against itself."""
     return Benchmarker(
         runner,
         machine=machine,
@@ -302,7 +330,7 @@ def _benchmarker(
     )
 
 
-def _left(task: Task, shapes: Sequence[AuditedShape] | None) -> Iterator[Task]:
+def still_to_time(task: Task, shapes: Sequence[AuditedShape] | None) -> Iterator[Task]:
     """Return the task as it is to be timed, if at all: in the second look, only doubtful shapes."""
     if shapes is None:
         yield task
@@ -323,7 +351,7 @@ def _said(key: str, shapes: Sequence[AuditedShape], seconds: float) -> str:
     return f"{key}: {said} ({seconds:.1f} s)"
 
 
-def _document(
+def suite_document(
     options: AuditRequest,
     shapes: Sequence[AuditedShape],
     device: str,
@@ -334,6 +362,7 @@ def _document(
     spent: dict[str, float],
     seconds: float,
 ) -> TimedSuiteDocument:
+    """Count the outcomes of all shapes; the document of the command."""
     outcomes = Counter(shape.outcome for shape in shapes)
     other = [s for s in shapes if s.outcome != "tie"]
     return TimedSuiteDocument(

@@ -5,8 +5,10 @@ import os
 import signal
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from blank_documents import document
@@ -14,10 +16,17 @@ from kerneltruth.clock.protocol.effort import Effort
 from kerneltruth.clock.schedule.timed_cases import timed_cases
 from kerneltruth.documents.suites import TimedSuiteDocument
 from kerneltruth.documents.timing import BaselineTime, CandidateTimes, GradedCalls, ShapeTimes
-from kerneltruth.engine.benchmark import audited_shapes, timed_audit
 from kerneltruth.engine.benchmark.audited_shapes import AuditedShape, shapes_of
+from kerneltruth.engine.benchmark.baselines import baseline_sources
+from kerneltruth.engine.benchmark.benchmarker import Benchmarker
 from kerneltruth.engine.benchmark.setup import PYTORCH_TOO
-from kerneltruth.engine.benchmark.timed_audit import _left, _summary, time_suite
+from kerneltruth.engine.benchmark.timed_audit import (
+    LOOK_S,
+    keys_of,
+    still_to_time,
+    suite_document,
+    time_suite,
+)
 from kerneltruth.engine.requests import AuditRequest
 from kerneltruth.engine.start import run
 from kerneltruth.errors import EnvironmentFault, UserError
@@ -84,40 +93,84 @@ def test_a_task_that_could_not_be_timed_to_its_end_has_failed():
     assert found[1].why == "M=8: raised"
 
 
-@pytest.fixture
-def audit(monkeypatch):
-    """Time two small tasks on the CPU; gives the document and the texts of the steps."""
-    small = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
-    tasks = {
-        f"kernelbenchx/{n}": replace(find(f"kernelbenchx/{n}"), perf=small)
-        for n in ("relu", "softmax")
-    }
+SMALL = ({"M": 4, "N": 32}, {"M": 8, "N": 64})
+RELU, SOFTMAX = "kernelbenchx/relu", "kernelbenchx/softmax"
+
+
+class Small(Benchmarker):
+    """Times each task at two small shapes."""
+
+    def ready(self, tasks):
+        super().ready([replace(task, perf=SMALL) for task in tasks])
+
+    def prepare_in_background(self, tasks):
+        super().prepare_in_background([replace(task, perf=SMALL) for task in tasks])
+
+    def time(self, task, candidate):
+        return super().time(replace(task, perf=SMALL), candidate)
+
+
+def small(options, runner, machine, effort):
     quick = Effort(
         batch_s=1e-4, graph_batch_s=3e-4, blocks=(6, 6), budget_s=0.0, memory_bytes=2**18, shown=1
     )
-    monkeypatch.setattr(timed_audit, "_keys", lambda suite, only: list(tasks))
-    monkeypatch.setattr(timed_audit, "find", lambda key, suite: tasks[key])
-    monkeypatch.setattr(timed_audit, "QUICK", quick)
-    monkeypatch.setattr(timed_audit, "AGAIN", replace(quick, blocks=(8, 8)))
-
-    def run(*, start=None, stop_after=None, **more):
-        options, texts = AuditRequest(suite="kernelbenchx", timed=True, **more), []
-        with Runner(device="cpu") as runner:
-            steps = time_suite(options, runner, time.monotonic() if start is None else start)
-            try:
-                texts.append(next(steps).text)
-                while True:
-                    stop = len(texts) == stop_after
-                    texts.append((steps.throw(KeyboardInterrupt) if stop else next(steps)).text)
-            except StopIteration as end:
-                return end.value, texts
-
-    return run
+    return Small(
+        runner,
+        machine=machine,
+        seed=options.seed,
+        baselines=("eager",),
+        effort=quick,
+        itself=True,
+        sources=baseline_sources,
+    )
 
 
-def test_every_shape_of_a_suite_is_timed_and_counted(audit):
+class Scripted:
+    """Gives each task's times at once, or does what a script says of the task first."""
+
+    capacity = 8
+
+    def __init__(self, scripts, shapes):
+        self.scripts, self.shapes = scripts, shapes
+
+    def ready(self, tasks):
+        pass
+
+    def prepare_in_background(self, tasks):
+        pass
+
+    def close(self, *, wait):
+        pass
+
+    def time(self, task, candidate):
+        self.scripts.get(task.key, lambda: None)()
+        return CandidateTimes(outcome="timed", shapes=self.shapes)
+
+
+def scripted(shapes=None, **scripts):
+    scripts = {f"kernelbenchx/{name}": script for name, script in scripts.items()}
+    return lambda *_: Scripted(scripts, shapes or (shape(),))
+
+
+def audit(benchmarker, *, runner=None, start=None, stop_after=None, **more):
+    """Time two tasks; gives the document and the texts of the steps."""
+    options = AuditRequest(suite="kernelbenchx", timed=True, only=("relu", "softmax"), **more)
+    start, texts = time.monotonic() if start is None else start, []
+    runner = runner or SimpleNamespace(device="cpu")
+    steps = time_suite(options, runner, start, benchmarker=benchmarker)
+    try:
+        texts.append(next(steps).text)
+        while True:
+            stop = len(texts) == stop_after
+            texts.append((steps.throw(KeyboardInterrupt) if stop else next(steps)).text)
+    except StopIteration as end:
+        return end.value, texts
+
+
+def test_every_shape_of_a_suite_is_timed_and_counted():
     """On the CPU, where hosts are busy: what is asked here is that none is wrong or fails."""
-    document, texts = audit()
+    with Runner(device="cpu") as runner:
+        document, texts = audit(small, runner=runner)
     assert document.timed == 4
     assert document.tie + len(document.other) == 4
     assert not {"wrong", "failed", "not_graded"} & {o.outcome for o in document.other}
@@ -127,28 +180,33 @@ def test_every_shape_of_a_suite_is_timed_and_counted(audit):
     assert all(text.endswith(" s)") for text in texts)
 
 
-def test_ctrl_c_keeps_what_was_timed(audit):
-    document, texts = audit(stop_after=1)
+def test_ctrl_c_keeps_what_was_timed():
+    document, texts = audit(scripted(), stop_after=1)
     assert len(texts) == 1
     assert document.interrupted
-    assert {s.task for s in document.shapes} == {"kernelbenchx/relu"}
-    assert document.not_timed == ("kernelbenchx/softmax",)
+    assert {s.task for s in document.shapes} == {RELU}
+    assert document.not_timed == (SOFTMAX,)
 
 
-def test_a_spent_budget_begins_no_task_and_says_which_are_left(audit):
-    document, _ = audit(budget_s=1.0, start=time.monotonic() - 2.0)
+def test_a_spent_budget_begins_no_task_and_says_which_are_left():
+    document, _ = audit(scripted(), budget_s=1.0, start=time.monotonic() - 2.0)
     assert document.shapes == ()
-    assert document.not_timed == ("kernelbenchx/relu", "kernelbenchx/softmax")
+    assert document.not_timed == (RELU, SOFTMAX)
     assert not document.interrupted
     assert exit_codes.of_timed_suite(document) == exit_codes.NO_JUDGEMENT
 
 
-def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt(audit, monkeypatch):
-    monkeypatch.setattr(audited_shapes, "_outcome", lambda shape: ("unresolved", "1 (0.9 to 1.1)"))
-    monkeypatch.setattr(timed_audit, "LOOK_S", 1e6)
-    document, _ = audit(budget_s=100.0)
-    assert {(s.task, s.again) for s in document.shapes} == {("kernelbenchx/relu", True)}
-    assert document.not_timed == ("kernelbenchx/softmax",)
+def test_a_budget_keeps_time_to_look_again_at_what_is_in_doubt():
+    unresolved = [
+        structs.replace(shape(eager=(1.0, 0.9, 1.1, "tie")), summary=f"M={n}")
+        for n in range(int(100 / LOOK_S) + 1)
+    ]
+    relu = find(RELU)
+    named = structs.replace(unresolved[0], summary=timed_cases(relu)[0].summary())
+    document, _ = audit(scripted((named, *unresolved)), budget_s=100.0)
+    assert {s.task for s in document.shapes} == {RELU}
+    assert any(s.again for s in document.shapes)
+    assert document.not_timed == (SOFTMAX,)
 
 
 def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
@@ -158,47 +216,37 @@ def test_what_a_budget_leaves_over_of_a_checkout_is_some_of_each_level():
     suite.schema = None
     register("kernelbench", suite, suite.listed())
     try:
-        keys = timed_audit._keys("kernelbench", ())
-        assert timed_audit._keys("kernelbench", ("level1/9", "level1/9_Title")) == keys[:1]
+        keys = keys_of("kernelbench", ())
+        assert keys_of("kernelbench", ("level1/9", "level1/9_Title")) == keys[:1]
     finally:
         forget("kernelbench")
     names = ("level1/9", "level2/9", "level1/10", "level2/10")
     assert keys == [f"kernelbench/{name}" for name in names]
 
 
-def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command(audit, monkeypatch):
-    def stay(benchmarker, task):
-        if task.name == "softmax":
-            time.sleep(600)
-        return original(benchmarker, task)
-
-    original = timed_audit._document_of
-    monkeypatch.setattr(timed_audit, "_document_of", stay)
+def test_a_task_that_outlasts_the_budget_does_not_outlast_the_command():
     began = time.monotonic()
-    document, _ = audit(budget_s=8.0)
-    assert time.monotonic() - began < 8 + 6
-    assert {s.task for s in document.shapes} == {"kernelbenchx/relu"}
-    assert document.not_timed == ("kernelbenchx/softmax",)
+    document, _ = audit(scripted(softmax=lambda: time.sleep(600)), budget_s=4.0)
+    assert time.monotonic() - began < 60
+    assert {s.task for s in document.shapes} == {RELU}
+    assert document.not_timed == (SOFTMAX,)
     assert not document.interrupted
 
 
-def test_the_process_that_times_goes_on_after_its_death(audit, monkeypatch, tmp_path):
-    def die_once(benchmarker, task):
-        if task.name == "softmax" and not (tmp_path / "died").exists():
+def test_the_process_that_times_goes_on_after_its_death(tmp_path):
+    def die_once():
+        if not (tmp_path / "died").exists():
             (tmp_path / "died").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(benchmarker, task)
 
-    original = timed_audit._document_of
-    monkeypatch.setattr(timed_audit, "_document_of", die_once)
-    document, texts = audit()
+    document, texts = audit(scripted(softmax=die_once))
     assert document.not_timed == ()
-    assert {t.partition(":")[0] for t in texts} == {"kernelbenchx/relu", "kernelbenchx/softmax"}
+    assert [t.partition(":")[0] for t in texts] == [RELU, SOFTMAX]
 
 
 @pytest.mark.parametrize(("said", "code"), [("tie", exit_codes.GOOD), ("slower", exit_codes.BAD)])
 def test_tasks_that_were_not_timed_do_not_make_the_exit_code_bad(said, code):
-    document = timed_audit._document(
+    document = suite_document(
         AuditRequest(suite="core", device="cpu"),
         [AuditedShape(task="core/relu", shape="M=4", outcome=said)],
         "cpu",
@@ -239,15 +287,16 @@ def test_of_a_task_only_doubted_shapes_are_timed_once_more():
             for name, said in zip(names, outcomes, strict=True)
         ]
 
-    assert list(_left(task, None)) == [task]
-    assert list(_left(task, found("tie", "wrong"))) == []
+    assert list(still_to_time(task, None)) == [task]
+    assert list(still_to_time(task, found("tie", "wrong"))) == []
     for outcome in ("faster", "slower", "unresolved", "suspect"):
-        (again,) = _left(task, found("tie", outcome))
+        (again,) = still_to_time(task, found("tie", outcome))
         assert [case.summary() for case in timed_cases(again)] == names[1:]
     # One that names no shapes is timed on one all the same.
     bare = replace(task, perf=())
-    (again,) = _left(
-        bare, [replace(found("tie", "tie")[0], shape=_summary(bare), outcome="slower")]
+    (again,) = still_to_time(
+        bare,
+        [replace(found("tie", "tie")[0], shape=timed_cases(bare)[0].summary(), outcome="slower")],
     )
     assert again.perf == ()
 
