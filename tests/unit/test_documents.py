@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import torch
 import typer
 
 import kerneltruth
@@ -342,7 +343,7 @@ def test_the_output_of_check_that_is_shown_is_what_it_prints(name, tmp_path):
 @pytest.fixture(scope="module")
 def example():
     """The task and the kernel that docs/guides/tasks.md shows."""
-    declaration, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
+    declaration, _, kernel, _ = code_blocks("docs/guides/tasks.md", "python")
     scope = {}
     exec(compile(declaration, "docs/guides/tasks.md", "exec"), scope)
     return scope["ROW_RMS"], declaration, kernel
@@ -359,6 +360,13 @@ def judge(evaluator, task, source):
 def test_the_example_task_takes_ten_lines(example):
     _, declaration, _ = example
     assert len(declaration.partition("\n\n")[2].strip().splitlines()) <= 10
+
+
+def test_the_example_of_plain_pytorch_does_not_overflow_in_half_precision():
+    _, eager, _, _ = code_blocks("docs/guides/tasks.md", "python")
+    scope = {"torch": torch}
+    exec(eager, scope)
+    assert scope["row_rms"](torch.full((1, 4), 1000.0, dtype=torch.float16)).tolist() == [1000.0]
 
 
 @pytest.mark.processes
@@ -381,7 +389,7 @@ def test_the_example_bug_is_caught_as_told(evaluator, example):
 
 
 def test_the_example_entries_are_declarations():
-    _, _, entries = code_blocks("docs/guides/tasks.md", "python")
+    _, _, _, entries = code_blocks("docs/guides/tasks.md", "python")
     scope = {"control": corpus_entry.control, "bug": corpus_entry.bug}
     right, wrong = eval(f"[{entries}]", scope)
     assert (right.role, wrong.role, wrong.control) == ("control", "bug", right.name)

@@ -32,7 +32,7 @@ MARKS = {"pass": "ok", "fail": "no", "error": "err"}
 def audit_view(document: AuditDocument) -> RenderableType:
     """Return the verdict table, then the counts."""
     kernels = document.kernels
-    checks = [c for c in SHORT if any(c in k.baselines for k in kernels)]
+    checks = [c for c in document.summary.illusions if any(c in k.baselines for k in kernels)]
     return Group(_VerdictTable(kernels, checks), *_counts(document, checks))
 
 
@@ -52,7 +52,7 @@ class _VerdictTable:
         table.add_column("verdict", overflow="fold")
         table.add_column("cases", justify="right")
         for check in self._checks if each_check else ():
-            table.add_column(SHORT[check], no_wrap=True)
+            table.add_column(SHORT.get(check, check), no_wrap=True)
         if self._checks and not each_check:
             table.add_column("passed by", no_wrap=True)
         if smallest:

@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from blank_documents import document
@@ -155,6 +156,14 @@ def test_the_audit_shows_each_kernel_with_each_check():
     assert lines[0].split()[:4] == ["kernel", "verdict", "cases", "KB"]
     bad = next(line for line in lines if "bad" in line)
     assert bad.split()[:4] == ["bad", "fail", "3", "ok"]
+
+
+def test_a_check_without_a_short_name_is_shown_by_its_own():
+    summary = structs.replace(AUDIT.summary, illusions={"new-check": 1})
+    kernels = [structs.replace(k, baselines={"new-check": "pass"}) for k in AUDIT.kernels]
+    lines = piped(audit_view(structs.replace(AUDIT, summary=summary, kernels=kernels))).splitlines()
+    assert lines[0].split()[3] == "new-check"
+    assert "  new-check            1 of 1" in lines
 
 
 def test_the_audit_gives_every_count_with_its_denominator():
