@@ -1,6 +1,7 @@
 """Which obligations a case tests, and which of them a failing kernel breaks."""
 
 import pytest
+import torch
 from msgspec.structs import replace
 from scripted import MATMUL, RELU, case_of, declare
 
@@ -48,6 +49,7 @@ def test_the_published_inputs_depart_in_nothing():
         ({"dtype": "float16"}, "dtypes.float16"),
         ({"layout": "strided"}, "layouts"),
         ({"M": 0}, "empty"),
+        ({"literals": (("x", (1.0,) * 15),)}, "values"),
     ],
 )
 def test_each_departure_belongs_to_an_obligation(change, named):
@@ -125,6 +127,31 @@ def test_blame_falls_on_what_is_beyond_the_prompt_first_and_then_on_the_kind(
     verdict, causes, blamed
 ):
     assert blame(verdict, causes).key == blamed
+
+
+@pytest.mark.parametrize(
+    ("obligation", "kinds"),
+    [
+        ("interface", ("count", "type", "shape", "dtype", "device")),
+        ("memory", ("input_mutated", "out_of_bounds", "uninitialized", "aliased_output")),
+        ("repeatable", ("nondeterministic", "kept_state", "same_draw")),
+    ],
+)
+def test_some_kinds_of_failure_break_one_obligation_whatever_the_inputs(obligation, kinds):
+    assert {blame(Failed(kind=k, detail=""), (SHAPES,)).key for k in kinds} == {obligation}
+
+
+@pytest.mark.parametrize("promised", [True, False])
+def test_empty_tensors_are_promised_where_the_prompt_mentions_them(promised):
+    declared = declare("relu(x[M, N])", torch.relu, promises=Promises(empty=promised))
+    published = published_case(declared, seed=0, device="cpu")
+    (departure,) = departures(declared, published.with_dims(M=0, N=5), published)[:1]
+    assert (departure.obligation, departure.promised) == ("empty", promised)
+
+
+def test_values_are_taken_out_whether_a_recipe_drew_them_or_they_are_literals():
+    case = replace(PUBLISHED, recipe="ties", literals=(("x", (1.0,)),))
+    assert without(RELU, case, Departure(obligation="values"), PUBLISHED) == PUBLISHED
 
 
 def test_the_published_case_is_as_large_as_a_device_allows():

@@ -1,0 +1,203 @@
+"""A profile that grows judgement by judgement; a function says which simpler cases fail alike."""
+
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from msgspec.structs import replace
+from scripted import RELU, declare
+
+from kerneltruth.cases.published import published_case
+from kerneltruth.documents.records import Judgement, Mismatch
+from kerneltruth.oracle.profile import (
+    REFUSALS,
+    SAME_WITHOUT,
+    UNREACHED,
+    WRONG_AS_PUBLISHED,
+    ProfileBuilder,
+    obligations_of,
+)
+from kerneltruth.oracle.verdict import Crashed, Failed, Passed, RuntimeFault, TimedOut
+from kerneltruth.tasks.promises import Promises
+
+PUBLISHED = published_case(RELU, seed=0, device="cpu")
+STRIDED = replace(PUBLISHED, layout="strided", domain="extended")
+TIES = replace(PUBLISHED, recipe="ties")
+BOTH = replace(STRIDED, recipe="ties")
+WRONG = Failed(kind="value", detail="wrong")
+REFUSED = RuntimeFault(error="ValueError", detail="not contiguous")
+DOUBLE = Mismatch(kind="dtype", output="out", detail="float64")
+
+
+@dataclass
+class Candidate:
+    """Which cases fail, and those that it was asked about."""
+
+    fails: object = lambda case: False
+    asked: list = field(default_factory=list)
+
+    def __call__(self, judgement, case):
+        self.asked.append(case)
+        return self.fails(case)
+
+
+def is_strided(case):
+    return case.layout == "strided"
+
+
+def profile_of(*judged, fails=lambda case: False):
+    """The builder after these cases and verdicts."""
+    builder = ProfileBuilder(task=RELU, published=PUBLISHED, fails=Candidate(fails))
+    for case, verdict in judged:
+        builder.add(Judgement(case=case, verdict=verdict))
+    return builder
+
+
+def status(builder, key):
+    return builder.profile()[key].status
+
+
+def test_a_right_case_holds_its_departures_and_memory_and_the_interface():
+    builder = profile_of((BOTH, Passed()), (TIES, Passed()))
+    held = {key: e.cases for key, e in builder.profile().items() if e.status == "held"}
+    assert held == {"layouts": 1, "values": 2, "memory": 2, "interface": 2}
+    assert status(builder, "published") == "not_tried"
+
+
+def test_right_published_inputs_hold_the_published_obligation():
+    assert profile_of((PUBLISHED, Passed())).profile()["published"].cases == 1
+
+
+def test_calls_that_gave_the_same_again_are_counted():
+    builder = profile_of()
+    assert status(builder, "repeatable") == "not_tried"
+    builder.add_repeated(2)
+    assert builder.profile()["repeatable"].cases == 2
+
+
+@pytest.mark.parametrize(
+    ("case", "now"), [(PUBLISHED, "broken"), (STRIDED, "not_tried")], ids=["core", "beyond"]
+)
+def test_right_values_in_another_form_break_the_interface_where_it_is_promised(case, now):
+    builder = profile_of()
+    builder.add(Judgement(case=case, verdict=Passed(), interface=(DOUBLE,)))
+    assert status(builder, "interface") == now
+    builder.add(Judgement(case=PUBLISHED, verdict=Passed()))
+    assert builder.profile()["interface"].cases == 1
+
+
+@pytest.mark.parametrize("verdict", [WRONG, Crashed(signal=11, detail=""), TimedOut(seconds=1.0)])
+def test_what_is_broken_is_tried_no_more_and_what_else_a_case_asks_is(verdict):
+    builder = profile_of((TIES, Passed()), (STRIDED, verdict))
+    assert status(builder, "layouts") == "broken"
+    assert builder.open_part(BOTH) == replace(BOTH, layout="contiguous")
+    assert builder.open_part(TIES) == TIES
+
+
+def test_the_first_failure_of_an_obligation_is_the_one_that_is_kept():
+    first, later = WRONG, Failed(kind="value", detail="wrong again")
+    builder = profile_of((STRIDED, first), (STRIDED, later), fails=is_strided)
+    assert builder.profile()["layouts"].failure.verdict == first
+
+
+def test_the_first_refusal_is_the_reason():
+    later = RuntimeFault(error="ValueError", detail="once more")
+    builder = profile_of((STRIDED, REFUSED), (STRIDED, later), fails=is_strided)
+    assert builder.profile()["layouts"].reason == "not contiguous"
+    assert builder.profile()["layouts"].failure.verdict == REFUSED
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_wrong_result_outweighs_a_refusal(order):
+    builder = profile_of(*[(STRIDED, REFUSED), (STRIDED, WRONG)][::order])
+    entry = builder.profile()["layouts"]
+    assert (entry.status, entry.failure.verdict) == ("broken", WRONG)
+
+
+def test_a_refusal_outweighs_what_is_held():
+    builder = profile_of((STRIDED, Passed()), (STRIDED, REFUSED))
+    entry = builder.profile()["layouts"]
+    assert (entry.status, entry.cases) == ("refused", 1)
+
+
+def test_what_is_refused_again_and_again_is_asked_no_more():
+    builder = profile_of(*[(STRIDED, REFUSED)] * (REFUSALS - 1))
+    assert builder.open_part(STRIDED) == STRIDED
+    builder.add(Judgement(case=STRIDED, verdict=REFUSED))
+    assert builder.open_part(STRIDED) == replace(STRIDED, layout="contiguous")
+
+
+def test_what_was_held_once_is_asked_further_however_often_it_is_refused():
+    builder = profile_of((STRIDED, Passed()), *[(STRIDED, REFUSED)] * REFUSALS)
+    assert builder.open_part(STRIDED) == STRIDED
+
+
+def test_what_fails_alike_without_a_departure_masks_the_most_unusual_one_alone():
+    builder = profile_of((PUBLISHED, WRONG), (BOTH, WRONG), fails=lambda case: True)
+    assert status(builder, "published") == "broken"
+    assert builder.profile()["layouts"].reason == SAME_WITHOUT
+    assert builder.profile()["values"].reason == WRONG_AS_PUBLISHED
+    assert builder.open_part(BOTH) == replace(TIES, domain="extended")
+
+
+def test_it_is_over_when_published_inputs_and_others_fail_alike():
+    builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
+    assert not builder.is_over
+    builder.add(Judgement(case=TIES, verdict=WRONG))
+    assert builder.is_over
+
+
+def test_a_result_that_does_not_repeat_says_nothing_of_the_other_obligations():
+    kept = Failed(kind="kept_state", detail="")
+    builder = profile_of((TIES, kept), (STRIDED, kept))
+    assert status(builder, "repeatable") == "broken"
+    assert not builder.is_over
+    assert builder.profile()["shapes"].reason == UNREACHED
+
+
+def test_what_several_calls_show_is_not_tried_on_simpler_cases():
+    builder = profile_of()
+    judgement = Judgement(case=BOTH, verdict=Failed(kind="kept_state", detail=""))
+    assert builder.add(judgement) == PUBLISHED
+    assert builder.fails.asked == []
+
+
+def test_published_inputs_that_failed_alike_are_not_asked_again():
+    builder = profile_of((PUBLISHED, WRONG), fails=lambda case: True)
+    assert builder.add(Judgement(case=TIES, verdict=WRONG)) == replace(PUBLISHED, seed=TIES.seed)
+    assert builder.fails.asked == []
+    # A refusal is not alike.
+    builder.add(Judgement(case=TIES, verdict=REFUSED))
+    assert len(builder.fails.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("held", "other", "blamed"), [(STRIDED, "layouts", "values"), (TIES, "values", "layouts")]
+)
+def test_a_call_that_does_not_return_is_the_fault_of_what_never_held(held, other, blamed):
+    builder = profile_of((held, Passed()), (BOTH, TimedOut(seconds=1.0)))
+    assert status(builder, blamed) == "broken"
+    assert status(builder, other) == "held"
+    # To ask again would take as long.
+    assert builder.fails.asked == []
+
+
+def parts(task, obligation):
+    return {d.part: d.promised for d in obligations_of(task) if d.obligation == obligation}
+
+
+def test_every_dtype_but_that_of_the_published_inputs_is_an_obligation_of_its_own():
+    assert parts(RELU, "dtypes") == {"float16": True, "bfloat16": True}
+
+
+def test_layouts_beyond_the_promised_ones_are_an_obligation_of_their_own():
+    named = declare("relu(x[M, N])", torch.relu, promises=Promises(layouts=("transposed",)))
+    assert parts(named, "layouts") == {"": True, "beyond": False}
+    assert parts(RELU, "layouts") == {"": False}
+
+
+def test_entries_stand_in_the_order_of_the_obligations():
+    keys = list(profile_of().profile())
+    assert keys[:3] == ["published", "shapes", "values"]
+    assert keys.index("attributes") < keys.index("layouts") < keys.index("specials")
+    assert profile_of().profile()["attributes"].status == "not_applicable"
