@@ -254,7 +254,7 @@ def test_an_address_that_names_nothing_does_nothing(chromium, study):
 
 def test_the_leaderboard_leads_to_its_kernels(chromium, leaderboard):
     visit = Visit(chromium, leaderboard.address)
-    assert {"Standings", "Best kernels", "Devices"} <= set(visit.texts("main h2"))
+    assert {"Leaderboard", "Best kernels", "Devices"} <= set(visit.texts("main h2"))
     visit.click("#best .kernels a")
     visit.sheet()
     assert "pass" in visit.text("#sheet .body")

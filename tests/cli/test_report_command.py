@@ -39,7 +39,7 @@ def test_the_leaderboard_is_a_page_too(kt, failed_run, tmp_path):
     out = tmp_path / "page.html"
     ran = kt("report", "--leaderboard", failed_run, "-o", out, "--json")
     assert json.loads(ran.out)["kind"] == "leaderboard"
-    assert 'id="standings"' in out.read_text()
+    assert 'id="leaderboard"' in out.read_text()
 
 
 def test_an_old_page_is_replaced(kt, failed_run, tmp_path):

@@ -71,7 +71,7 @@ def columns(study: Study) -> Columns:
         found[f"speedup_{baseline}"] = [None if a is None else a.speedup for a in against]
         found[f"low_{baseline}"] = [None if a is None else a.low for a in against]
         found[f"high_{baseline}"] = [None if a is None else a.high for a in against]
-        found[f"standing_{baseline}"] = [None if a is None else a.standing for a in against]
+        found[f"standing_{baseline}"] = [None if a is None else a.outcome for a in against]
     found["efficiency"] = [efficiency(r) for r in results]
     for check in checks_of(results):
         found[f"check_{check}"] = [r.checks.get(check) for r in results]

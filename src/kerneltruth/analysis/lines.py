@@ -18,11 +18,11 @@ from kerneltruth.analysis.results import (
     WRONG,
     Ratio,
     Result,
-    Standing,
     TimedShape,
     Timing,
     timing,
 )
+from kerneltruth.clock.statistics.summary import Outcome
 from kerneltruth.documents.model import Json
 from kerneltruth.documents.records import DtypeCount
 
@@ -247,7 +247,7 @@ def _one_shape(perf: JsonObject) -> TimedShape | None:
     )
 
 
-_STANDINGS: Mapping[Json, Standing] = {"faster": "faster", "tie": "tie", "slower": "slower"}
+_OUTCOMES: Mapping[Json, Outcome] = {"faster": "faster", "tie": "tie", "slower": "slower"}
 _DTYPE_WORDS = frozenset(
     {"float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"}
     | {"bool", "complex64", "complex128"}
@@ -270,7 +270,7 @@ def _shape(data: JsonObject) -> TimedShape | None:
                 ratio,
                 _measured(said.get("low")),
                 _measured(said.get("high")),
-                _STANDINGS.get(said.get("outcome")),
+                _OUTCOMES.get(said.get("outcome")),
             )
     return TimedShape(
         intern(str(data.get("summary") or "")),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT
+from kerneltruth.clock.statistics.summary import MINIMUM_EFFECT, Outcome
 from kerneltruth.documents.records import DtypeCount
 
 # Outcomes that say nothing of the candidate: its machine, the suite or this run stood in the way.
@@ -22,8 +22,6 @@ TIMED = "timed"
 # Right when judged, and wrong while it was timed: such an attempt failed, with this kind.
 WRONG = "wrong"
 WHEN_TIMED = "when_timed"
-
-Standing = Literal["faster", "tie", "slower"]
 
 
 # Tuples, since a large study has half a million of these, and they are made in half the time.
@@ -40,7 +38,7 @@ class Ratio(NamedTuple):
     ratio: float
     low: float | None
     high: float | None
-    outcome: Standing | None
+    outcome: Outcome | None
 
 
 class TimedShape(NamedTuple):
@@ -71,14 +69,14 @@ class Against(NamedTuple):
         speedup: the geometric mean of the ratios.
         low: of its interval, where every shape has one. Shapes are measured independently of each
             other: on the scale of logarithms the widths of their intervals add up in squares.
-        standing: faster or slower where the interval, which holds the noise floor already, clears
+        outcome: faster or slower where the interval, which holds the noise floor already, clears
             1 by the clock's minimum effect; else a tie.
     """
 
     speedup: float
     low: float | None
     high: float | None
-    standing: Standing | None
+    outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +104,7 @@ def timing(
     noise_floor: float | None = None,
     compile_s: float | None = None,
 ) -> Timing:
-    """The timings of an attempt, with how it stands against each baseline."""
+    """The timings of an attempt, and its speedup over each baseline."""
     ratios: dict[str, list[Ratio]] = {}
     for shape in shapes:
         for name, ratio in shape.baselines.items():
@@ -134,8 +132,8 @@ def _against(ratios: Sequence[Ratio]) -> Against:
     low = math.exp(centre - math.sqrt(below) / count)
     high = math.exp(centre + math.sqrt(above) / count)
     room = 1.0 + MINIMUM_EFFECT
-    standing: Standing = "faster" if low > room else "slower" if high < 1 / room else "tie"
-    return Against(math.exp(centre), low, high, standing)
+    outcome: Outcome = "faster" if low > room else "slower" if high < 1 / room else "tie"
+    return Against(math.exp(centre), low, high, outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def speedups(
     for group, members in grouped(answers, by).items():
         timed = _timed(members, baseline)
         values = [a.speedup for _, a in timed]
-        standings = Counter(a.standing for _, a in timed)
+        outcomes = Counter(a.outcome for _, a in timed)
         rows.append(
             SpeedupRow(
                 **labels(by, group),
@@ -48,9 +48,9 @@ def speedups(
                 mean=geometric_mean(values, [r.task for r, _ in timed]),
                 median=median(values) if values else None,
                 slower=clustered_rate((r.task, a.speedup < 1) for r, a in timed),
-                surely_slower=standings["slower"],
-                surely_faster=standings["faster"],
-                ties=standings["tie"],
+                surely_slower=outcomes["slower"],
+                surely_faster=outcomes["faster"],
+                ties=outcomes["tie"],
             )
         )
     return tuple(rows)

@@ -166,13 +166,13 @@ def gain_of(before: Against | None, after: Against | None) -> Against | None:
     gain = after.speedup / before.speedup
     ends = (before.low, before.high, after.low, after.high)
     if any(end is None or end <= 0 for end in ends):
-        return Against(speedup=gain, low=None, high=None, standing=None)
+        return Against(speedup=gain, low=None, high=None, outcome=None)
     first_low, first_high, second_low, second_high = (math.log(e) for e in ends if e is not None)
     first, second = math.log(before.speedup), math.log(after.speedup)
     below = math.hypot(second - second_low, first_high - first)
     above = math.hypot(second_high - second, first - first_low)
     return Against(
-        speedup=gain, low=gain * math.exp(-below), high=gain * math.exp(above), standing=None
+        speedup=gain, low=gain * math.exp(-below), high=gain * math.exp(above), outcome=None
     )
 
 

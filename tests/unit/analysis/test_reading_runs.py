@@ -135,7 +135,7 @@ def test_timings_are_read_without_shapes_that_show_nothing_and_absent_baselines(
     assert (shape.dtype, shape.efficiency, shape.bound_by) == ("float16", 0.5, "memory")
     assert list(shape.baselines) == ["eager"]
     assert found.timing.noise_floor == 0.02
-    assert found.against().standing == "faster"
+    assert found.against().outcome == "faster"
 
 
 def test_a_suspect_timing_is_no_timing(run):

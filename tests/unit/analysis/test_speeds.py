@@ -42,11 +42,11 @@ def test_a_shape_without_an_interval_leaves_the_speedup_without_one():
         *timed(2.0).shapes,
     ]
     found = timing(shapes).against["eager"]
-    assert (found.speedup, found.low, found.standing) == (pytest.approx(2.0), None, None)
+    assert (found.speedup, found.low, found.outcome) == (pytest.approx(2.0), None, None)
 
 
 @pytest.mark.parametrize(
-    ("value", "width", "standing"),
+    ("value", "width", "expected"),
     [
         (1.2, 0.05, "faster"),
         (1.2, 0.25, "tie"),
@@ -58,10 +58,10 @@ def test_a_shape_without_an_interval_leaves_the_speedup_without_one():
         (1 / 1.011, 0.0001, "slower"),
     ],
 )
-def test_a_kernel_stands_as_the_clock_would_have_it(value, width, standing):
+def test_a_kernel_stands_as_the_clock_would_have_it(value, width, expected):
     found = timed(value, width=width).against["eager"]
-    assert found.standing == standing
-    assert outcome(Interval(estimate=value, low=found.low, high=found.high)) == standing
+    assert found.outcome == expected
+    assert outcome(Interval(estimate=value, low=found.low, high=found.high)) == expected
 
 
 def test_speedups_tell_how_many_are_slower_and_how_surely():

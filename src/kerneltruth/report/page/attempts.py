@@ -21,7 +21,7 @@ DISTINCT, ANSWER, OWN, ILLUSION, CALLED, CORRECT, TIMED, JUDGED, FINDING, ASKED,
     1 << bit for bit in range(11)
 )
 RAN_EXE, RAN_PERF = 1 << 11, 1 << 12
-STANDINGS = (None, "slower", "tie", "faster")
+OUTCOMES = (None, "slower", "tie", "faster")
 
 
 T = TypeVar("T", bound=Hashable)
@@ -65,7 +65,7 @@ class AttemptRow(NamedTuple):
     cases: int
     failed: int
     speed: float | None
-    standing: int
+    outcome: int
     light: float | None
     dtypes: int
     flags: int
@@ -132,7 +132,7 @@ class _Numbering:
             cases=r.cases,
             failed=r.failed,
             speed=None if eager is None else float(f"{eager.speedup:.6g}"),
-            standing=STANDINGS.index(None if eager is None else eager.standing),
+            outcome=OUTCOMES.index(None if eager is None else eager.outcome),
             light=None if light is None else float(f"{light:.3g}"),
             dtypes=sum(1 << self.dtypes.number(d) for d in r.dtypes),
             flags=flags,

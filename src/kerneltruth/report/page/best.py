@@ -1,12 +1,18 @@
-"""The leaderboard: methods in their places, and the best kernels of each task. Pure."""
+"""The leaderboard: ranked methods, and the best kernels of each task. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kerneltruth.analysis.leaderboard import (
+    BestKernel,
+    Measure,
+    RankedMethod,
+    best_kernels,
+    ranked_methods,
+)
 from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import Against
-from kerneltruth.analysis.standings import Best, Measure, Place, best_kernels, places
 from kerneltruth.report.page.cells import (
     Cell,
     KernelsCell,
@@ -37,17 +43,19 @@ MEASURES: tuple[tuple[Measure, str, str], ...] = (
 )
 
 
-def standings_part(study: Study) -> list[PageTable]:
-    """A table of places for each measure; what nothing counts for is left out."""
+def leaderboard_part(study: Study) -> list[PageTable]:
+    """Make a table of ranks for each measure that anything counts for."""
     parts = []
     for measure, what, caption in MEASURES:
-        found = places(study.answers, measure)
-        if any(place.value is not None for place in found) and any(p.count for p in found):
-            parts.append(_standings(found, measure, what, caption))
+        found = ranked_methods(study.answers, measure)
+        if any(method.value is not None for method in found) and any(p.count for p in found):
+            parts.append(_ranking(found, measure, what, caption))
     return parts
 
 
-def _standings(found: tuple[Place, ...], measure: Measure, what: str, caption: str) -> PageTable:
+def _ranking(
+    found: tuple[RankedMethod, ...], measure: Measure, what: str, caption: str
+) -> PageTable:
     columns = [
         column("method", number=False),
         column("place", hint="behind all that are surely better, before all surely worse"),
@@ -61,7 +69,7 @@ def _standings(found: tuple[Place, ...], measure: Measure, what: str, caption: s
         row(
             method_label(p.method, p.model),
             [
-                number(p.first, _place(p)),
+                number(p.first, _rank(p)),
                 whole(p.tied),
                 number(p.value, said(p.value)),
                 text(between(said(p.low), said(p.high)) if p.low is not None else DASH),
@@ -72,10 +80,10 @@ def _standings(found: tuple[Place, ...], measure: Measure, what: str, caption: s
         )
         for p in found
     ]
-    return table(f"standings-{measure}", caption, columns, rows)
+    return table(f"leaderboard-{measure}", caption, columns, rows)
 
 
-def _place(p: Place) -> str:
+def _rank(p: RankedMethod) -> str:
     if p.first is None or p.last is None:
         return DASH
     return str(p.first) if p.first == p.last else f"{p.first}{DASH}{p.last}"
@@ -95,7 +103,7 @@ def best_part(study: Study) -> list[PageTable]:
 
 def _best_table(
     device: str,
-    best: dict[str, tuple[Best, ...]],
+    best: dict[str, tuple[BestKernel, ...]],
     numbers: dict[tuple[int, str], int],
     tasks: int,
 ) -> PageTable:
@@ -129,7 +137,7 @@ def _best_table(
 
 
 def _listed(
-    best: Best, kernels: Sequence[Best], numbers: Mapping[tuple[int, str], int]
+    best: BestKernel, kernels: Sequence[BestKernel], numbers: Mapping[tuple[int, str], int]
 ) -> ListedKernel:
     return ListedKernel(
         who=_who(best),
@@ -142,7 +150,7 @@ def _listed(
 MOST_SHOWN = 5
 
 
-def _who(b: Best) -> str:
+def _who(b: BestKernel) -> str:
     return ", ".join(method_label(*pair) for pair in b.methods)
 
 

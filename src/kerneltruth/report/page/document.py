@@ -11,7 +11,7 @@ from kerneltruth.analysis.reading import Study
 from kerneltruth.analysis.results import TORCH_ONLY
 from kerneltruth.documents.analysis import AnalyzedRun
 from kerneltruth.report.page.attempts import PageData, page_data
-from kerneltruth.report.page.best import best_part, standings_part
+from kerneltruth.report.page.best import best_part, leaderboard_part
 from kerneltruth.report.page.cells import PageTable
 from kerneltruth.report.page.embed import Packed, packed
 from kerneltruth.report.page.explained import (
@@ -65,7 +65,7 @@ class Page:
     """Everything that the page's template shows; text is visible and cut to length.
 
     Attributes:
-        standings: the leaderboard; likewise `best`. None if methods are not ranked.
+        leaderboard: None if methods are not ranked; likewise `best`.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class Page:
     illusions: Sequence[PageTable]
     explained: Explained
     portability: DevicesPart | None
-    standings: Sequence[PageTable] | None
+    leaderboard: Sequence[PageTable] | None
     best: Sequence[PageTable] | None
     data: PageData
     parts: PageParts
@@ -144,7 +144,7 @@ def page_document(
         illusions=illusion_tables(study),
         explained=explained_part(study, seed=seed),
         portability=portability_part(study),
-        standings=standings_part(study) if ranks else None,
+        leaderboard=leaderboard_part(study) if ranks else None,
         best=best_part(study) if ranks else None,
         data=page_data(
             study,

@@ -88,7 +88,7 @@ def _strips(
 
 def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> list[Cell]:
     mean = found.mean
-    standings = (found.surely_faster, found.ties, found.surely_slower)
+    outcomes = (found.surely_faster, found.ties, found.surely_slower)
     return [
         StripCell(
             dots=dots(own, scale),
@@ -103,7 +103,7 @@ def _speed_cells(found: SpeedupRow, own: Sequence[float], scale: LogScale) -> li
         number(found.median, times(found.median)),
         text(f"{found.timed:,} of {found.correct:,}", value=found.timed),
         share(found.slower),
-        text(", ".join(f"{n:,}" for n in standings), value=found.surely_faster),
+        text(", ".join(f"{n:,}" for n in outcomes), value=found.surely_faster),
     ]
 
 

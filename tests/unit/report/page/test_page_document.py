@@ -60,7 +60,7 @@ def test_a_run_without_attempts_makes_a_page():
     document = page_document(gathered(), ranks=True)
     assert document.counts.attempts == 0
     assert "the runs hold no attempt" in document.notes
-    assert document.standings == []
+    assert document.leaderboard == []
 
 
 def test_what_the_script_reads_is_plain_json():

@@ -185,7 +185,7 @@ def test_the_speeds_are_the_same(page, analysis):
 
 def test_pass_at_k_and_the_leaderboard_are_the_same(page, analysis):
     shown = rows_of(page.pass_at)
-    right = next(t for t in page.standings if t.name == "standings-right")
+    right = next(t for t in page.leaderboard if t.name == "leaderboard-right")
     places = rows_of(right)
     exe = {
         name_of(row): row.exe

@@ -17,13 +17,13 @@ function whichOne(attempt) {
   return parts.join(", ");
 }
 
-const STANDING = ["", "slower", "tie", "faster"];
+const OUTCOMES = ["", "slower", "tie", "faster"];
 
 function speedSaid(attempt) {
   const speed = COLUMN.speed[attempt];
   if (speed === null) return "";
-  const standing = STANDING[COLUMN.standing[attempt]];
-  return `${times(speed)}${standing ? ` ${standing}` : ""}`;
+  const outcome = OUTCOMES[COLUMN.outcome[attempt]];
+  return `${times(speed)}${outcome ? ` ${outcome}` : ""}`;
 }
 
 const checksPassing = (attempt) => DATA.checks.filter((_, i) => Math.floor(COLUMN.fooled[attempt] / 2 ** i) % 2);

@@ -1,7 +1,7 @@
 """Methods ranked, with ties as ties; and the best kernels of each task. Pure.
 
 Two methods are compared on the tasks that both have: they differ where the interval of their
-difference over those tasks excludes 0. A method's place is then a range: behind all that are
+difference over those tasks excludes 0. A method's rank is then a range: behind all that are
 surely better, before all that are surely worse. Pairs are each taken at 95%, without correction
 for their number.
 """
@@ -37,14 +37,14 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A method's place by one measure.
+class RankedMethod:
+    """A method's rank by one measure.
 
     Attributes:
         value: its score; None where it has nothing that the measure counts.
         count: what counts, of `total`: right answers, fast ones, or right and timed ones.
-        first: its best place: 1 and those surely better.
-        last: its worst place: all and not those surely worse.
+        first: its best possible rank: 1 and those surely better.
+        last: its worst possible rank: all but those surely worse.
         tied: how many others it cannot be told from.
     """
 
@@ -61,7 +61,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
+class BestKernel:
     """One right, timed kernel of a task.
 
     Attributes:
@@ -77,14 +77,14 @@ class Best:
     tied: bool
 
 
-def places(
+def ranked_methods(
     answers: Sequence[Result],
     measure: Measure,
     *,
     baseline: str = EAGER,
     p: float = 1.0,
-) -> tuple[Place, ...]:
-    """The methods by a measure, in the order of their places.
+) -> tuple[RankedMethod, ...]:
+    """Rank the methods by a measure.
 
     Args:
         answers: one for each sample.
@@ -100,7 +100,7 @@ def places(
     ahead = _ahead(above, below)
     scores = [_score(above[:, i], below[:, i], measure) for i in range(len(methods))]
     rivals = [i for i, score in enumerate(scores) if score.value is not None]
-    found = [_place(methods[i], scores[i], ahead, i, rivals) for i in range(len(methods))]
+    found = [_ranked(methods[i], scores[i], ahead, i, rivals) for i in range(len(methods))]
     return tuple(sorted(found, key=lambda f: (f.value is None, f.first, f.last, -(f.value or 0.0))))
 
 
@@ -170,17 +170,17 @@ def _ahead(above: Floats, below: Floats) -> NDArray[np.bool_]:
     return found
 
 
-def _place(
+def _ranked(
     pair: tuple[str | None, str | None],
     score: _Score,
     ahead: NDArray[np.bool_],
     i: int,
     rivals: Sequence[int],
-) -> Place:
+) -> RankedMethod:
     known = i in rivals
     better = sum(bool(ahead[j, i]) for j in rivals)
     worse = sum(bool(ahead[i, j]) for j in rivals)
-    return Place(
+    return RankedMethod(
         method=pair[0],
         model=pair[1],
         value=score.value,
@@ -196,12 +196,12 @@ def _place(
 
 def best_kernels(
     results: Sequence[Result], *, baseline: str = EAGER, most: int = 3
-) -> dict[str, tuple[Best, ...]]:
+) -> dict[str, tuple[BestKernel, ...]]:
     """For each task its fastest right kernels, and all that are tied with the fastest.
 
     Results must be of one device; the same source counts once, however often it was made.
     """
-    found: dict[str, tuple[Best, ...]] = {}
+    found: dict[str, tuple[BestKernel, ...]] = {}
     for task, own in sorted(by_task(results).items()):
         kernels: dict[str, list[Result]] = {}
         for r in own:
@@ -215,7 +215,7 @@ def best_kernels(
             continue
         top = ranked[0]
         listed = [
-            Best(
+            BestKernel(
                 run=r.run,
                 key=r.key,
                 sha256=r.sha256,

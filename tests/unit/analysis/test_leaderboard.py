@@ -7,7 +7,7 @@ import pytest
 from results_for_tests import result, timed
 
 from kerneltruth.analysis.intervals import wilson
-from kerneltruth.analysis.standings import best_kernels, places
+from kerneltruth.analysis.leaderboard import best_kernels, ranked_methods
 
 
 def answers(method, right, wrong=0, start=0):
@@ -21,18 +21,18 @@ def ranges(found):
 
 
 def test_a_method_that_is_surely_better_comes_first():
-    found = places([*answers("a", 40), *answers("b", 10, 30)], "right")
+    found = ranked_methods([*answers("a", 40), *answers("b", 10, 30)], "right")
     assert ranges(found) == {"a": (1, 1, 0), "b": (2, 2, 0)}
     assert [(p.count, p.total, p.value) for p in found] == [(40, 40, 1.0), (10, 40, 0.25)]
 
 
-def test_methods_that_may_be_alike_share_their_places():
-    found = places([*answers("a", 20, 20), *answers("b", 19, 21)], "right")
+def test_methods_that_may_be_alike_share_their_ranked_methods():
+    found = ranked_methods([*answers("a", 20, 20), *answers("b", 19, 21)], "right")
     assert ranges(found) == {"a": (1, 2, 1), "b": (1, 2, 1)}
 
 
 def test_the_same_answers_are_tied():
-    found = places([*answers("a", 7), *answers("b", 7)], "right")
+    found = ranked_methods([*answers("a", 7), *answers("b", 7)], "right")
     assert ranges(found) == {"a": (1, 2, 1), "b": (1, 2, 1)}
 
 
@@ -41,13 +41,15 @@ def test_methods_are_compared_on_the_same_tasks():
     tasks = [f"t{i}" for i in range(40)]
     one = [result(t, "pass" if i < 24 else "fail", method="a") for i, t in enumerate(tasks)]
     other = [result(t, "pass" if i < 17 else "fail", method="b") for i, t in enumerate(tasks)]
-    first, second = places([*one, *other], "right")
+    first, second = ranked_methods([*one, *other], "right")
     assert first.low < second.high
     assert ranges([first, second]) == {"a": (1, 1, 0), "b": (2, 2, 0)}
 
 
 def test_a_place_in_the_middle_may_be_tied_on_both_sides():
-    found = places([*answers("a", 36, 24), *answers("b", 33, 27), *answers("c", 0, 60)], "right")
+    found = ranked_methods(
+        [*answers("a", 36, 24), *answers("b", 33, 27), *answers("c", 0, 60)], "right"
+    )
     assert ranges(found)["c"] == (3, 3, 0)
     assert ranges(found)["a"][:2] in {(1, 1), (1, 2)}
 
@@ -58,7 +60,7 @@ def test_fast_counts_what_is_right_and_faster_of_all():
         result("t3", timing=timed(0.5, width=0.01), method="a"),
         result("t4", "fail", method="a"),
     ]
-    (place,) = places([*fast, *slow], "fast")
+    (place,) = ranked_methods([*fast, *slow], "fast")
     assert (place.count, place.total, place.value) == (3, 5, 0.6)
 
 
@@ -69,14 +71,14 @@ def test_speed_is_the_geometric_mean_of_right_timed_answers():
         result("t2", timing=timed(8.0), method="a"),
         result("t3", "fail", method="a"),
     ]
-    (place,) = places(results, "speedup")
+    (place,) = ranked_methods(results, "speedup")
     assert place.value == pytest.approx(2.0)
     assert place.low < 2.0 < place.high
     assert (place.count, place.total) == (3, 3)
 
 
 def test_a_method_without_a_time_has_no_place_by_speed():
-    found = places(
+    found = ranked_methods(
         [result("t0", timing=timed(2.0), method="a"), result("t0", method="b")], "speedup"
     )
     assert [(p.method, p.first, p.last) for p in found] == [("a", 1, 1), ("b", None, None)]
@@ -84,12 +86,12 @@ def test_a_method_without_a_time_has_no_place_by_speed():
 
 def test_five_tasks_cannot_order_methods_and_six_can():
     for tasks, tied in ((1, 1), (5, 1), (6, 0)):
-        found = places([*answers("a", tasks), *answers("b", 0, tasks)], "right")
+        found = ranked_methods([*answers("a", tasks), *answers("b", 0, tasks)], "right")
         assert [p.tied for p in found] == [tied, tied]
 
 
 def test_methods_without_a_task_in_common_are_not_ordered():
-    found = places([*answers("a", 20), *answers("b", 0, 20, start=20)], "right")
+    found = ranked_methods([*answers("a", 20), *answers("b", 0, 20, start=20)], "right")
     assert ranges(found) == {"a": (1, 2, 1), "b": (1, 2, 1)}
 
 
@@ -99,16 +101,16 @@ def test_speeds_are_compared_on_the_tasks_that_both_have():
     one = [result(f"t{i}", timing=timed(2.0), method="a") for i in easy]
     other = [result(f"t{i}", timing=timed(1.5), method="b") for i in easy]
     other += [result(f"t{i}", timing=timed(9.0), method="b") for i in hard]
-    assert ranges(places([*one, *other], "speedup")) == {"a": (1, 1, 0), "b": (2, 2, 0)}
+    assert ranges(ranked_methods([*one, *other], "speedup")) == {"a": (1, 1, 0), "b": (2, 2, 0)}
 
 
 def test_one_task_gives_no_interval():
-    found = places([result(method="a"), result("relu", "fail", method="b")], "right")
+    found = ranked_methods([result(method="a"), result("relu", "fail", method="b")], "right")
     assert [(p.low, p.high) for p in found] == [(None, None), (None, None)]
 
 
-def test_nothing_has_no_places():
-    assert places([], "right") == ()
+def test_nothing_has_no_ranked_methods():
+    assert ranked_methods([], "right") == ()
 
 
 @pytest.mark.parametrize(("tasks", "samples"), [(8, 4), (60, 1), (25, 4)])
@@ -125,7 +127,7 @@ def test_equal_methods_are_told_apart_as_seldom_as_the_interval_says(tasks, samp
             for i, p in enumerate(own)
             for n, right in enumerate(rng.random(samples) < p)
         ]
-        apart += places(results, "right")[0].tied == 0
+        apart += ranked_methods(results, "right")[0].tied == 0
     assert apart <= 12
 
 
@@ -168,12 +170,12 @@ def test_a_task_without_a_right_timed_kernel_has_none():
 
 
 def test_the_score_of_a_method_is_that_of_its_own_answers():
-    found = places([*answers("a", 3, 1), *answers("b", 1, 1)], "right")
+    found = ranked_methods([*answers("a", 3, 1), *answers("b", 1, 1)], "right")
     assert {p.method: p.value for p in found} == {"a": 0.75, "b": 0.5}
     assert all(math.isfinite(p.value) for p in found)
 
 
 @pytest.mark.parametrize("right", [0, 12])
 def test_a_score_of_none_or_of_all_has_an_interval(right):
-    (place,) = places(answers("a", right, 12 - right), "right")
+    (place,) = ranked_methods(answers("a", right, 12 - right), "right")
     assert (place.low, place.high) == pytest.approx(wilson(right, 12))
